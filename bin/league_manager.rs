@@ -1,0 +1,464 @@
+//! The league manager: registers referees and players, has every pair play, keeps the table.
+//!
+//! What may happen is decided in `src/league.rs`, what has happened is kept by `src/journal.rs`, and the rounds
+//! are played by `src/rounds.rs`. Here: the options, the three words, and one `match` over the messages.
+
+use league::{
+    agent::{Base, FAREWELL, lock},
+    answers::StandingsData,
+    clock::Timestamp,
+    courier::{Couriers, Route},
+    endpoint::Endpoint,
+    files::{self, Access},
+    http::Door,
+    journal::{Journal, Record},
+    launcher::Children,
+    league::Member,
+    log::Level,
+    object,
+    options::{Options, Program, Stop},
+    protocol::*,
+    records::Records,
+    registration::{Applicant, Profile, Rejection, equal, token},
+    rounds::Floor,
+    rpc::{Agent, Denial, From},
+    screen::{Screen, shown},
+    voice::{self, About, Failure, Peer, Voice},
+    wire::Wire,
+};
+use serde_json::Value;
+use std::{
+    fs, io,
+    net::{IpAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+const PROGRAM: Program = Program {
+    name: "league_manager",
+    about: "The manager of the AI Agent League: registers agents, has every pair play, keeps the table.",
+    words: &[
+        ("start", "tell a running manager to start its league"),
+        ("status", "show how far a running manager's league has come"),
+        ("local", "run a whole league here: manager, referees and players"),
+    ],
+    options: &[
+        ("--players", "N", "start when so many have registered [local: 4; else on `start`]"),
+        ("--referees", "N", "and so many referees [local: 2; else 1]"),
+        ("--seed", "N", "make draws and random strategies of a local league repeatable"),
+        ("--lead-sec", "N", "from a round's announcement to its matches [local: 0; else as in the league file]"),
+        ("--stay", "", "keep serving when the league is over"),
+        ("--fresh", "", "set an unfinished league aside and start anew"),
+        ("--quiet", "", "print results nowhere"),
+        ("--manager", "URL", "for `start` and `status`: the manager [as listed in agents_config.json]"),
+    ],
+};
+
+fn main() -> ExitCode {
+    PROGRAM.main(|options| match options.word {
+        Some("start") => start(&options),
+        Some("status") => status(&options),
+        _ => manage(options),
+    })
+}
+
+struct Manager {
+    base: Base,
+    floor: Arc<Floor>,
+    /// So many players and referees start the league.
+    awaited: Option<(usize, usize)>,
+    seed: Option<u64>,
+    operator_token: String,
+}
+
+object! {
+    /// `GET /health`: the manager's own state, and LEAGUE_STATUS; the uptime is in seconds.
+    Health {
+        name: String, agent_id: String, kind: Kind, state: AgentState, uptime_sec: u32, league_id: String,
+        status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
+        ; optional reason: String,
+    }
+}
+
+/// Manages one league from where its journal stands to its end.
+fn manage(options: Options) -> Result<(), Stop> {
+    let local = options.word == Some("local");
+    let base = Base::new(options, Kind::Manager, "league_manager")?;
+    let (manager, resumed) = Manager::new(base, local)?;
+    let (manager, door) = manager.serve()?;
+    let screen = &manager.floor.screen;
+    if resumed {
+        screen.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
+    }
+    let children = if local { Some(manager.start_children()?) } else { None };
+    if !local && !manager.floor.record.read(|league| league.started) {
+        screen.say(&format!("operator token in {}", operator_file(&manager.base).display()));
+    }
+    manager.wait_for_start(children.as_ref())?;
+    manager.floor.play(resumed).map_err(|error| Stop::failed(error.to_string()))?;
+    screen.end(&manager.floor.record);
+    manager.end(&door, children)
+}
+
+impl Manager {
+    fn new(base: Base, local: bool) -> Result<(Manager, bool), Stop> {
+        let (config, options) = (&base.config, &base.options);
+        let league_id = &config.rules.league_id;
+        let sender = config.agents.league_manager.agent_id.as_ref();
+        base.voice.join(&sender.map_or("league_manager".into(), |id| format!("league_manager:{id}")), league_id);
+        let broken = |error: io::Error| Stop::failed(error.to_string());
+        let (league, journal, resumed) =
+            Journal::find(&base.data, config.rules.clone(), options.has("--fresh")).map_err(broken)?;
+        base.voice.log.open("league_manager", &format!("league/{league_id}/league.log.jsonl"));
+        let seed = options.number("--seed")?.or(league.seed);
+        let defaults = local.then_some((4, 2));
+        let players = options.number("--players")?.or(defaults.map(|(players, _)| players));
+        let referees = options.number("--referees")?.or(defaults.map(|(_, referees)| referees)).unwrap_or(1);
+        let record = Arc::new(Record::new(league, journal).map_err(broken)?);
+        let operator_token = operator_token(&base).map_err(broken)?;
+        let floor = Arc::new(floor(&base, Arc::clone(&record), local)?);
+        let awaited = players.map(|players| (players, referees));
+        let manager = Manager { floor, awaited, seed, operator_token, base };
+        manager.check_numbers()?;
+        Ok((manager, resumed))
+    }
+
+    fn check_numbers(&self) -> Result<(), Stop> {
+        let file = &self.base.config.league;
+        if let Some((players, referees)) = self.awaited {
+            let (min, max) = (file.participants.min_players as usize, file.participants.max_players as usize);
+            if !(min..=max).contains(&players) {
+                return Err(Stop::usage(format!(
+                    "--players: got {players}, expected {min} to {max}, as in the league file"
+                )));
+            }
+            if referees == 0 {
+                return Err(Stop::usage("--referees: got 0, expected at least 1"));
+            }
+            let follows = players as u32 / 2;
+            if file.scheduling.matches_per_round != follows {
+                let says = file.scheduling.matches_per_round;
+                let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
+                self.voice().log.say(Level::Warning, "configuration", words);
+            }
+        }
+        Ok(())
+    }
+
+    fn serve(self) -> Result<(Arc<Manager>, Arc<Door>), Stop> {
+        let limit = self.base.config.max_message_bytes;
+        let manager = Arc::new(self);
+        let door = manager.base.serve(Arc::clone(&manager) as Arc<dyn Agent>, limit)?;
+        Ok((manager, door))
+    }
+
+    fn start_children(&self) -> Result<Children, Stop> {
+        let (players, referees) = self.awaited.unwrap_or_default();
+        let own = &self.base.endpoint;
+        Children::start(&self.base.options, own, self.seed, referees, players)
+            .map_err(|error| Stop::failed(format!("cannot start the other programs: {error}")))
+    }
+
+    fn wait_for_start(&self, children: Option<&Children>) -> Result<(), Stop> {
+        self.start_if_complete().map_err(|error| Stop::failed(error.to_string()))?;
+        while !self.floor.record.read(|league| league.started) {
+            self.floor.record.wait(Duration::from_millis(200), |league| league.started);
+            if let Some(name) = children.and_then(Children::failed) {
+                return Err(Stop::failed(format!("{name} could not start, so the league does not")));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, door: &Door, children: Option<Children>) -> Result<(), Stop> {
+        if self.base.options.has("--stay") {
+            self.floor.screen.say("the league is over; still serving (--stay)");
+            loop {
+                std::thread::park();
+            }
+        }
+        door.wait_until_empty(FAREWELL);
+        if let Some(children) = children {
+            children.wait(FAREWELL);
+        }
+        self.voice().log.orchestrator(Level::Info, "ended", "the league is over");
+        Ok(())
+    }
+
+    /// Starts the league when as many have registered as were asked for.
+    fn start_if_complete(&self) -> io::Result<()> {
+        let Some((players, referees)) = self.awaited else { return Ok(()) };
+        self.floor.record.commit(|league| {
+            let count = |kind| league.members(kind).len();
+            let complete = count(Kind::Player) >= players && count(Kind::Referee) >= referees;
+            Ok((if complete { league.start(self.seed).ok().flatten() } else { None }, ()))
+        })
+    }
+
+    fn register(&self, profile: &Profile, from: &From) -> io::Result<Result<Member, Rejection>> {
+        let Envelope { sender, conversation_id, auth_token, .. } = &from.envelope;
+        let secret = files::secret(self.base.config.token_length);
+        let applicant = Applicant {
+            sender,
+            conversation_id,
+            token: auth_token.as_deref(),
+            peer: from.peer,
+            trusted: self.is_operator(from) || self.is_listed_host(profile, from.peer),
+            referee_wanted: lock(&self.floor.stalled).is_some(),
+            room: self.awaited.map_or(usize::MAX, |(players, _)| players).min(self.base.config.rules.max_players),
+            secret: &secret,
+            now: Timestamp::now(),
+        };
+        let registered = self.floor.record.commit(|league| match league.register(profile, &applicant) {
+            Ok((event, member)) => {
+                let count = league.members(member.kind).len() + usize::from(!league.members.contains_key(&member.id));
+                Ok((event, Ok((member, count))))
+            }
+            Err(rejection) => Ok::<_, io::Error>((None, Err(rejection))),
+        })?;
+        Ok(match registered {
+            Ok((member, count)) => {
+                self.greet(&member, count);
+                self.floor.couriers.ping(&member.id); // is it there? (R5)
+                self.start_if_complete()?;
+                Ok(member)
+            }
+            Err(rejection) => Err(rejection),
+        })
+    }
+
+    fn greet(&self, member: &Member, count: usize) {
+        let awaited = self.awaited.map(|(players, referees)| match member.kind {
+            Kind::Player => players,
+            _ => referees,
+        });
+        let of = awaited.map_or(String::new(), |awaited| format!(" of {awaited}"));
+        let here = if member.registrations > 1 { "is back:" } else { "is here:" };
+        let (id, kind, name) = (&member.id, member.kind, shown(&member.display_name));
+        self.floor.screen.say(&format!("{id:<5} {name:<16} {here} {kind} {count}{of}"));
+    }
+
+    /// From this machine, or with the operator's token (R4).
+    fn is_operator(&self, from: &From) -> bool {
+        let token = from.envelope.auth_token.as_deref().unwrap_or_default();
+        from.peer.is_loopback() || equal(token, &self.operator_token)
+    }
+
+    /// Whether a referee comes from the host of its listed endpoint.
+    fn is_listed_host(&self, profile: &Profile, peer: IpAddr) -> bool {
+        let here = |endpoint: &str| Endpoint::same(endpoint, &profile.contact_endpoint);
+        let listed =
+            self.base.config.rules.listed.iter().find(|listed| listed.kind == profile.kind && here(&listed.endpoint));
+        let host = listed.and_then(|listed| Endpoint::parse(&listed.endpoint).ok());
+        let addresses = host.and_then(|host| (host.host.trim_matches(['[', ']']), host.port).to_socket_addrs().ok());
+        addresses.is_some_and(|mut addresses| addresses.any(|address| address.ip().to_canonical() == peer))
+    }
+
+    /// Whose request this is (R4).
+    fn identify(&self, from: &From) -> Result<Member, Refusal> {
+        let Envelope { sender, auth_token, .. } = &from.envelope;
+        self.floor.record.read(|league| league.identify(sender, auth_token.as_deref(), Timestamp::now()).cloned())
+    }
+
+    fn report(&self, from: &From, report: &MatchResultReport) -> Result<Message, Denial> {
+        let sender = self.identify(from)?;
+        self.floor.record.commit(|league| {
+            let event = league.record(&sender, report, Timestamp::now())?;
+            Ok::<_, Denial>((event, ()))
+        })?;
+        Ok(MatchResultAck { match_id: report.match_id.clone(), status: "recorded".into() }.into())
+    }
+
+    fn start_league(&self, from: &From) -> Result<Message, Denial> {
+        if !self.is_operator(from) {
+            let code = if from.envelope.auth_token.is_some() { Code::E012 } else { Code::E011 };
+            let problem = "only the operator may start the league: from this machine, or with --operator-token-file";
+            return Err(Refusal::field(code, "auth_token", problem).into());
+        }
+        self.floor.record.commit(|league| Ok::<_, io::Error>((league.start(self.seed).ok().flatten(), ())))?;
+        Ok(self.status().into())
+    }
+
+    fn status(&self) -> LeagueStatus {
+        let stalled = lock(&self.floor.stalled).clone();
+        self.floor.record.read(|league| league.status(stalled))
+    }
+}
+
+impl Agent for Manager {
+    fn kind(&self) -> Kind {
+        Kind::Manager
+    }
+
+    fn voice(&self) -> &Voice {
+        &self.base.voice
+    }
+
+    fn handle(&self, from: &From, message: Message) -> Result<Option<Message>, Denial> {
+        Ok(Some(match message {
+            Message::RefereeRegisterRequest(request) => {
+                let (status, referee_id, auth_token, reason, error_code) =
+                    verdict(self.register(&request.referee_meta.into(), from)?);
+                let league_id = Some(self.base.config.rules.league_id.clone()).filter(|_| referee_id.is_some());
+                RefereeRegisterResponse { status, referee_id, reason, auth_token, league_id, error_code }.into()
+            }
+            Message::LeagueRegisterRequest(request) => {
+                let (status, player_id, auth_token, reason, error_code) =
+                    verdict(self.register(&request.player_meta.into(), from)?);
+                let league_id = Some(self.base.config.rules.league_id.clone()).filter(|_| player_id.is_some());
+                LeagueRegisterResponse { status, player_id, reason, auth_token, league_id, error_code }.into()
+            }
+            Message::MatchResultReport(report) => self.report(from, &report)?,
+            Message::LeagueQuery(query) => {
+                let sender = self.identify(from)?;
+                self.floor.record.read(|league| league.answer(&query, &sender))?.into()
+            }
+            Message::StartLeague(_) => self.start_league(from)?,
+            _ => return Ok(None), // not sent to a manager: refused before
+        }))
+    }
+
+    fn tool(&self, tool: &str, _arguments: &Value) -> Result<Value, Denial> {
+        let answer = self.floor.record.read(|league| match tool {
+            "create_schedule" => Ok(serde_json::to_value(league.schedule(None)?)),
+            _ => Ok::<_, Denial>(serde_json::to_value(StandingsData { standings: league.table() })),
+        })?;
+        Ok(answer.map_err(io::Error::from)?)
+    }
+
+    fn health(&self) -> Value {
+        let (status, entry) = (self.status(), &self.base.config.agents.league_manager);
+        let state = match status.status {
+            Progress::Waiting => AgentState::Registered,
+            Progress::Running => AgentState::Active,
+            Progress::Completed => AgentState::Shutdown,
+        };
+        let health = Health {
+            name: entry.display_name.clone(),
+            agent_id: self.voice().sender(),
+            kind: Kind::Manager,
+            state,
+            uptime_sec: self.base.started.elapsed().as_secs() as u32,
+            league_id: status.league_id,
+            status: status.status,
+            current_round: status.current_round,
+            total_rounds: status.total_rounds,
+            matches_completed: status.matches_completed,
+            reason: status.reason,
+        };
+        serde_json::to_value(health).unwrap_or_default()
+    }
+}
+
+/// Status, id, token, reason and code of a registration's answer.
+type Verdicts = (Verdict, Option<String>, Option<String>, Option<String>, Option<String>);
+
+fn verdict(registered: Result<Member, Rejection>) -> Verdicts {
+    match registered {
+        Ok(member) => (Verdict::Accepted, Some(member.id), Some(member.token), None, None),
+        Err(no) => (Verdict::Rejected, None, None, Some(no.reason), no.code.map(|code| code.to_string())),
+    }
+}
+
+fn floor(base: &Base, record: Arc<Record>, local: bool) -> Result<Floor, Stop> {
+    let config = &base.config;
+    let lead = match base.options.number::<f64>("--lead-sec")? {
+        Some(seconds) => Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Stop::usage(format!("--lead-sec: got {seconds}, expected seconds, 0 or more")))?,
+        None if local => Duration::ZERO,
+        None => config.lead,
+    };
+    let (limit, policy) = (config.generic_limit, config.retry);
+    let route = Route { record: Arc::clone(&record), voice: Arc::clone(&base.voice), policy, limit };
+    Ok(Floor {
+        couriers: Couriers::new(route),
+        records: Records::new(&base.data, &config.rules.league_id),
+        screen: Screen { quiet: base.options.has("--quiet") },
+        log: Arc::clone(&base.voice.log),
+        lead,
+        match_limit: config.match_limit(),
+        ping_every: policy.base_delay,
+        farewell: policy.longest(limit) + limit,
+        token_length: config.token_length,
+        stalled: Mutex::default(),
+        record,
+    })
+}
+
+fn operator_file(base: &Base) -> PathBuf {
+    base.data.join("leagues").join(&base.config.rules.league_id).join("operator.token")
+}
+
+/// The operator's token: a file that only its owner can read, made with the league.
+fn operator_token(base: &Base) -> io::Result<String> {
+    let file = operator_file(base);
+    if let Ok(known) = fs::read_to_string(&file) {
+        return Ok(known.trim().to_string());
+    }
+    let new = token("operator", &files::secret(base.config.token_length));
+    files::replace(&file, Access::Owner, &format!("{new}\n"))?;
+    Ok(new)
+}
+
+/// What `start` and `status` need: the configuration, where the manager is, and a voice.
+fn caller(options: &Options) -> Result<(league::config::Config, String, Voice), Stop> {
+    let folder = Path::new(options.text("--config").unwrap_or("config"));
+    let config = league::config::Config::load(folder, options.text("--league-id")).map_err(Stop::usage)?;
+    let manager = options.text("--manager").unwrap_or(&config.agents.league_manager.endpoint).to_string();
+    let log = Arc::new(league::log::Log::new(Path::new(options.text("--logs").unwrap_or("logs")), "launcher"));
+    let voice = Voice::new("launcher", config.strict_envelope, Vec::new(), log);
+    voice.join("launcher", &config.rules.league_id);
+    Ok((config, manager, voice))
+}
+
+fn start(options: &Options) -> Result<(), Stop> {
+    let (config, manager, voice) = caller(options)?;
+    let file = options.text("--operator-token-file");
+    let token = file.map(|file| fs::read_to_string(file).map_err(|error| Stop::usage(format!("{file}: {error}"))));
+    let auth_token = token.transpose()?.map(|token| token.trim().to_string());
+    let about = About { conversation_id: voice::conversation("start-league"), auth_token, ..About::default() };
+    let message = StartLeague { league_id: config.rules.league_id.clone() }.into();
+    let to = Peer { name: "league_manager", endpoint: &manager };
+    match voice.ask(to, &message, &about, config.generic_limit) {
+        Ok((_, Message::LeagueStatus(status))) => {
+            print_status(&status);
+            let waits = status.status == Progress::Waiting;
+            if waits { Err(Stop::failed("the league has not started")) } else { Ok(()) }
+        }
+        Ok((_, Message::LeagueError(error))) => {
+            let context = error.context.unwrap_or_default();
+            let problem = context.get("problem").and_then(Value::as_str).unwrap_or_default().to_string();
+            Err(Stop::failed(format!("{} {}: {problem}", error.error_code, error.error_description)))
+        }
+        Ok((_, other)) => Err(Stop::failed(format!("the manager answered with {}", other.name()))),
+        Err(failure) => Err(nobody(&manager, &failure)),
+    }
+}
+
+fn status(options: &Options) -> Result<(), Stop> {
+    let (config, manager, voice) = caller(options)?;
+    let endpoint = Endpoint::parse(&manager).map_err(|legal| Stop::usage(format!("--manager: expected {legal}")))?;
+    let health = voice.get(&endpoint, "/health", config.generic_limit).map_err(|failure| nobody(&manager, &failure))?;
+    let status = LeagueStatus::read(&health).map_err(|fault| Stop::failed(format!("{manager}: {fault}")))?;
+    print_status(&status);
+    Ok(())
+}
+
+fn nobody(manager: &str, failure: &Failure) -> Stop {
+    Stop::failed(format!(
+        "no league manager at {manager} ({}); start one, or name it with --manager",
+        failure.explain()
+    ))
+}
+
+fn print_status(status: &LeagueStatus) {
+    println!("league   {}", status.league_id);
+    println!("status   {}", status.status);
+    println!("round    {} of {}", status.current_round, status.total_rounds);
+    println!("matches  {} completed", status.matches_completed);
+    if let Some(reason) = &status.reason {
+        println!("reason   {}", shown(reason));
+    }
+}

@@ -1,0 +1,199 @@
+//! One ordered queue and one thread per agent: notices arrive in the order in which they were written, and a slow
+//! or dead agent delays nobody else (R9).
+
+use crate::{
+    agent::lock,
+    config::RetryPolicy,
+    http,
+    journal::Record,
+    liveness::Heard,
+    log::{Level, Line},
+    protocol::{Code, Kind, MatchEntry, Message, RoundAnnouncement, StartMatch},
+    voice::{self, About, Failure, MAX_NOTICE, Peer, Voice, retry},
+};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::Duration,
+};
+
+/// How couriers reach agents.
+pub struct Route {
+    /// Where endpoints and tokens stand.
+    pub record: Arc<Record>,
+    /// Who speaks.
+    pub voice: Arc<Voice>,
+    /// How often a delivery is tried.
+    pub policy: RetryPolicy,
+    /// How long one attempt may take.
+    pub limit: Duration,
+}
+
+/// All couriers.
+pub struct Couriers {
+    route: Arc<Route>,
+    all: Mutex<BTreeMap<String, Arc<Courier>>>,
+}
+
+struct Courier {
+    id: String,
+    queue: Mutex<VecDeque<Job>>,
+    bell: Condvar,
+    heard: Mutex<Heard>,
+}
+
+enum Job {
+    /// A message, what it is about, and the end of a line that breaks when the message is out, or dropped.
+    Notice(Box<Message>, About, #[allow(dead_code, reason = "it is there to be dropped")] Sender<()>),
+    Ping,
+}
+
+impl Couriers {
+    /// No couriers yet.
+    pub fn new(route: Route) -> Couriers {
+        Couriers { route: Arc::new(route), all: Mutex::default() }
+    }
+
+    fn courier(&self, id: &str) -> Arc<Courier> {
+        let mut all = lock(&self.all);
+        if let Some(known) = all.get(id) {
+            return Arc::clone(known);
+        }
+        let (queue, bell, heard) = Default::default();
+        let courier = Arc::new(Courier { id: id.into(), queue, bell, heard });
+        let (route, here) = (Arc::clone(&self.route), Arc::clone(&courier));
+        if http::spawn("courier", move || here.work(&route)) {
+            all.insert(id.into(), Arc::clone(&courier));
+        } // else: tried again with the next notice
+        courier
+    }
+
+    /// Sends one message to many, each its own copy. What comes back breaks off when all copies are out.
+    pub fn post(&self, notices: Vec<(String, Message)>, about: &About) -> Receiver<()> {
+        let (line, out) = channel();
+        if let Some((_, message)) = notices.first() {
+            let packet = self.route.voice.request(message, about);
+            let recipients = Some(notices.len());
+            self.route.voice.note("message_sent", &packet, Line { recipients, ..Line::default() });
+        }
+        for (id, message) in notices {
+            let courier = self.courier(&id);
+            let mut queue = lock(&courier.queue);
+            let last = matches!(message, Message::LeagueCompleted(_));
+            if last || is_table(&message) {
+                // A newer table replaces one that still waits; at the end none is needed any more.
+                queue.retain(|job| !matches!(job, Job::Notice(message, ..) if is_table(message)));
+            }
+            queue.push_back(Job::Notice(Box::new(message), about.clone(), line.clone()));
+            courier.bell.notify_one();
+        }
+        out
+    }
+
+    /// Asks an agent whether it is there, unless it is being told something anyway.
+    pub fn ping(&self, id: &str) {
+        let courier = self.courier(id);
+        let mut queue = lock(&courier.queue);
+        if queue.is_empty() {
+            queue.push_back(Job::Ping);
+            courier.bell.notify_one();
+        }
+    }
+
+    /// What was last heard of an agent.
+    pub fn heard(&self, id: &str) -> Heard {
+        *lock(&self.courier(id).heard)
+    }
+}
+
+impl Courier {
+    fn work(&self, route: &Route) {
+        loop {
+            let queue = self.bell.wait_while(lock(&self.queue), |queue| queue.is_empty());
+            let job = queue.unwrap_or_else(PoisonError::into_inner).pop_front();
+            let done = panic::catch_unwind(AssertUnwindSafe(|| job.map(|job| self.deliver(route, job))));
+            drop(done); // a panic is reported by the hook, and the next job is taken
+        }
+    }
+
+    fn deliver(&self, route: &Route, job: Job) {
+        let Some(member) = route.record.read(|league| league.members.get(&self.id).cloned()) else { return };
+        let to = Peer { name: &self.id, endpoint: &member.endpoint };
+        let (message, about) = match &job {
+            Job::Ping => return self.hear(&route.voice.ping(to, route.limit)),
+            Job::Notice(message, about, _) => (&**message, about),
+        };
+        let about = About { auth_token: Some(member.token.clone()), ..about.clone() };
+        let packet = route.voice.request(message, &about);
+        let assignment = matches!(message, Message::RoundAnnouncement(_)) && member.kind == Kind::Referee;
+        let table = is_table(message);
+        let last = matches!(message, Message::LeagueCompleted(_));
+        // Whoever did not answer last time gets one attempt, until it answers: a dead agent must not pile up work.
+        // A referee that is gone is the round loop's business at once.
+        let patient = last || !table && !lock(&self.heard).unreachable;
+        let again = |failure: &Failure| {
+            patient && failure.is_trouble() && (!assignment || failure.code() == Code::E001 || failure.is_ours())
+        };
+        let mut result = retry(&route.policy, voice::pause, again, || {
+            route.voice.send(to, message.tool(), &packet, route.limit, MAX_NOTICE)
+        })
+        .map(|(result, _)| result);
+        if let (Message::RoundAnnouncement(announcement), true) = (message, assignment) {
+            if matches!(result, Err(Failure::Rpc(-32601, _))) {
+                result = start_matches(route, to, announcement, &about);
+            }
+            let refused = result.as_ref().map_or_else(|failure| !failure.is_trouble(), is_error);
+            lock(&self.heard).refused = refused.then_some(member.registrations);
+            if refused {
+                let why = result.as_ref().err().map_or("answered with an error".into(), Failure::explain);
+                route.voice.log.say(Level::Warning, "assignment_refused", format!("{}: {why}", self.id));
+            }
+        }
+        self.hear(&result.map(drop));
+    }
+
+    /// Only a connection that was refused or broken says that nobody is there; slowness does not, nor our own fault.
+    fn hear(&self, result: &Result<(), Failure>) {
+        let unreachable = match result {
+            Err(failure) if failure.is_ours() => return,
+            Err(failure) if failure.is_trouble() => {
+                failure.explain() != Failure::Trouble(http::Trouble::Late).explain()
+            }
+            _ => false,
+        };
+        lock(&self.heard).unreachable = unreachable;
+    }
+}
+
+fn is_table(message: &Message) -> bool {
+    matches!(message, Message::LeagueStandingsUpdate(_))
+}
+
+fn is_error(result: &Value) -> bool {
+    matches!(result.get("message_type").and_then(Value::as_str), Some(name) if name.ends_with("_ERROR"))
+}
+
+/// Hands matches over one by one to a referee that knows no ROUND_ANNOUNCEMENT (R1).
+fn start_matches(route: &Route, to: Peer, announcement: &RoundAnnouncement, about: &About) -> Result<Value, Failure> {
+    let own = |entry: &&MatchEntry| crate::endpoint::Endpoint::same(&entry.referee_endpoint, to.endpoint);
+    let mut answer = Ok(Value::Null);
+    for entry in announcement.matches.iter().filter(own) {
+        let order = StartMatch {
+            league_id: announcement.league_id.clone(),
+            round_id: announcement.round_id,
+            r#match: entry.clone(),
+            auth_token: about.auth_token.clone(),
+        };
+        let packet = serde_json::to_value(order).ok().and_then(|order| order.as_object().cloned()).unwrap_or_default();
+        answer = route.voice.send(to, "start_match", &packet, route.limit, MAX_NOTICE).map(|(result, _)| result);
+        if answer.as_ref().is_ok_and(is_error) || answer.is_err() {
+            break;
+        }
+    }
+    answer
+}

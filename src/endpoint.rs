@@ -1,0 +1,64 @@
+//! Where an agent can be called: one absolute `http` URL. Pure.
+
+/// A URL taken apart and normalised, so that two spellings of one address compare equal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    scheme: String,
+    /// Lower case; `localhost` is taken as 127.0.0.1 without asking anybody.
+    pub host: String,
+    /// The port, or the default of the scheme.
+    pub port: u16,
+    path: String,
+}
+
+impl Endpoint {
+    /// Takes a URL apart; an error says what is legal. `https` only in a build that has it.
+    pub fn parse(url: &str) -> Result<Endpoint, &'static str> {
+        let legal = "an absolute URL like http://localhost:8101/mcp";
+        let (scheme, rest) = url.split_once("://").ok_or(legal)?;
+        let scheme = scheme.to_ascii_lowercase();
+        let default_port = match scheme.as_str() {
+            "http" => 80,
+            "https" if cfg!(feature = "https") => 443,
+            "https" => return Err("an http URL: this build has no https (feature `https`)"),
+            _ => return Err(legal),
+        };
+        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| legal)?),
+            _ => (authority, default_port),
+        };
+        let host = host.to_ascii_lowercase();
+        let host = if host == "localhost" { "127.0.0.1".to_string() } else { host };
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
+        let good_host = if bracketed {
+            host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_ok()
+        } else {
+            !host.is_empty() && host.chars().all(plain)
+        };
+        let good_path = path.chars().all(|c| c.is_ascii_graphic() && c != '#');
+        if !good_host || !good_path || port == 0 {
+            return Err(legal);
+        }
+        let path = if path.is_empty() { "/" } else { path };
+        Ok(Endpoint { scheme, host, port, path: path.to_string() })
+    }
+
+    /// Whether two URLs name the same address. Something that is no URL is nobody's address.
+    pub fn same(one: &str, other: &str) -> bool {
+        matches!((Endpoint::parse(one), Endpoint::parse(other)), (Ok(one), Ok(other)) if one == other)
+    }
+
+    /// The same address with another path.
+    pub fn with_path(mut self, path: &str) -> Endpoint {
+        self.path = path.to_string();
+        self
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}:{}{}", self.scheme, self.host, self.port, self.path)
+    }
+}

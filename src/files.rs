@@ -1,0 +1,85 @@
+//! Files that are replaced whole: what people read, cards, outboxes. Whoever reads one sees the old or the
+//! new text, never half of it.
+
+use crate::clock::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Access {
+    /// Whoever the machine lets.
+    Everybody,
+    /// Its owner alone (0600): there are tokens in it.
+    Owner,
+}
+
+/// Opens a file for writing with the access it must have from its first byte on.
+pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    #[cfg(unix)]
+    if access == Access::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    }
+    options.create(true).open(path)
+}
+
+/// Replaces a file: a temporary one beside it, synced, then renamed.
+pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = create(&new, access, OpenOptions::new().write(true).truncate(true))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(&new, path)
+}
+
+/// Replaces a file with a value as JSON.
+pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::Result<()> {
+    replace(path, access, &(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Reads a file as JSON.
+pub fn read_json(path: &Path) -> io::Result<Value> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Moves a file or folder out of the way, if it is there, to a name that says when: no record is lost.
+pub fn set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let stamp = Timestamp::now().to_string().replace(':', "");
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let aside = (0..)
+        .map(|n| if n == 0 { format!("{name}~{stamp}") } else { format!("{name}~{stamp}.{n}") })
+        .map(|name| path.with_file_name(name))
+        .find(|aside| !aside.exists());
+    let aside = aside.unwrap_or_else(|| path.with_extension("old"));
+    fs::rename(path, &aside)?;
+    Ok(Some(aside))
+}
+
+/// Random bytes as hex digits, from the operating system: fit for secrets.
+pub fn secret(digits: u32) -> String {
+    let mut hex = String::new();
+    let mut urandom = File::open("/dev/urandom").ok();
+    while hex.len() < digits as usize {
+        let mut bytes = [0u8; 8];
+        let read = urandom.as_mut().is_some_and(|file| io::Read::read_exact(file, &mut bytes).is_ok());
+        if !read {
+            // No such device: std seeds each of these from the operating system, and hashes with SipHash.
+            use std::hash::{BuildHasher, Hasher};
+            bytes = std::hash::RandomState::new().build_hasher().finish().to_le_bytes();
+        }
+        bytes.iter().for_each(|byte| hex += &format!("{byte:02x}"));
+    }
+    hex.truncate(digits as usize);
+    hex
+}

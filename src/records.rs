@@ -1,0 +1,96 @@
+//! Files for people, made from the league at will: the table, the rounds, one file per match. The truth is the
+//! journal; whoever deletes these loses nothing.
+
+use crate::{
+    agent::lock,
+    answers::ScheduledRound,
+    clock::Timestamp,
+    files::{self, Access},
+    journal::Record,
+    league::{League, Match},
+    object,
+    protocol::{MatchResult, MatchState, Standing},
+};
+use std::{io, path::PathBuf, sync::Mutex};
+
+object! {
+    /// `standings.json` (004); the version counts the results.
+    StandingsPage {
+        schema_version: String, league_id: String, last_updated: Timestamp, version: u32, rounds_completed: u32,
+        standings: Vec<Standing>,
+    }
+    /// `rounds.json`: the history of the rounds.
+    RoundsPage { schema_version: String, league_id: String, last_updated: Timestamp, rounds: Vec<ScheduledRound>, }
+    /// `matches/ID/R1M1.json`: one match, its result once it has one.
+    MatchPage {
+        match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
+        ; nullable referee_id: String, result: MatchResult, recorded_at: Timestamp,
+    }
+}
+
+/// Where the pages go, and which matches have a final page.
+pub struct Records {
+    league: PathBuf,
+    matches: PathBuf,
+    done: Mutex<usize>,
+}
+
+impl Records {
+    /// Pages below the data folder, for one league.
+    pub fn new(data: &std::path::Path, league_id: &str) -> Records {
+        let (league, matches) = (data.join("leagues").join(league_id), data.join("matches").join(league_id));
+        Records { league, matches, done: Mutex::new(0) }
+    }
+
+    /// Writes what has changed.
+    pub fn write(&self, record: &Record) -> io::Result<()> {
+        let mut done = lock(&self.done);
+        let (standings, rounds, matches, played) = record.read(|league| {
+            let news = |game: &&Match| game.recorded.is_none() || !league.played[..*done].contains(&game.id);
+            let matches: Vec<MatchPage> = league.matches.iter().filter(news).map(match_page).collect();
+            (standings_page(league), rounds_page(league), matches, league.played.len())
+        });
+        for page in matches {
+            files::replace_json(&self.matches.join(format!("{}.json", page.match_id)), Access::Everybody, &page)?;
+        }
+        files::replace_json(&self.league.join("rounds.json"), Access::Everybody, &rounds)?;
+        files::replace_json(&self.league.join("standings.json"), Access::Everybody, &standings)?;
+        *done = played;
+        Ok(())
+    }
+}
+
+fn standings_page(league: &League) -> StandingsPage {
+    StandingsPage {
+        schema_version: "1.0.0".into(),
+        league_id: league.rules.league_id.clone(),
+        last_updated: Timestamp::now(),
+        version: league.played.len() as u32,
+        rounds_completed: league.open_round().map_or(league.rounds(), |round| round - 1),
+        standings: league.table(),
+    }
+}
+
+fn rounds_page(league: &League) -> RoundsPage {
+    RoundsPage {
+        schema_version: "1.0.0".into(),
+        league_id: league.rules.league_id.clone(),
+        last_updated: Timestamp::now(),
+        rounds: league.schedule(None).map(|schedule| schedule.rounds).unwrap_or_default(),
+    }
+}
+
+fn match_page(game: &Match) -> MatchPage {
+    let [a, b] = game.players.clone();
+    let recorded = game.recorded.as_ref();
+    MatchPage {
+        match_id: game.id.clone(),
+        round_id: game.round,
+        player_A_id: a,
+        player_B_id: b,
+        state: if recorded.is_some() { MatchState::Finished } else { MatchState::WaitingForPlayers },
+        referee_id: game.referee().map(String::from),
+        result: recorded.map(|recorded| recorded.result.clone()),
+        recorded_at: recorded.map(|recorded| recorded.at),
+    }
+}

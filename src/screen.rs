@@ -1,0 +1,95 @@
+//! What a person sees of a league in the terminal.
+
+use crate::{
+    journal::Record,
+    league::{League, Match},
+    protocol::{Ending, Standing},
+    standings::ending,
+};
+use std::io::Write;
+
+/// The terminal, or silence.
+pub struct Screen {
+    /// Nothing is printed.
+    pub quiet: bool,
+}
+
+/// A name as it can be shown: nothing in it moves the cursor or turns the text around.
+pub fn shown(name: &str) -> String {
+    let harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    name.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
+impl Screen {
+    /// A line. A terminal that is gone stops nothing.
+    pub fn say(&self, words: &str) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stdout(), "{words}");
+        }
+    }
+
+    /// A round begins.
+    pub fn round(&self, record: &Record, round: u32) {
+        let rounds = record.read(League::rounds);
+        self.say(&format!("\nRound {round} of {rounds}"));
+    }
+
+    /// The results since the last time, a line each.
+    pub fn results(&self, record: &Record, told: usize) {
+        let lines: Vec<String> = record.read(|league| {
+            let games = league.played[told..].iter().filter_map(|id| league.find(id));
+            games.map(|game| line(league, game)).collect()
+        });
+        lines.iter().for_each(|line| self.say(line));
+    }
+
+    /// The final table and the champion.
+    pub fn end(&self, record: &Record) {
+        let table = record.read(League::table);
+        self.say(&format!("\n{}", grid(&table)));
+        if let Some(first) = table.first() {
+            let name = shown(&first.display_name);
+            self.say(&format!("\nChampion: {name} ({}) with {} points", first.player_id, first.points));
+        }
+    }
+}
+
+/// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`
+fn line(league: &League, game: &Match) -> String {
+    let Some(recorded) = &game.recorded else { return String::new() };
+    let result = &recorded.result;
+    let who = |id: &String| {
+        let name = league.player(id).map_or_else(|| id.clone(), |player| shown(&player.display_name));
+        match result.details.choices.get(id).copied().flatten() {
+            Some(choice) => format!("{name} ({choice})"),
+            None => name,
+        }
+    };
+    let [a, b] = &game.players;
+    let (first, second) = if result.winner.as_ref() == Some(b) { (b, a) } else { (a, b) };
+    let number = result.details.drawn_number.map_or(String::new(), |number| format!(": the number was {number}"));
+    let told = match (ending(result), &result.winner) {
+        (Ending::Draw, _) => format!("{} and {} drew{number}", who(first), who(second)),
+        (Ending::TechnicalLoss, None) => format!("{} and {} both lost technically", who(first), who(second)),
+        (Ending::TechnicalLoss, _) => format!("{} won: {} lost technically", who(first), who(second)),
+        (Ending::Win, _) => format!("{} beat {}{number}", who(first), who(second)),
+    };
+    format!("  {:<7} {told}", game.id)
+}
+
+/// The table with aligned columns.
+pub fn grid(table: &[Standing]) -> String {
+    let names: Vec<String> = table.iter().map(|row| shown(&row.display_name)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("Player".len());
+    let head = format!("Rank  Id    {:<width$}  Played  Wins  Draws  Losses  Points", "Player");
+    let row = |(row, name): (&Standing, &String)| {
+        format!(
+            "{:>4}  {:<4}  {name:<width$}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
+            row.rank, row.player_id, row.played, row.wins, row.draws, row.losses, row.points
+        )
+    };
+    [head].into_iter().chain(table.iter().zip(&names).map(row)).collect::<Vec<_>>().join("\n")
+}

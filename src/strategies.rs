@@ -1,0 +1,102 @@
+//! The finished examples that a player can be told to use (`--strategy`), and what a strategy knows.
+
+use crate::{
+    game::mix,
+    object,
+    protocol::{GameResult, Parity, Record},
+};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+object! {
+    /// A match that this player has played, as its history keeps it.
+    Past { match_id: String, conversation_id: String, opponent_id: String, result: GameResult, }
+}
+
+/// What a player knows when it must choose.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Turn {
+    pub player_id: String,
+    pub opponent_id: String,
+    pub match_id: String,
+    pub round_id: u32,
+    /// Our record in the league, if the referee told it.
+    pub standings: Option<Record>,
+    /// Every match of ours so far, oldest first.
+    pub history: Vec<Past>,
+    /// The name of the strategy to use.
+    pub strategy: String,
+    /// Makes random choices repeatable.
+    pub seed: Option<u64>,
+    /// When the answer must be out.
+    pub deadline: Instant,
+}
+
+impl Turn {
+    /// How long there is still to think.
+    pub fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// What somebody has chosen in our matches, oldest first.
+    pub fn choices_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = Parity> + 'a {
+        self.history.iter().filter_map(move |past| *past.result.choices.get(player_id)?)
+    }
+}
+
+/// A strategy: from what is known to a choice.
+pub type Strategy = fn(&Turn) -> Parity;
+
+/// All strategies by name.
+pub const ALL: &[(&str, Strategy)] = &[
+    ("random", random),
+    ("even", |_| Parity::Even),
+    ("odd", |_| Parity::Odd),
+    ("alternate", alternate),
+    ("contrary", contrary),
+];
+
+/// The strategy of that name.
+pub fn named(name: &str) -> Option<Strategy> {
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, strategy)| *strategy)
+}
+
+fn opposite(parity: Parity) -> Parity {
+    if parity == Parity::Even { Parity::Odd } else { Parity::Even }
+}
+
+/// Either, as likely. With a seed: the same in every run, whatever else happens meanwhile.
+fn random(turn: &Turn) -> Parity {
+    let even = match turn.seed {
+        Some(seed) => fastrand::Rng::with_seed(mix(seed, &[&turn.player_id, &turn.match_id])).bool(),
+        None => fastrand::bool(),
+    };
+    if even { Parity::Even } else { Parity::Odd }
+}
+
+/// The opposite of our last choice.
+fn alternate(turn: &Turn) -> Parity {
+    turn.choices_of(&turn.player_id).last().map_or(Parity::Even, opposite)
+}
+
+/// Predicts a biased opponent and picks the opposite. The number is a fair coin, so nobody can guess it better
+/// than another; but with 3/1/0 scoring two *different* choices are worth 3 points to one of both, 1.5 to each on
+/// average, and two equal ones are a draw, worth 1.0. So it pays to differ.
+fn contrary(turn: &Turn) -> Parity {
+    let mut seen = BTreeMap::from([(Parity::Even, 0), (Parity::Odd, 0)]);
+    let known = turn.choices_of(&turn.opponent_id).next().is_some();
+    for past in turn.history.iter().filter(|past| !known || past.opponent_id == turn.opponent_id) {
+        // Nothing is known of a new opponent: take it for one like all others.
+        if let Some(parity) = past.result.choices.get(&past.opponent_id).copied().flatten() {
+            *seen.entry(parity).or_default() += 1;
+        }
+    }
+    match seen[&Parity::Even].cmp(&seen[&Parity::Odd]) {
+        std::cmp::Ordering::Greater => Parity::Odd,
+        std::cmp::Ordering::Less => Parity::Even,
+        std::cmp::Ordering::Equal => random(turn),
+    }
+}

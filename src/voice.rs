@@ -1,0 +1,396 @@
+//! How an agent speaks: it signs, sends, reads and logs every message of its program. Envelopes are built in one
+//! function here, and nowhere else.
+
+use crate::{
+    clock::Timestamp,
+    config::RetryPolicy,
+    endpoint::Endpoint,
+    files,
+    http::{Client, Trouble},
+    log::{Level, Line, Log},
+    protocol::{self, Code, Envelope, GameError, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal},
+    wire::{Fault, Wire},
+};
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What a league request is answered.
+pub struct Answer {
+    /// The `result`.
+    pub result: Value,
+    /// Whether it is a LEAGUE_ERROR or a GAME_ERROR.
+    pub is_error: bool,
+}
+
+/// Whom a request is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer<'a> {
+    /// Its id, for the log.
+    pub name: &'a str,
+    /// Its URL.
+    pub endpoint: &'a str,
+}
+
+/// What a request is about: the parts of its envelope that its sender chooses.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs, reason = "fields of the envelope")]
+pub struct About {
+    pub conversation_id: String,
+    pub auth_token: Option<String>,
+    pub round_id: Option<u32>,
+    pub match_id: Option<String>,
+}
+
+/// Why a request got no good answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Failure {
+    /// No answer at all.
+    Trouble(Trouble),
+    /// An answer, but a wrong one.
+    Wrong(Refusal),
+    /// A JSON-RPC error.
+    Rpc(i64, String),
+}
+
+impl Failure {
+    /// The code of the protocol for it.
+    pub fn code(&self) -> Code {
+        match self {
+            Failure::Trouble(Trouble::Late) => Code::E001,
+            Failure::Trouble(_) => Code::E009,
+            Failure::Wrong(refusal) => refusal.code,
+            Failure::Rpc(..) => Code::E003,
+        }
+    }
+
+    /// What happened, in words.
+    pub fn explain(&self) -> String {
+        match self {
+            Failure::Trouble(Trouble::Late) => "no answer in time".into(),
+            Failure::Trouble(Trouble::Unreachable(why)) => why.clone(),
+            Failure::Trouble(Trouble::Ours(why)) => format!("a fault of our own machine: {why}"),
+            Failure::Wrong(refusal) => refusal.explain(),
+            Failure::Rpc(code, message) => format!("answered JSON-RPC error {code}: {message}"),
+        }
+    }
+
+    /// Whether the same again may help: E001 and E009 (002 §9.2.4).
+    pub fn is_trouble(&self) -> bool {
+        matches!(self, Failure::Trouble(_))
+    }
+
+    /// Whether it was nobody's fault but ours.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Failure::Trouble(Trouble::Ours(_)))
+    }
+}
+
+/// The largest answer that is read: a table of 100 players has 20 KB.
+pub const MAX_NOTICE: usize = 256 << 10;
+
+/// How an agent speaks: it signs, sends, reads and logs every message of its program.
+pub struct Voice {
+    sender: RwLock<String>,
+    league_id: RwLock<Option<String>>,
+    strict: bool,
+    own_hosts: Vec<String>,
+    client: Client,
+    next_id: AtomicU64,
+    /// The program's log.
+    pub log: Arc<Log>,
+}
+
+impl Voice {
+    /// A voice that signs as `sender`; `own_hosts` are the names under which browsers may call it.
+    pub fn new(sender: &str, strict: bool, own_hosts: Vec<String>, log: Arc<Log>) -> Voice {
+        let (league_id, client, next_id) = (RwLock::new(None), Client::default(), AtomicU64::new(1));
+        Voice { sender: RwLock::new(sender.into()), league_id, strict, own_hosts, client, next_id, log }
+    }
+
+    /// From now on the agent has this name, and takes messages of this league only.
+    pub fn join(&self, sender: &str, league_id: &str) {
+        *self.sender.write().unwrap_or_else(PoisonError::into_inner) = sender.into();
+        *self.league_id.write().unwrap_or_else(PoisonError::into_inner) = Some(league_id.into());
+    }
+
+    /// How it signs.
+    pub fn sender(&self) -> String {
+        self.sender.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn league_id(&self) -> Option<String> {
+        self.league_id.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn is_own_host(&self, origin: &str) -> bool {
+        Endpoint::parse(origin).is_ok_and(|origin| self.own_hosts.contains(&origin.host))
+    }
+
+    /// The one place that builds an envelope.
+    fn write(&self, message: &Message, about: &About) -> Packet {
+        let envelope = Envelope {
+            protocol: PROTOCOL.into(),
+            message_type: message.name().into(),
+            sender: self.sender(),
+            timestamp: Timestamp::now(),
+            conversation_id: about.conversation_id.clone(),
+            auth_token: about.auth_token.clone(),
+            league_id: self.league_id(),
+            round_id: about.round_id,
+            match_id: about.match_id.clone(),
+        };
+        protocol::write(&envelope, message)
+    }
+
+    /// A request, whole.
+    pub fn request(&self, message: &Message, about: &About) -> Packet {
+        self.write(message, about)
+    }
+
+    /// The reply to `request`, whole. A refusal becomes a GAME_ERROR
+    /// where the match is readable and the agent plays or referees it, else a LEAGUE_ERROR (R12).
+    pub(crate) fn reply(&self, kind: Kind, request: &Packet, outcome: Result<Option<Message>, Refusal>) -> Answer {
+        let text = |key: &str| request.get(key).and_then(Value::as_str).map(String::from);
+        let (is_error, message, code) = match outcome {
+            Ok(None) => return Answer { result: json!({"status": "ok"}), is_error: false },
+            Ok(Some(message)) => (false, message, None),
+            Err(refusal) => {
+                let code = refusal.code;
+                let original = text("message_type").unwrap_or("UNKNOWN".into());
+                let message = match text("match_id").filter(|_| kind != Kind::Manager) {
+                    Some(match_id) => self.game_error(match_id, original, refusal, text("player_id")),
+                    None => league_error(original, refusal),
+                };
+                (true, message, Some(code))
+            }
+        };
+        let about = About {
+            conversation_id: text("conversation_id").unwrap_or_else(|| conversation("error")),
+            auth_token: None,
+            round_id: request.get("round_id").and_then(|round| u32::read(round).ok()),
+            match_id: text("match_id"),
+        };
+        let packet = self.write(&message, &about);
+        let (peer, error_code) = (request.get("sender").and_then(Value::as_str), code.map(Code::code));
+        let level = if is_error { Level::Warning } else { Level::Info };
+        self.note("message_sent", &packet, Line { level, peer, error_code, ..Line::default() });
+        Answer { result: Value::Object(packet), is_error }
+    }
+
+    fn game_error(&self, match_id: String, original: String, refusal: Refusal, player: Option<String>) -> Message {
+        let own_id = self.sender().rsplit(':').next().unwrap_or_default().to_string();
+        GameError {
+            match_id,
+            error_code: refusal.code.to_string(),
+            error_description: refusal.code.name().into(),
+            affected_player: player.clone().unwrap_or(own_id),
+            action_required: original,
+            player_id: player,
+            retry_info: None,
+            context: Some(refusal.context),
+            consequence: Some("Refused; nothing has changed".into()),
+        }
+        .into()
+    }
+
+    /// Reads a message, mending the envelope where the configuration allows it.
+    pub(crate) fn read(&self, packet: &Packet) -> Result<(Envelope, Message), Refusal> {
+        let mend = |fault: &Fault| {
+            if self.strict {
+                return None;
+            }
+            self.log.say(Level::Warning, "envelope_mended", fault.to_string());
+            Some(match fault.path.as_str() {
+                "sender" => "".into(),
+                "timestamp" => Timestamp::now().to_string().into(),
+                _ => conversation("mended").into(),
+            })
+        };
+        let (envelope, message) = protocol::read(packet, mend)?;
+        let skew = envelope.timestamp.distance(Timestamp::now());
+        if skew > Duration::from_secs(60) {
+            let words = format!("{}'s clock is {} s off ours", envelope.sender, skew.as_secs());
+            self.log.say(Level::Warning, "clock_skew", words);
+        }
+        Ok((envelope, message))
+    }
+
+    pub(crate) fn check_league(&self, envelope: &Envelope, message: &Message) -> Result<(), Refusal> {
+        let code = if matches!(message, Message::MatchResultReport(_)) { Code::E015 } else { Code::E003 };
+        match (&envelope.league_id, self.league_id()) {
+            (Some(came), Some(ours)) if *came != ours => {
+                Err(Refusal::field(code, "league_id", format!("got {came:?}, expected {ours:?}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a request and reads the message that answers it. Both are logged.
+    pub fn ask(
+        &self,
+        to: Peer,
+        message: &Message,
+        about: &About,
+        limit: Duration,
+    ) -> Result<(Envelope, Message), Failure> {
+        let packet = self.request(message, about);
+        self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
+        let (result, elapsed) = self.send(to, message.tool(), &packet, limit, MAX_NOTICE)?;
+        self.take(to, &packet, result, elapsed)
+    }
+
+    /// Sends a notice. What is answered is logged, and changes nothing (R1).
+    pub fn notify(&self, to: Peer, message: &Message, about: &About, limit: Duration) -> Result<(), Failure> {
+        let packet = self.request(message, about);
+        self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
+        let (answer, _) = self.send(to, message.tool(), &packet, limit, MAX_NOTICE)?;
+        self.note("notice_answered", &packet, Line { peer: Some(to.name), message: answer, ..Line::default() });
+        Ok(())
+    }
+
+    /// Reads the message in a reply. A foreign conversation is a warning only: who answered is known (R2).
+    fn take(
+        &self,
+        to: Peer,
+        request: &Packet,
+        result: Value,
+        elapsed: Duration,
+    ) -> Result<(Envelope, Message), Failure> {
+        let packet =
+            result.as_object().ok_or_else(|| Failure::Wrong(Fault::new(&result, "a league message").into()))?;
+        let read = self.read(packet);
+        let level = if read.is_ok() { Level::Info } else { Level::Warning };
+        let (peer, elapsed_ms) = (Some(to.name), Some(elapsed.as_millis() as u64));
+        let error_code = read.as_ref().err().map(|refusal| refusal.code.code());
+        self.note("reply_received", packet, Line { level, peer, elapsed_ms, error_code, ..Line::default() });
+        let (envelope, message) = read.map_err(Failure::Wrong)?;
+        if request.get("conversation_id").and_then(Value::as_str) != Some(&envelope.conversation_id) {
+            self.log.say(
+                Level::Warning,
+                "foreign_conversation",
+                format!("{} answered in another conversation", to.name),
+            );
+        }
+        Ok((envelope, message))
+    }
+
+    /// Sends a packet under a method, and returns the `result`. Only failures are logged.
+    pub fn send(
+        &self,
+        to: Peer,
+        method: &str,
+        packet: &Packet,
+        limit: Duration,
+        max: usize,
+    ) -> Result<(Value, Duration), Failure> {
+        let started = Instant::now();
+        let result = self.post(to, method, packet, limit, max);
+        let elapsed = started.elapsed();
+        if let Err(failure) = &result {
+            let (peer, elapsed_ms) = (Some(to.name), Some(elapsed.as_millis() as u64));
+            let (level, error_code) = (Level::Warning, Some(failure.code().code()));
+            let message = failure.explain().into();
+            self.note(
+                "delivery_failed",
+                packet,
+                Line { level, peer, error_code, elapsed_ms, message, ..Line::default() },
+            );
+        }
+        Ok((result?, elapsed))
+    }
+
+    fn post(&self, to: Peer, method: &str, packet: &Packet, limit: Duration, max: usize) -> Result<Value, Failure> {
+        let endpoint = Endpoint::parse(to.endpoint)
+            .map_err(|legal| Failure::Trouble(Trouble::Unreachable(format!("{:?} is not {legal}", to.endpoint))))?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body = json!({"jsonrpc": "2.0", "method": method, "params": packet, "id": id}).to_string();
+        let bytes = self.client.post(&endpoint, &body, limit, max as u64).map_err(Failure::Trouble)?;
+        let wrong = |problem: &str| Failure::Wrong(Refusal::new(Code::E003, problem));
+        let reply: Value =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(&format!("the answer is not JSON: {error}")))?;
+        let Value::Object(mut reply) = reply else { return Err(wrong("the answer is not a JSON-RPC reply")) };
+        if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
+            let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
+            let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+            return Err(Failure::Rpc(code, message.chars().take(200).collect()));
+        }
+        if reply.get("id").is_some_and(|came| *came != json!(id)) {
+            self.log.say(Level::Warning, "foreign_id", format!("{} answered with another JSON-RPC id", to.name));
+        }
+        // Some agents answer with a request, some without the shell (R2).
+        if reply.contains_key("message_type") {
+            return Ok(Value::Object(reply));
+        }
+        reply.remove("result").or_else(|| reply.remove("params")).ok_or_else(|| wrong("the answer has no result"))
+    }
+
+    /// Whether anybody is there: any HTTP answer means yes (R6).
+    pub fn ping(&self, to: Peer, limit: Duration) -> Result<(), Failure> {
+        match self.post(to, "ping", &Packet::new(), limit, MAX_NOTICE) {
+            Err(Failure::Trouble(Trouble::Unreachable(why))) if why.starts_with("HTTP status") => Ok(()),
+            Err(failure) if failure.is_trouble() => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gets a page beside an agent's endpoint, `/health` for instance.
+    pub fn get(&self, endpoint: &Endpoint, path: &str, limit: Duration) -> Result<Value, Failure> {
+        let page = endpoint.clone().with_path(path);
+        let bytes = self.client.get(&page, limit, MAX_NOTICE as u64).map_err(Failure::Trouble)?;
+        serde_json::from_slice(&bytes).map_err(|error| Failure::Wrong(Refusal::new(Code::E003, error.to_string())))
+    }
+
+    /// Logs a packet: `line` says what the packet itself does not.
+    pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
+        let text = |key: &str| packet.get(key).and_then(Value::as_str);
+        let message = if line.message.is_null() { Value::Object(packet.clone()) } else { line.message };
+        let (message_type, conversation_id) = (text("message_type"), text("conversation_id"));
+        self.log.write(event_type, Line { message_type, conversation_id, match_id: text("match_id"), message, ..line });
+    }
+}
+
+fn league_error(original: String, refusal: Refusal) -> Message {
+    LeagueError {
+        error_code: refusal.code.to_string(),
+        error_description: refusal.code.name().into(),
+        original_message_type: Some(original),
+        context: Some(refusal.context),
+    }
+    .into()
+}
+
+/// A new conversation: the words, then eight random digits, so that runs never mix.
+pub fn conversation(words: &str) -> String {
+    format!("conv-{words}-{}", files::secret(8))
+}
+
+/// Tries within the retry policy (002 §14.3), as long as `again` finds that the same again may help.
+pub fn retry<T>(
+    policy: &RetryPolicy,
+    pause: impl Fn(Duration),
+    again: impl Fn(&Failure) -> bool,
+    mut attempt: impl FnMut() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut failed = 0;
+    loop {
+        match attempt() {
+            Err(failure) if again(&failure) && failed + 1 < policy.attempts => {
+                failed += 1;
+                pause(policy.delay(failed));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Waits before the next attempt.
+pub fn pause(delay: Duration) {
+    thread::sleep(delay);
+}
