@@ -1,0 +1,429 @@
+//! Agents as real processes on free ports in a temporary folder, and scripted peers that misbehave.
+//!
+//! A test starts here: `World::new(edits)` makes the folder with a configuration whose limits are short where
+//! silence is expected; `world.manager(&[…])` and friends start programs; `Peer::new(script)` is an agent whose
+//! every answer the test decides. Nothing sleeps for luck: `until` waits for a fact, up to a generous limit.
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a fact may take to come true: generous, since it is only waited out when a test fails.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until `fact` gives something, or fails the test saying what did not happen.
+pub fn until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = fact() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "did not happen in {PATIENCE:?}: {what}");
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// A folder with configuration, data and logs, gone when the test ends.
+pub struct World {
+    pub folder: PathBuf,
+}
+
+impl World {
+    /// The shipped configuration with short limits, then `edits`: (file, JSON pointer, value).
+    pub fn new(edits: &[(&str, &str, Value)]) -> World {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("league-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
+        let world = World { folder: std::env::temp_dir().join(name) };
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("config"), &world.folder.join("config"));
+        world.edit("system.json", "/retry_policy/base_delay_sec", json!(0.1));
+        world.edit("leagues/league_2025_even_odd.json", "/scheduling/round_announcement_lead_sec", json!(0));
+        edits.iter().for_each(|(file, pointer, value)| world.edit(file, pointer, value.clone()));
+        world
+    }
+
+    /// Changes one value of a configuration file; a null removes the key.
+    pub fn edit(&self, file: &str, pointer: &str, value: Value) {
+        let path = self.folder.join("config").join(file);
+        let mut whole: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        match whole.pointer_mut(parent).unwrap() {
+            Value::Object(object) if value.is_null() => drop(object.remove(key)),
+            Value::Object(object) => drop(object.insert(key.into(), value)),
+            other => *other.pointer_mut(&format!("/{key}")).unwrap() = value,
+        }
+        fs::write(path, whole.to_string()).unwrap();
+    }
+
+    /// A command for one of the three programs, in this world; no port is fixed.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let exe = match program {
+            "league_manager" => env!("CARGO_BIN_EXE_league_manager"),
+            "referee" => env!("CARGO_BIN_EXE_referee"),
+            _ => env!("CARGO_BIN_EXE_player"),
+        };
+        let mut command = Command::new(exe);
+        command.args(arguments);
+        for (option, folder) in [("--config", "config"), ("--data", "data"), ("--logs", "logs")] {
+            command.arg(option).arg(self.folder.join(folder));
+        }
+        command
+    }
+
+    /// Starts a program on a free port and waits until it listens.
+    pub fn start(&self, program: &str, arguments: &[&str]) -> Agent {
+        let agent = self.start_unheard(program, arguments);
+        agent.line("listening on ");
+        agent
+    }
+
+    /// Starts a program that perhaps never listens.
+    pub fn start_unheard(&self, program: &str, arguments: &[&str]) -> Agent {
+        let mut command = self.command(program, arguments);
+        if !arguments.contains(&"--port") {
+            command.args(["--port", "0"]);
+        }
+        Agent::new(command.arg("--until-stdin-closes"))
+    }
+
+    pub fn manager(&self, arguments: &[&str]) -> Agent {
+        self.start("league_manager", arguments)
+    }
+
+    pub fn referee(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
+        self.start("referee", &[&["--manager", &manager.url(), "--referee-id", id], arguments].concat())
+    }
+
+    pub fn player(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
+        self.start("player", &[&["--manager", &manager.url(), "--player-id", id], arguments].concat())
+    }
+
+    /// A JSON file below the data folder, once it is there and whole.
+    pub fn data(&self, path: &str) -> Value {
+        let path = self.folder.join("data").join(path);
+        until(&format!("{} is written", path.display()), || serde_json::from_slice(&fs::read(&path).ok()?).ok())
+    }
+
+    /// The lines of the league's journal so far.
+    pub fn journal(&self) -> Vec<Value> {
+        json_lines(&self.folder.join("data/leagues/league_2025_even_odd/journal.jsonl"))
+    }
+
+    /// Every line of every log.
+    pub fn logs(&self) -> Vec<Value> {
+        files(&self.folder.join("logs")).iter().flat_map(|path| json_lines(path)).collect()
+    }
+
+    /// The table as the pages have it.
+    pub fn table(&self) -> Vec<Value> {
+        self.data("leagues/league_2025_even_odd/standings.json")["standings"].as_array().unwrap().clone()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => fs::copy(entry.path(), target).map(drop).unwrap(),
+        }
+    }
+}
+
+/// All files below a folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let entries: Vec<PathBuf> = entries.unwrap_or_default();
+    entries.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The whole lines of a JSON-lines file; none where there is no file yet.
+pub fn json_lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// A running program. It ends with the test.
+pub struct Agent {
+    pub child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    seen: Mutex<Vec<String>>,
+    pub stderr: Arc<Mutex<String>>,
+}
+
+impl Agent {
+    pub fn new(command: &mut Command) -> Agent {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let (line, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let (mut from, to) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&stderr));
+        thread::spawn(move || {
+            let mut text = String::new();
+            while from.read_line(&mut text).is_ok_and(|length| length > 0) {
+                to.lock().unwrap().push_str(&std::mem::take(&mut text));
+            }
+        });
+        let stdin = child.stdin.take();
+        Agent { child, stdin, lines, seen: Mutex::default(), stderr }
+    }
+
+    /// The first line on standard output that contains `text`.
+    pub fn line(&self, text: &str) -> String {
+        let mut seen = self.seen.lock().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(line) = seen.iter().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => seen.push(line),
+                Err(error) => {
+                    panic!("no line {text:?} ({error}); it said {seen:?} and {:?}", self.stderr.lock().unwrap())
+                }
+            }
+        }
+    }
+
+    /// `http://localhost:PORT/mcp`.
+    pub fn url(&self) -> String {
+        self.line("listening on ").rsplit(' ').next().unwrap().to_string()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        until("the program ends", || self.child.try_wait().unwrap())
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Closes its standard input.
+    pub fn close_stdin(&mut self) {
+        self.stdin.take();
+    }
+
+    /// What it printed on standard output, once it has ended.
+    pub fn output(&self) -> String {
+        let mut seen = self.seen.lock().unwrap();
+        seen.extend(self.lines.iter());
+        seen.join("\n")
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Host and port of a URL, and its path.
+fn split(url: &str) -> (&str, &str) {
+    let rest = url.strip_prefix("http://").unwrap();
+    rest.split_at(rest.find('/').unwrap())
+}
+
+/// Sends bytes as they are and reads what comes until the other side closes, or says nothing for `limit`.
+pub fn raw(url: &str, bytes: &[u8], limit: Duration) -> Vec<u8> {
+    let mut stream = TcpStream::connect(split(url).0).unwrap();
+    stream.set_read_timeout(Some(limit)).unwrap();
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+/// A request with a body: the status and the body of the answer. `headers` end with a line break each.
+pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) {
+    let (host, path) = split(url);
+    let head = format!(
+        "{verb} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let answer = String::from_utf8_lossy(&raw(url, &[head.as_bytes(), body].concat(), PATIENCE)).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string()).unwrap_or_default())
+}
+
+/// A JSON-RPC call: the whole reply.
+pub fn call(url: &str, method: &str, params: Value) -> Value {
+    let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+    let (status, body) = http("POST", url, "", request.to_string().as_bytes());
+    assert_eq!(status, 200, "{method}: {body}");
+    serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
+}
+
+/// A league message sent under its type: the `result`, or the whole reply if it is an error.
+pub fn send(url: &str, message: &Value) -> Value {
+    let mut reply = call(url, message["message_type"].as_str().unwrap(), message.clone());
+    if reply["error"].is_null() { reply["result"].take() } else { reply }
+}
+
+/// A league message with its envelope; `body` overrules the envelope.
+pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
+    let mut whole = json!({
+        "protocol": "league.v2", "message_type": message_type, "sender": sender,
+        "timestamp": now(), "conversation_id": format!("conv-{message_type}-{sender}"),
+    });
+    body.as_object().unwrap().iter().for_each(|(key, value)| whole[key] = value.clone());
+    whole
+}
+
+/// The time as messages have it.
+pub fn now() -> String {
+    league::clock::Timestamp::now().to_string()
+}
+
+/// A scripted agent's registration as a player: the manager's answer.
+pub fn register_player(manager: &str, sender: &str, endpoint: &str) -> Value {
+    let meta = json!({
+        "display_name": sender, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint,
+    });
+    send(manager, &message("LEAGUE_REGISTER_REQUEST", sender, json!({"player_meta": meta})))
+}
+
+/// A scripted agent's registration as a referee: the manager's answer.
+pub fn register_referee(manager: &str, sender: &str, endpoint: &str, matches: u32) -> Value {
+    let meta = json!({
+        "display_name": sender, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint,
+        "max_concurrent_matches": matches,
+    });
+    send(manager, &message("REFEREE_REGISTER_REQUEST", sender, json!({"referee_meta": meta})))
+}
+
+/// What a scripted peer does with a request.
+pub enum Does {
+    /// Answers with this as `result`.
+    Answer(Value),
+    /// Answers with this body, status 200.
+    Body(String),
+    /// Writes these bytes and closes.
+    Bytes(Vec<u8>),
+    /// Writes these bytes for ever, a piece each time after the pause.
+    Endless(Vec<u8>, Duration),
+    /// Closes at once.
+    Close,
+    /// Says nothing, until the other side gives up.
+    Silence,
+}
+
+/// An agent whose every answer a test decides. It keeps what it was sent.
+pub struct Peer {
+    pub url: String,
+    pub requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Peer {
+    /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
+    pub fn new(script: impl Fn(&Value) -> Does + Send + Sync + 'static) -> Peer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://127.0.0.1:{}/mcp", listener.local_addr().unwrap().port());
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let (script, seen) = (Arc::new(script), Arc::clone(&requests));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
+                thread::spawn(move || serve(stream, &*script, &seen));
+            }
+        });
+        Peer { url, requests }
+    }
+
+    /// The messages of a type that it was sent so far (their `params`).
+    pub fn received(&self, message_type: &str) -> Vec<Value> {
+        let requests = self.requests.lock().unwrap();
+        let params = requests.iter().map(|request| &request["params"]);
+        params.filter(|params| params["message_type"] == message_type).cloned().collect()
+    }
+
+    /// The first message of a type, once it has come.
+    pub fn first(&self, message_type: &str) -> Value {
+        until(&format!("{message_type} comes"), || self.received(message_type).first().cloned())
+    }
+}
+
+fn serve(mut stream: TcpStream, script: &dyn Fn(&Value) -> Does, seen: &Mutex<Vec<Value>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    seen.lock().unwrap().push(request.clone());
+    let ok =
+        |body: &str| format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let done = match script(&request) {
+        Does::Answer(result) => {
+            let reply = json!({"jsonrpc": "2.0", "result": result, "id": request["id"]});
+            stream.write_all(ok(&reply.to_string()).as_bytes())
+        }
+        Does::Body(body) => stream.write_all(ok(&body).as_bytes()),
+        Does::Bytes(bytes) => stream.write_all(&bytes),
+        Does::Endless(bytes, pause) => loop {
+            if stream.write_all(&bytes).is_err() {
+                break Ok(());
+            }
+            thread::park_timeout(pause);
+        },
+        Does::Close => Ok(()),
+        Does::Silence => reader.read_to_end(&mut Vec::new()).map(drop),
+    };
+    drop(done); // whoever has gone does not hear it
+}
+
+/// What a good player answers to `request`; `choice` is its parity choice.
+pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
+    let asked = &request["params"];
+    let reply = |message_type: &str, body: Value| {
+        let mut reply = message(message_type, &format!("player:{id}"), body);
+        for echoed in ["conversation_id", "auth_token", "match_id"] {
+            reply[echoed] = asked[echoed].clone();
+        }
+        Does::Answer(reply)
+    };
+    match asked["message_type"].as_str() {
+        Some("GAME_INVITATION") => {
+            reply("GAME_JOIN_ACK", json!({"player_id": id, "arrival_timestamp": now(), "accept": true}))
+        }
+        Some("CHOOSE_PARITY_CALL") => {
+            reply("CHOOSE_PARITY_RESPONSE", json!({"player_id": id, "parity_choice": choice}))
+        }
+        _ => Does::Answer(json!({"status": "ok"})),
+    }
+}
