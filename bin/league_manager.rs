@@ -4,15 +4,17 @@
 //! are played by `src/rounds.rs`. Here: the options, the three words, and one `match` over the messages.
 
 use league::{
-    agent::{Base, FAREWELL, lock},
+    agent::FAREWELL,
     answers::StandingsData,
+    base::Base,
     clock::Timestamp,
     courier::{Couriers, Route},
     endpoint::Endpoint,
     files::{self, Access},
+    floor::Floor,
     http::Door,
     journal::{Journal, Record},
-    launcher::Children,
+    launcher::{self, Children},
     league::Member,
     log::Level,
     object,
@@ -20,17 +22,17 @@ use league::{
     protocol::*,
     records::Records,
     registration::{Applicant, Profile, Rejection, equal, token},
-    rounds::Floor,
+    rounds,
     rpc::{Agent, Denial, From},
     screen::{Screen, shown},
-    voice::{self, About, Failure, Peer, Voice},
-    wire::Wire,
+    threads::lock,
+    voice::Voice,
 };
 use serde_json::Value;
 use std::{
     fs, io,
     net::{IpAddr, ToSocketAddrs},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::{Arc, Mutex},
     time::Duration,
@@ -58,8 +60,8 @@ const PROGRAM: Program = Program {
 
 fn main() -> ExitCode {
     PROGRAM.main(|options| match options.word {
-        Some("start") => start(&options),
-        Some("status") => status(&options),
+        Some("start") => launcher::start(&options),
+        Some("status") => launcher::status(&options),
         _ => manage(options),
     })
 }
@@ -97,7 +99,7 @@ fn manage(options: Options) -> Result<(), Stop> {
         screen.say(&format!("operator token in {}", operator_file(&manager.base).display()));
     }
     manager.wait_for_start(children.as_ref())?;
-    manager.floor.play(resumed).map_err(|error| Stop::failed(error.to_string()))?;
+    rounds::play(&manager.floor, resumed).map_err(|error| Stop::failed(error.to_string()))?;
     screen.end(&manager.floor.record);
     manager.end(&door, children)
 }
@@ -400,65 +402,4 @@ fn operator_token(base: &Base) -> io::Result<String> {
     let new = token("operator", &files::secret(base.config.token_length));
     files::replace(&file, Access::Owner, &format!("{new}\n"))?;
     Ok(new)
-}
-
-/// What `start` and `status` need: the configuration, where the manager is, and a voice.
-fn caller(options: &Options) -> Result<(league::config::Config, String, Voice), Stop> {
-    let folder = Path::new(options.text("--config").unwrap_or("config"));
-    let config = league::config::Config::load(folder, options.text("--league-id")).map_err(Stop::usage)?;
-    let manager = options.text("--manager").unwrap_or(&config.agents.league_manager.endpoint).to_string();
-    let log = Arc::new(league::log::Log::new(Path::new(options.text("--logs").unwrap_or("logs")), "launcher"));
-    let voice = Voice::new("launcher", config.strict_envelope, Vec::new(), log);
-    voice.join("launcher", &config.rules.league_id);
-    Ok((config, manager, voice))
-}
-
-fn start(options: &Options) -> Result<(), Stop> {
-    let (config, manager, voice) = caller(options)?;
-    let file = options.text("--operator-token-file");
-    let token = file.map(|file| fs::read_to_string(file).map_err(|error| Stop::usage(format!("{file}: {error}"))));
-    let auth_token = token.transpose()?.map(|token| token.trim().to_string());
-    let about = About { conversation_id: voice::conversation("start-league"), auth_token, ..About::default() };
-    let message = StartLeague { league_id: config.rules.league_id.clone() }.into();
-    let to = Peer { name: "league_manager", endpoint: &manager };
-    match voice.ask(to, &message, &about, config.generic_limit) {
-        Ok((_, Message::LeagueStatus(status))) => {
-            print_status(&status);
-            let waits = status.status == Progress::Waiting;
-            if waits { Err(Stop::failed("the league has not started")) } else { Ok(()) }
-        }
-        Ok((_, Message::LeagueError(error))) => {
-            let context = error.context.unwrap_or_default();
-            let problem = context.get("problem").and_then(Value::as_str).unwrap_or_default().to_string();
-            Err(Stop::failed(format!("{} {}: {problem}", error.error_code, error.error_description)))
-        }
-        Ok((_, other)) => Err(Stop::failed(format!("the manager answered with {}", other.name()))),
-        Err(failure) => Err(nobody(&manager, &failure)),
-    }
-}
-
-fn status(options: &Options) -> Result<(), Stop> {
-    let (config, manager, voice) = caller(options)?;
-    let endpoint = Endpoint::parse(&manager).map_err(|legal| Stop::usage(format!("--manager: expected {legal}")))?;
-    let health = voice.get(&endpoint, "/health", config.generic_limit).map_err(|failure| nobody(&manager, &failure))?;
-    let status = LeagueStatus::read(&health).map_err(|fault| Stop::failed(format!("{manager}: {fault}")))?;
-    print_status(&status);
-    Ok(())
-}
-
-fn nobody(manager: &str, failure: &Failure) -> Stop {
-    Stop::failed(format!(
-        "no league manager at {manager} ({}); start one, or name it with --manager",
-        failure.explain()
-    ))
-}
-
-fn print_status(status: &LeagueStatus) {
-    println!("league   {}", status.league_id);
-    println!("status   {}", status.status);
-    println!("round    {} of {}", status.current_round, status.total_rounds);
-    println!("matches  {} completed", status.matches_completed);
-    if let Some(reason) = &status.reason {
-        println!("reason   {}", shown(reason));
-    }
 }

@@ -123,8 +123,8 @@ pub struct Config {
     pub network: Network,
     pub agents: AgentsFile,
     pub league: LeagueFile,
-    pub referee: RefereeDefaults,
-    pub player: PlayerDefaults,
+    pub referee_defaults: RefereeDefaults,
+    pub player_defaults: PlayerDefaults,
     pub rules: Rules,
     pub retry: RetryPolicy,
     pub token_length: u32,
@@ -177,8 +177,8 @@ impl Config {
         legal(named, "league id", "--league-id", league_id, "letters, digits, _ and -")?;
         let league: LeagueFile = read(folder, &format!("leagues/{league_id}.json"))?;
         let games: GamesFile = read(folder, "games/games_registry.json")?;
-        let referee: RefereeDefaults = read(folder, "defaults/referee.json")?;
-        let player: PlayerDefaults = read(folder, "defaults/player.json")?;
+        let referee_defaults = read(folder, "defaults/referee.json")?;
+        let player_defaults = read(folder, "defaults/player.json")?;
         check_system(&system)?;
         check_agents(&agents)?;
         check_league(&league, league_id, &games)?;
@@ -216,10 +216,56 @@ impl Config {
             network: system.network,
             agents,
             league,
-            referee,
-            player,
+            referee_defaults,
+            player_defaults,
             retry,
         })
+    }
+
+    /// A referee's entry in the list, or the defaults for one that no list names.
+    pub fn referee(&self, id: &str) -> RefereeDefaults {
+        let listed = self.agents.referees.iter().find(|entry| entry.referee_id == id).cloned();
+        listed.map_or_else(
+            || self.referee_defaults.clone(),
+            |RefereeEntry { display_name, version, game_types, max_concurrent_matches, .. }| RefereeDefaults {
+                display_name,
+                version,
+                game_types,
+                max_concurrent_matches,
+            },
+        )
+    }
+
+    /// A player's entry in the list, or the defaults for one that no list names.
+    pub fn player(&self, id: &str) -> PlayerDefaults {
+        let (listed, strategy) = (
+            self.agents.players.iter().find(|entry| entry.player_id == id).cloned(),
+            self.player_defaults.strategy.clone(),
+        );
+        listed.map_or_else(
+            || self.player_defaults.clone(),
+            |PlayerEntry { display_name, version, game_types, .. }| PlayerDefaults {
+                display_name,
+                version,
+                game_types,
+                strategy,
+            },
+        )
+    }
+
+    /// The port of a listed agent's endpoint.
+    pub fn listed_port(&self, id: Option<&str>) -> Option<u16> {
+        let listed = self.rules.listed.iter().find(|listed| Some(&*listed.id) == id)?;
+        Endpoint::parse(&listed.endpoint).ok().map(|endpoint| endpoint.port)
+    }
+
+    /// The first and the last port for agents that no list names.
+    pub fn port_range(&self, kind: Kind) -> (u16, u16) {
+        let range = match kind {
+            Kind::Referee => &self.network.default_referee_port_range,
+            _ => &self.network.default_player_port_range,
+        };
+        (range[0], range[1])
     }
 
     /// The longest that one match can take, from its invitation to its report: what a referee is waited for.

@@ -2,13 +2,13 @@
 //! or dead agent delays nobody else (R9).
 
 use crate::{
-    agent::lock,
     config::RetryPolicy,
     http,
     journal::Record,
     liveness::Heard,
     log::{Level, Line},
     protocol::{Code, Kind, MatchEntry, Message, RoundAnnouncement, StartMatch},
+    threads::{lock, spawn},
     voice::{self, About, Failure, MAX_NOTICE, Peer, Voice, retry},
 };
 use serde_json::Value;
@@ -67,7 +67,7 @@ impl Couriers {
         let (queue, bell, heard) = Default::default();
         let courier = Arc::new(Courier { id: id.into(), queue, bell, heard });
         let (route, here) = (Arc::clone(&self.route), Arc::clone(&courier));
-        if http::spawn("courier", move || here.work(&route)) {
+        if spawn("courier", move || here.work(&route)) {
             all.insert(id.into(), Arc::clone(&courier));
         } // else: tried again with the next notice
         courier

@@ -13,12 +13,13 @@
 //! whose fault it was. Read next: `rpc.rs`, which gives the bytes a meaning.
 
 use crate::endpoint::Endpoint;
+use crate::threads::{lock, spawn};
 use std::{
     io::{self, Read, Write},
     net::{IpAddr, Ipv4Addr, TcpListener},
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, Once, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, Once,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -69,18 +70,13 @@ pub struct Door {
 
 impl Door {
     fn count(&self) -> MutexGuard<'_, usize> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inside)
     }
 
     /// Waits until no request is being answered, at most so long.
     pub fn wait_until_empty(&self, limit: Duration) {
         let _ = self.left.wait_timeout_while(self.count(), limit, |inside| *inside > 0);
     }
-}
-
-/// Starts a thread with a name; false when the machine has none to give.
-pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
-    thread::Builder::new().name(name.into()).spawn(work).is_ok()
 }
 
 /// Panics in threads that are not ours.

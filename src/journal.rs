@@ -4,9 +4,9 @@
 //! is held across a call to another agent. Syncing under its own lock lets neighbours share one sync.
 
 use crate::{
-    agent::lock,
     files::{self, Access},
     league::{Event, League, Rules},
+    threads::lock,
 };
 use std::{
     fs::{File, OpenOptions},

@@ -1,12 +1,28 @@
-//! A local league: referees and players as child processes, which end when their standard input closes. So none
+//! The launcher (001 §4): the words `start` and `status` for a manager that runs elsewhere, and a local league:
+//! referees and players as child processes, which end when their standard input closes. So none
 //! is left behind, however this program ends.
 
-use crate::{http, options::Options, strategies};
+use crate::{
+    base,
+    config::Config,
+    endpoint::Endpoint,
+    log::Log,
+    options::{Options, Stop},
+    protocol::*,
+    screen::shown,
+    strategies,
+    threads::spawn,
+    voice::{self, About, Failure, Peer, Voice},
+    wire::Wire,
+};
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
 };
 
 /// The children of a local league.
@@ -75,7 +91,7 @@ impl Children {
         let mut child: Child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         self.stdins.extend(child.stdin.take());
         let (line, name) = (line.clone(), format!("{program} {}", arguments[1]));
-        http::spawn("child", move || {
+        spawn("child", move || {
             let failed = !child.wait().is_ok_and(|status| status.success());
             let _ = line.send(Ended { name, failed });
         });
@@ -104,4 +120,60 @@ const NAMED: usize = 4;
 
 fn beside_us(program: &str) -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// What `start` and `status` need: the configuration, where the manager is, and a voice.
+fn caller(options: &Options) -> Result<(Config, String, Voice), Stop> {
+    let config = base::load(options)?;
+    let manager = base::manager(options, &config).to_string();
+    let log = Arc::new(Log::new(Path::new(options.text("--logs").unwrap_or("logs")), "launcher"));
+    let voice = Voice::new("launcher", config.strict_envelope, Vec::new(), log);
+    voice.join("launcher", &config.rules.league_id);
+    Ok((config, manager, voice))
+}
+
+/// Sends START_LEAGUE to a running manager (001 §4.1).
+pub fn start(options: &Options) -> Result<(), Stop> {
+    let (config, manager, voice) = caller(options)?;
+    let auth_token = base::operator_token(options)?;
+    let about = About { conversation_id: voice::conversation("start-league"), auth_token, ..About::default() };
+    let message = StartLeague { league_id: config.rules.league_id.clone() }.into();
+    let to = Peer { name: "league_manager", endpoint: &manager };
+    match voice.ask(to, &message, &about, config.generic_limit) {
+        Ok((_, Message::LeagueStatus(status))) => {
+            print_status(&status);
+            let waits = status.status == Progress::Waiting;
+            if waits { Err(Stop::failed("the league has not started")) } else { Ok(()) }
+        }
+        Ok((_, Message::LeagueError(error))) => Err(Stop::failed(error.explain())),
+        Ok((_, other)) => Err(Stop::failed(format!("the manager answered with {}", other.name()))),
+        Err(failure) => Err(nobody(&manager, &failure)),
+    }
+}
+
+/// Asks a running manager how far its league has come.
+pub fn status(options: &Options) -> Result<(), Stop> {
+    let (config, manager, voice) = caller(options)?;
+    let endpoint = Endpoint::parse(&manager).map_err(|legal| Stop::usage(format!("--manager: expected {legal}")))?;
+    let health = voice.get(&endpoint, "/health", config.generic_limit).map_err(|failure| nobody(&manager, &failure))?;
+    let status = LeagueStatus::read(&health).map_err(|fault| Stop::failed(format!("{manager}: {fault}")))?;
+    print_status(&status);
+    Ok(())
+}
+
+fn nobody(manager: &str, failure: &Failure) -> Stop {
+    Stop::failed(format!(
+        "no league manager at {manager} ({}); start one, or name it with --manager",
+        failure.explain()
+    ))
+}
+
+fn print_status(status: &LeagueStatus) {
+    println!("league   {}", status.league_id);
+    println!("status   {}", status.status);
+    println!("round    {} of {}", status.current_round, status.total_rounds);
+    println!("matches  {} completed", status.matches_completed);
+    if let Some(reason) = &status.reason {
+        println!("reason   {}", shown(reason));
+    }
 }

@@ -406,6 +406,15 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+impl LeagueError {
+    /// The code, its name, and what exactly was wrong, in one line.
+    pub fn explain(&self) -> String {
+        let text = |key| self.context.as_ref().and_then(|context| context.get(key)).and_then(Value::as_str);
+        let field = text("field").map_or(String::new(), |field| format!("{field}: "));
+        format!("{} {}: {field}{}", self.error_code, self.error_description, text("problem").unwrap_or_default())
+    }
+}
+
 /// Reads a packet whole: first the envelope, then the message. `mend` is asked about each fault of
 /// `sender`, `timestamp` and `conversation_id`; what it gives instead is taken (R2, `strict_envelope`).
 pub fn read(packet: &Packet, mend: impl Fn(&Fault) -> Option<Value>) -> Result<(Envelope, Message), Refusal> {

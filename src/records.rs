@@ -2,7 +2,6 @@
 //! journal; whoever deletes these loses nothing.
 
 use crate::{
-    agent::lock,
     answers::ScheduledRound,
     clock::Timestamp,
     files::{self, Access},
@@ -10,6 +9,7 @@ use crate::{
     league::{League, Match},
     object,
     protocol::{MatchResult, MatchState, Standing},
+    threads::lock,
 };
 use std::{io, path::PathBuf, sync::Mutex};
 

@@ -1,25 +1,17 @@
 //! The round loop. First start, restart and lost referee are one act: announce what is unfinished, wait, look again.
 
 use crate::{
-    agent::lock,
-    courier::Couriers,
-    journal::Record,
-    league::{Event, League, Match, Member},
+    floor::Floor,
+    league::{League, Match, Member},
     liveness::{Standing, patience, standing},
-    log::{Level, Log},
-    protocol::{Kind, Message},
-    records::Records,
+    log::Level,
+    protocol::Kind,
     registration,
-    screen::Screen,
-    voice::{self, About},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    sync::{
-        Arc, Mutex,
-        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
-    },
+    sync::mpsc::{Receiver, TryRecvError},
     time::{Duration, Instant},
 };
 
@@ -28,110 +20,24 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long a round waits until its announcement has reached the players, and a table until the last is out.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// What the loop needs.
-pub struct Floor {
-    /// The league.
-    pub record: Arc<Record>,
-    /// The way to the agents.
-    pub couriers: Couriers,
-    /// The files for people.
-    pub records: Records,
-    /// The terminal.
-    pub screen: Screen,
-    /// The log.
-    pub log: Arc<Log>,
-    /// Between the announcement to the players and that to the referees.
-    pub lead: Duration,
-    /// The longest a match can take.
-    pub match_limit: Duration,
-    /// How often a referee at work is asked whether it is there.
-    pub ping_every: Duration,
-    /// How long the last message is tried.
-    pub farewell: Duration,
-    /// Hex digits of a token.
-    pub token_length: u32,
-    /// What the league waits for, if it does.
-    pub stalled: Mutex<Option<String>>,
-}
-
-impl Floor {
-    /// Plays the league from where it stands to its end, and tells everybody.
-    pub fn play(&self, resumed: bool) -> io::Result<()> {
-        self.warn_of_the_unreachable();
-        let mut told = Told { results: self.record.read(|league| league.played.len()), sweep: None };
-        self.records.write(&self.record)?;
-        if resumed {
-            told.sweep = Some((self.send_table(), Instant::now()));
-            let last = self.record.read(|league| league.open_round().unwrap_or(league.rounds() + 1) - 1);
-            if last > 0 {
-                self.send_round_completed(last);
-            }
-        }
-        while let Some(round) = self.record.read(League::open_round) {
-            self.screen.round(&self.record, round);
-            Round::new(self, round).play(&mut told)?;
-            self.send_round_completed(round);
-        }
-        self.end()
-    }
-
-    fn warn_of_the_unreachable(&self) {
-        let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
-        for id in ids.iter().filter(|id| self.couriers.heard(id).unreachable) {
-            let words = format!("{id} cannot be reached; it stays in the schedule, and forfeits until it answers");
-            self.log.say(Level::Warning, "unreachable", &*words);
-            self.screen.say(&words);
+/// Plays the league from where it stands to its end, and tells everybody.
+pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
+    floor.warn_of_the_unreachable();
+    let mut told = Told { results: floor.record.read(|league| league.played.len()), sweep: None };
+    floor.records.write(&floor.record)?;
+    if resumed {
+        told.sweep = Some((floor.send_table(), Instant::now()));
+        let last = floor.record.read(|league| league.open_round().unwrap_or(league.rounds() + 1) - 1);
+        if last > 0 {
+            floor.send_round_completed(last);
         }
     }
-
-    fn end(&self) -> io::Result<()> {
-        let completed = self.record.read(League::completed);
-        if let Some(message) = completed.map(Message::from) {
-            let out = self.send(&[Kind::Player, Kind::Referee], "league-complete", None, |_| message.clone());
-            if out.recv_timeout(self.farewell) == Err(RecvTimeoutError::Timeout) {
-                self.log.say(Level::Warning, "farewell", "not everybody could be told that the league is over");
-            }
-        }
-        self.record.commit(|_| Ok::<_, io::Error>((Some(Event::Closed), ())))?;
-        self.records.write(&self.record)
+    while let Some(round) = floor.record.read(League::open_round) {
+        floor.screen.round(&floor.record, round);
+        Round::new(floor, round).play(&mut told)?;
+        floor.send_round_completed(round);
     }
-
-    /// Sends every agent of some kinds its copy of a notice.
-    fn send(
-        &self,
-        kinds: &[Kind],
-        words: &str,
-        round: Option<u32>,
-        copy: impl Fn((&League, &Member)) -> Message,
-    ) -> Receiver<()> {
-        let about = About { conversation_id: voice::conversation(words), round_id: round, ..About::default() };
-        let notices = self.record.read(|league| {
-            let members = kinds.iter().flat_map(|kind| league.members(*kind));
-            members.map(|member| (member.id.clone(), copy((league, member)))).collect()
-        });
-        self.couriers.post(notices, &about)
-    }
-
-    fn send_table(&self) -> Receiver<()> {
-        self.send(&[Kind::Player], "standings", None, |(league, _)| league.standings_update().into())
-    }
-
-    fn send_round_completed(&self, round: u32) {
-        let words = format!("round-{round}-complete");
-        let both = [Kind::Player, Kind::Referee];
-        self.send(&both, &words, Some(round), |(league, _)| league.round_completed(round).into());
-    }
-
-    /// What the league waits for, or `None`; said once on the screen.
-    fn stall(&self, reason: Option<&str>) {
-        let mut stalled = lock(&self.stalled);
-        if stalled.as_deref() != reason {
-            *stalled = reason.map(String::from);
-            let words = reason.unwrap_or("a referee is back; the league goes on");
-            self.log.say(Level::Warning, "stalled", words);
-            self.screen.say(words);
-        }
-    }
+    floor.end()
 }
 
 /// What has been told so far.

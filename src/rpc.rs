@@ -51,6 +51,12 @@ impl std::convert::From<Refusal> for Denial {
     }
 }
 
+impl std::convert::From<serde_json::Error> for Denial {
+    fn from(error: serde_json::Error) -> Denial {
+        Denial::Broken(error.to_string())
+    }
+}
+
 impl std::convert::From<std::io::Error> for Denial {
     fn from(error: std::io::Error) -> Denial {
         Denial::Broken(error.to_string())

@@ -81,6 +81,11 @@ impl Failure {
         }
     }
 
+    /// Whether whoever waits for an answer should ask again: there was none, or one that says "not now".
+    pub fn may_pass(&self) -> bool {
+        self.is_trouble() || matches!(self, Failure::Rpc(-32603, _))
+    }
+
     /// Whether the same again may help: E001 and E009 (002 §9.2.4).
     pub fn is_trouble(&self) -> bool {
         matches!(self, Failure::Trouble(_))
@@ -159,7 +164,7 @@ impl Voice {
     pub(crate) fn reply(&self, kind: Kind, request: &Packet, outcome: Result<Option<Message>, Refusal>) -> Answer {
         let text = |key: &str| request.get(key).and_then(Value::as_str).map(String::from);
         let (is_error, message, code) = match outcome {
-            Ok(None) => return Answer { result: json!({"status": "ok"}), is_error: false },
+            Ok(None) => return Answer { result: ok(), is_error: false },
             Ok(Some(message)) => (false, message, None),
             Err(refusal) => {
                 let code = refusal.code;
@@ -364,6 +369,11 @@ fn league_error(original: String, refusal: Refusal) -> Message {
         context: Some(refusal.context),
     }
     .into()
+}
+
+/// What a notice is answered.
+pub fn ok() -> Value {
+    json!({"status": "ok"})
 }
 
 /// A new conversation: the words, then eight random digits, so that runs never mix.

@@ -1,0 +1,112 @@
+//! The floor on which a league is played: its record, the ways to the agents, the files and the screen; and the
+//! notices that go from there to everybody.
+
+use crate::{
+    courier::Couriers,
+    journal::Record,
+    league::{Event, League, Member},
+    log::{Level, Log},
+    protocol::{Kind, Message},
+    records::Records,
+    screen::Screen,
+    threads::lock,
+    voice::{self, About},
+};
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+/// Everything that the round loop needs.
+pub struct Floor {
+    /// The league.
+    pub record: Arc<Record>,
+    /// The way to the agents.
+    pub couriers: Couriers,
+    /// The files for people.
+    pub records: Records,
+    /// The terminal.
+    pub screen: Screen,
+    /// The log.
+    pub log: Arc<Log>,
+    /// Between the announcement to the players and that to the referees.
+    pub lead: Duration,
+    /// The longest a match can take.
+    pub match_limit: Duration,
+    /// How often a referee at work is asked whether it is there.
+    pub ping_every: Duration,
+    /// How long the last message is tried.
+    pub farewell: Duration,
+    /// Hex digits of a token.
+    pub token_length: u32,
+    /// What the league waits for, if it does.
+    pub stalled: Mutex<Option<String>>,
+}
+
+impl Floor {
+    /// Names those that have registered and do not answer (R5).
+    pub fn warn_of_the_unreachable(&self) {
+        let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
+        for id in ids.iter().filter(|id| self.couriers.heard(id).unreachable) {
+            let words = format!("{id} cannot be reached; it stays in the schedule, and forfeits until it answers");
+            self.log.say(Level::Warning, "unreachable", &*words);
+            self.screen.say(&words);
+        }
+    }
+
+    /// Tells everybody that the league is over, and closes it (R9).
+    pub fn end(&self) -> io::Result<()> {
+        let completed = self.record.read(League::completed);
+        if let Some(message) = completed.map(Message::from) {
+            let out = self.send(&[Kind::Player, Kind::Referee], "league-complete", None, |_| message.clone());
+            if out.recv_timeout(self.farewell) == Err(RecvTimeoutError::Timeout) {
+                self.log.say(Level::Warning, "farewell", "not everybody could be told that the league is over");
+            }
+        }
+        self.record.commit(|_| Ok::<_, io::Error>((Some(Event::Closed), ())))?;
+        self.records.write(&self.record)
+    }
+
+    /// Sends every agent of some kinds its copy of a notice.
+    pub fn send(
+        &self,
+        kinds: &[Kind],
+        words: &str,
+        round: Option<u32>,
+        copy: impl Fn((&League, &Member)) -> Message,
+    ) -> Receiver<()> {
+        let about = About { conversation_id: voice::conversation(words), round_id: round, ..About::default() };
+        let notices = self.record.read(|league| {
+            let members = kinds.iter().flat_map(|kind| league.members(*kind));
+            members.map(|member| (member.id.clone(), copy((league, member)))).collect()
+        });
+        self.couriers.post(notices, &about)
+    }
+
+    /// Sends the table to all players.
+    pub fn send_table(&self) -> Receiver<()> {
+        self.send(&[Kind::Player], "standings", None, |(league, _)| league.standings_update().into())
+    }
+
+    /// Tells all agents that a round is over.
+    pub fn send_round_completed(&self, round: u32) {
+        let words = format!("round-{round}-complete");
+        let both = [Kind::Player, Kind::Referee];
+        self.send(&both, &words, Some(round), |(league, _)| league.round_completed(round).into());
+    }
+
+    /// Notes what the league waits for, or that it goes on; said once on the screen.
+    pub fn stall(&self, reason: Option<&str>) {
+        let mut stalled = lock(&self.stalled);
+        if stalled.as_deref() != reason {
+            *stalled = reason.map(String::from);
+            let words = reason.unwrap_or("a referee is back; the league goes on");
+            self.log.say(Level::Warning, "stalled", words);
+            self.screen.say(words);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a player remembers: which invitations it was promised and has accepted, what it chose, how its matches
+//! ended (R4, R7). Only the results are on disk: `data/players/ID/history.json`.
+
+use crate::{
+    agent::Card,
+    files::{self, Access},
+    object,
+    protocol::*,
+    registration::equal,
+    rpc::Denial,
+    strategies::Past,
+    threads::lock,
+    wire::Wire,
+};
+use std::{
+    collections::HashMap,
+    io,
+    path::Path,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+object! {
+    /// The file.
+    History { player_id: String, league_id: String, matches: Vec<Past>, }
+}
+
+/// A match we joined.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    /// What we were invited to.
+    pub invitation: GameInvitation,
+    /// The match's token; the referee's calls carry it, and our replies.
+    pub token: Option<String>,
+    /// Our choice: made once, also when it is asked for twice at the same moment.
+    pub choice: Arc<OnceLock<Parity>>,
+    conversation_id: String,
+    /// Announced again without a token: the next invitation may replace this one.
+    replaceable: bool,
+}
+
+/// The memory, behind its lock.
+#[derive(Default)]
+pub struct Memory(Mutex<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    history: Vec<Past>,
+    /// The match tokens that the manager announced: only invitations with them are true ones.
+    promised: HashMap<String, String>,
+    seats: HashMap<String, Seat>,
+}
+
+impl Memory {
+    /// Reads the history in `folder`, unless it belongs to an older registration: then it is set aside.
+    pub fn begin(&self, folder: &Path, fresh: bool) -> io::Result<()> {
+        if fresh {
+            files::set_aside(folder)?;
+        }
+        let read = files::read_json(&folder.join("history.json")).ok().and_then(|file| History::read(&file).ok());
+        lock(&self.0).history = read.map(|file| file.matches).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Every match of ours that is over, oldest first.
+    pub fn history(&self) -> Vec<Past> {
+        lock(&self.0).history.clone()
+    }
+
+    /// A round begins: the invitation to our match will carry this token. Where no token is announced, the next
+    /// invitation is taken on trust.
+    pub fn announced(&self, player_id: &str, announcement: RoundAnnouncement) {
+        let mut inside = lock(&self.0);
+        let ours = |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
+        for entry in announcement.matches.into_iter().filter(ours) {
+            if let Some(token) = entry.match_token {
+                inside.promised.insert(entry.match_id, token);
+            } else if let Some(seat) = inside.seats.get_mut(&entry.match_id) {
+                seat.replaceable = true;
+            }
+        }
+    }
+
+    /// Takes a seat, if the invitation is the true one. The same again changes nothing; a newer one replaces it.
+    pub fn join(&self, from: &Envelope, invitation: GameInvitation) -> Result<(), Refusal> {
+        let false_one = |problem: &str| Err(Refusal::field(Code::E012, "auth_token", problem));
+        let (match_id, token) = (invitation.match_id.clone(), from.auth_token.clone());
+        let mut inside = lock(&self.0);
+        let promised = inside.promised.get(&match_id);
+        if promised.is_some_and(|promised| !token.as_ref().is_some_and(|token| equal(token, promised))) {
+            return false_one("not the match token that the league manager announced");
+        }
+        match inside.seats.get(&match_id) {
+            Some(seat) if seat.conversation_id == from.conversation_id && seat.token == token => return Ok(()),
+            Some(seat) if promised.is_none() && !seat.replaceable => {
+                return false_one("another referee has invited to this match before");
+            }
+            _ => {}
+        }
+        let (conversation_id, choice) = (from.conversation_id.clone(), Arc::default());
+        inside.seats.insert(match_id, Seat { invitation, token, choice, conversation_id, replaceable: false });
+        Ok(())
+    }
+
+    /// The match that a referee speaks of, if it speaks with the token and in the conversation of its invitation.
+    pub fn seat(&self, from: &Envelope, match_id: &str) -> Result<Seat, Refusal> {
+        let inside = lock(&self.0);
+        let unknown = || Refusal::field(Code::E015, "match_id", format!("got {match_id:?}, which we have not joined"));
+        let seat = inside.seats.get(match_id).ok_or_else(unknown)?;
+        if seat.token != from.auth_token {
+            return Err(Refusal::field(Code::E012, "auth_token", "not the token of the invitation"));
+        }
+        if seat.conversation_id != from.conversation_id {
+            return Err(Refusal::field(Code::E015, "conversation_id", "not the conversation of the invitation"));
+        }
+        Ok(seat.clone())
+    }
+
+    /// A match is over: on disk in `folder` when this returns.
+    pub fn remember(&self, folder: &Path, card: &Card, from: &Envelope, over: GameOver) -> Result<(), Denial> {
+        let seat = self.seat(from, &over.match_id)?;
+        let result = GameResult { reason: over.game_result.reason.clone().or(over.reason), ..over.game_result };
+        let (match_id, opponent_id) = (over.match_id, seat.invitation.opponent_id);
+        let past = Past { match_id, conversation_id: seat.conversation_id, opponent_id, result };
+        let mut inside = lock(&self.0);
+        match inside.history.iter_mut().find(|known| known.match_id == past.match_id) {
+            Some(known) => *known = past,
+            None => inside.history.push(past),
+        }
+        let (player_id, league_id) = (card.agent_id.clone(), card.league_id.clone());
+        let file = History { player_id, league_id, matches: inside.history.clone() };
+        Ok(files::replace_json(&folder.join("history.json"), Access::Everybody, &file)?)
+    }
+}

@@ -1,0 +1,76 @@
+//! What the manager takes, and what it refuses, when a referee reports how a match ended (R8). Pure.
+
+use crate::{
+    clock::Timestamp,
+    game::{self, Scoring},
+    league::{Event, League, Member, Recorded},
+    protocol::{Code, Ending, GAME, MatchResult, MatchResultReport, Refusal},
+    standings,
+};
+
+impl League {
+    /// Takes a report from `sender`, or refuses it (R8). A repeated report is no event, and no refusal.
+    pub fn record(&self, sender: &Member, report: &MatchResultReport, at: Timestamp) -> Result<Option<Event>, Refusal> {
+        let wrong = |field: &str, problem: String| Err(Refusal::field(Code::E015, field, problem));
+        let Some(game) = self.find(&report.match_id) else {
+            return wrong("match_id", format!("got {:?}, which is no match of this league", report.match_id));
+        };
+        if let Some(recorded) = &game.recorded {
+            return match recorded.referee_id == sender.id && recorded.result == report.result {
+                true => Ok(None),
+                false => wrong("match_id", format!("{} is recorded already, and the first result stands", game.id)),
+            };
+        }
+        if game.referee() != Some(&sender.id) {
+            return wrong("sender", format!("{} is not the referee of {}", sender.id, game.id));
+        }
+        if report.round_id != game.round {
+            return wrong("round_id", format!("got {}, but {} is in round {}", report.round_id, game.id, game.round));
+        }
+        if report.game_type != GAME {
+            return wrong("game_type", format!("got {:?}, expected {:?}", report.game_type, GAME));
+        }
+        check_result(&report.result, &game.players, &self.rules.scoring)?;
+        let (match_id, referee_id, result) = (game.id.clone(), sender.id.clone(), report.result.clone());
+        Ok(Some(Event::Recorded(Recorded { match_id, referee_id, result, at })))
+    }
+}
+
+/// Whether a result can be true: the right players, and number, choices, winner and score that fit together.
+fn check_result(result: &MatchResult, players: &[String; 2], scoring: &Scoring) -> Result<(), Refusal> {
+    let wrong = |field: &str, problem: String| Err(Refusal::field(Code::E015, field, problem));
+    let stranger = |id: &&String| !players.contains(id);
+    let named = result.winner.iter().chain(result.score.keys()).chain(result.details.choices.keys());
+    if let Some(id) = named.into_iter().find(stranger) {
+        return wrong("result", format!("{id:?} does not play in this match: {} does, and {}", players[0], players[1]));
+    }
+    let ending = standings::ending(result);
+    let winner = result.winner.as_ref().and_then(|id| players.iter().position(|player| player == id));
+    let choices = players.each_ref().map(|player| result.details.choices.get(player).copied().flatten());
+    match (result.details.drawn_number, choices) {
+        (Some(number), _) if !game::NUMBERS.contains(&number) => {
+            return wrong("result.details.drawn_number", format!("got {number}, must be 1 to 10"));
+        }
+        (Some(number), [Some(a), Some(b)]) => {
+            let judged = game::judge(players.clone(), [a, b], number);
+            if judged.winner != winner || judged.ending() != ending {
+                let got = format!("got winner {:?} and {ending}", result.winner);
+                return wrong("result.winner", format!("{got}, but {} ({})", judged.reason, judged.ending()));
+            }
+        }
+        (Some(_), _) => {
+            return wrong("result.details.choices", "a number was drawn without both choices".into());
+        }
+        (None, _) if ending != Ending::TechnicalLoss => {
+            return wrong("result.details.drawn_number", format!("got null, but {ending} needs a number"));
+        }
+        (None, _) => {}
+    }
+    let score = game::score(ending, winner, scoring);
+    let came = players.each_ref().map(|player| result.score.get(player).copied());
+    if came != score.map(Some) {
+        let fits = format!("{} {} and {} {}", players[0], score[0], players[1], score[1]);
+        return wrong("result.score", format!("got {:?}, but {ending} gives {fits}", result.score));
+    }
+    Ok(())
+}
