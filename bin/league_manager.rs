@@ -8,7 +8,6 @@ use league::{
     answers::StandingsData,
     base::Base,
     clock::Timestamp,
-    courier::{Couriers, Route},
     endpoint::Endpoint,
     files::{self, Access},
     floor::Floor,
@@ -20,11 +19,10 @@ use league::{
     object,
     options::{Options, Program, Stop},
     protocol::*,
-    records::Records,
     registration::{Applicant, Profile, Rejection, equal, token},
     rounds,
     rpc::{Agent, Denial, From},
-    screen::{Screen, shown},
+    screen::shown,
     threads::lock,
     voice::Voice,
 };
@@ -34,7 +32,7 @@ use std::{
     net::{IpAddr, ToSocketAddrs},
     path::PathBuf,
     process::ExitCode,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -118,9 +116,8 @@ impl Manager {
         let defaults = local.then_some((4, 2));
         let players = options.number("--players")?.or(defaults.map(|(players, _)| players));
         let referees = options.number("--referees")?.or(defaults.map(|(_, referees)| referees)).unwrap_or(1);
-        let record = Arc::new(Record::new(league, journal).map_err(broken)?);
         let operator_token = operator_token(&base).map_err(broken)?;
-        let floor = Arc::new(floor(&base, Arc::clone(&record), local)?);
+        let floor = Arc::new(Floor::new(&base, Arc::new(Record::new(league, journal).map_err(broken)?), local)?);
         let awaited = players.map(|players| (players, referees));
         let manager = Manager { floor, awaited, seed, operator_token, base };
         manager.check_numbers()?;
@@ -362,31 +359,6 @@ fn verdict(registered: Result<Member, Rejection>) -> Verdicts {
         Ok(member) => (Verdict::Accepted, Some(member.id), Some(member.token), None, None),
         Err(no) => (Verdict::Rejected, None, None, Some(no.reason), no.code.map(|code| code.to_string())),
     }
-}
-
-fn floor(base: &Base, record: Arc<Record>, local: bool) -> Result<Floor, Stop> {
-    let config = &base.config;
-    let lead = match base.options.number::<f64>("--lead-sec")? {
-        Some(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| Stop::usage(format!("--lead-sec: got {seconds}, expected seconds, 0 or more")))?,
-        None if local => Duration::ZERO,
-        None => config.lead,
-    };
-    let (limit, policy) = (config.generic_limit, config.retry);
-    let route = Route { record: Arc::clone(&record), voice: Arc::clone(&base.voice), policy, limit };
-    Ok(Floor {
-        couriers: Couriers::new(route),
-        records: Records::new(&base.data, &config.rules.league_id),
-        screen: Screen { quiet: base.options.has("--quiet") },
-        log: Arc::clone(&base.voice.log),
-        lead,
-        match_limit: config.match_limit(),
-        ping_every: policy.base_delay,
-        farewell: policy.longest(limit) + limit,
-        token_length: config.token_length,
-        stalled: Mutex::default(),
-        record,
-    })
 }
 
 fn operator_file(base: &Base) -> PathBuf {

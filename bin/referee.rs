@@ -15,7 +15,7 @@ use league::{
     referee::{Game, Limits, Line, play},
     rpc::{Agent, Denial, From},
     threads::{lock, spawn},
-    voice::{self, About, Failure, Peer, Voice},
+    voice::{self, About, Failure, MAX_NOTICE, Peer, Voice},
     wire::Wire,
 };
 use serde_json::Value;
@@ -133,7 +133,7 @@ impl Referee {
     }
 
     fn report(&self, finished: &Finished, card: &Card) -> Result<Message, Failure> {
-        let to = Peer { name: "league_manager", endpoint: &card.manager };
+        let to = Peer { name: "league_manager", endpoint: &card.manager, max: MAX_NOTICE };
         let about = About {
             conversation_id: finished.conversation_id.clone(),
             auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),
@@ -151,8 +151,8 @@ struct HttpLine<'a> {
     order: &'a Arc<Order>,
 }
 
-/// Does something with the address of a seat and what a message to it is about.
-fn to_seat<T>(order: &Order, seat: usize, act: impl FnOnce(Peer, &About) -> T) -> T {
+/// Does something with the address of a seat and what a message to it is about. An answer has at most `max` bytes.
+fn to_seat<T>(order: &Order, seat: usize, max: usize, act: impl FnOnce(Peer, &About) -> T) -> T {
     let endpoint = lock(&order.endpoints)[seat].clone();
     let about = About {
         conversation_id: order.conversation_id.clone(),
@@ -160,12 +160,12 @@ fn to_seat<T>(order: &Order, seat: usize, act: impl FnOnce(Peer, &About) -> T) -
         round_id: Some(order.game.round_id),
         match_id: Some(order.game.match_id.clone()),
     };
-    act(Peer { name: &order.game.seats[seat].player_id, endpoint: &endpoint }, &about)
+    act(Peer { name: &order.game.seats[seat].player_id, endpoint: &endpoint, max }, &about)
 }
 
 impl Line for HttpLine<'_> {
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, Failure> {
-        to_seat(self.order, seat, |to, about| match message {
+        to_seat(self.order, seat, self.referee.me.config().max_message_bytes, |to, about| match message {
             Message::GameOver(_) => self.referee.voice().notify(to, message, about, limit).map(|()| message.clone()),
             _ => self.referee.voice().ask(to, message, about, limit).map(|(_, reply)| reply),
         })
@@ -174,7 +174,9 @@ impl Line for HttpLine<'_> {
     fn tell(&self, seat: usize, message: Message) {
         let (me, order, limit) = (Arc::clone(&self.referee.me), Arc::clone(self.order), self.referee.limits.game_over);
         spawn("game-error", move || {
-            let _ = to_seat(&order, seat, |to, about| me.voice().notify(to, &message, about, limit));
+            let _ = to_seat(&order, seat, me.config().max_message_bytes, |to, about| {
+                me.voice().notify(to, &message, about, limit)
+            });
         });
     }
 

@@ -209,7 +209,7 @@ impl Me {
     /// Registers, with the token of an older card if there is one; asks until the manager answers.
     pub fn register(&self, agent: &dyn Registrant, old: Option<Card>) -> Result<(), Stop> {
         let manager = self.base.manager();
-        let to = Peer { name: "league_manager", endpoint: manager };
+        let to = Peer { name: "league_manager", endpoint: manager, max: MAX_NOTICE };
         let token = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
         let auth_token = token.or(base::operator_token(self.options())?);
         let conversation_id = voice::conversation(&format!("{}-registration", self.kind));

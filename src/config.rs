@@ -183,42 +183,31 @@ impl Config {
         check_agents(&agents)?;
         check_league(&league, league_id, &games)?;
         check_games(&games)?;
-        let (t, s) = (&system.timeouts, "system.json");
-        let retry = RetryPolicy {
-            attempts: system.retry_policy.max_retries,
-            base_delay: some_seconds(s, "retry_policy.base_delay_sec", system.retry_policy.base_delay_sec)?,
-            backoff: system.retry_policy.backoff_strategy,
-        };
+        let (t, policy) = (&system.timeouts, &system.retry_policy);
+        let wait = |key: &str, came: f64| some_seconds("system.json", key, came);
+        let lead = league.scheduling.round_announcement_lead_sec.unwrap_or(60.0);
         Ok(Config {
             rules: rules(&system, &agents, &league, &games),
+            retry: RetryPolicy {
+                attempts: policy.max_retries,
+                base_delay: wait("retry_policy.base_delay_sec", policy.base_delay_sec)?,
+                backoff: policy.backoff_strategy,
+            },
+            register_referee_limit: wait("timeouts.register_referee_timeout_sec", t.register_referee_timeout_sec)?,
+            register_player_limit: wait("timeouts.register_player_timeout_sec", t.register_player_timeout_sec)?,
+            join_limit: wait("timeouts.game_join_ack_timeout_sec", t.game_join_ack_timeout_sec)?,
+            choice_limit: wait("timeouts.move_timeout_sec", t.move_timeout_sec)?,
+            generic_limit: wait("timeouts.generic_response_timeout_sec", t.generic_response_timeout_sec)?,
+            game_over_limit: wait("timeouts.game_over_timeout_sec", t.game_over_timeout_sec.unwrap_or(5.0))?,
+            lead: seconds(&format!("leagues/{league_id}.json"), "scheduling.round_announcement_lead_sec", lead)?,
             strict_envelope: system.security.strict_envelope != Some(false),
             token_length: system.security.token_length,
             max_message_bytes: system.limits.and_then(|limits| limits.max_message_bytes).unwrap_or(10 << 10) as usize,
-            register_referee_limit: some_seconds(
-                s,
-                "timeouts.register_referee_timeout_sec",
-                t.register_referee_timeout_sec,
-            )?,
-            register_player_limit: some_seconds(
-                s,
-                "timeouts.register_player_timeout_sec",
-                t.register_player_timeout_sec,
-            )?,
-            join_limit: some_seconds(s, "timeouts.game_join_ack_timeout_sec", t.game_join_ack_timeout_sec)?,
-            choice_limit: some_seconds(s, "timeouts.move_timeout_sec", t.move_timeout_sec)?,
-            generic_limit: some_seconds(s, "timeouts.generic_response_timeout_sec", t.generic_response_timeout_sec)?,
-            game_over_limit: some_seconds(s, "timeouts.game_over_timeout_sec", t.game_over_timeout_sec.unwrap_or(5.0))?,
-            lead: seconds(
-                "league file",
-                "scheduling.round_announcement_lead_sec",
-                league.scheduling.round_announcement_lead_sec.unwrap_or(60.0),
-            )?,
             network: system.network,
             agents,
             league,
             referee_defaults,
             player_defaults,
-            retry,
         })
     }
 

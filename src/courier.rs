@@ -3,7 +3,7 @@
 
 use crate::{
     config::RetryPolicy,
-    http,
+    http::Trouble,
     journal::Record,
     liveness::Heard,
     log::{Level, Line},
@@ -77,7 +77,7 @@ impl Couriers {
     pub fn post(&self, notices: Vec<(String, Message)>, about: &About) -> Receiver<()> {
         let (line, out) = channel();
         if let Some((_, message)) = notices.first() {
-            let packet = self.route.voice.request(message, about);
+            let packet = self.route.voice.write(message, about);
             let recipients = Some(notices.len());
             self.route.voice.note("message_sent", &packet, Line { recipients, ..Line::default() });
         }
@@ -123,13 +123,13 @@ impl Courier {
 
     fn deliver(&self, route: &Route, job: Job) {
         let Some(member) = route.record.read(|league| league.members.get(&self.id).cloned()) else { return };
-        let to = Peer { name: &self.id, endpoint: &member.endpoint };
+        let to = Peer { name: &self.id, endpoint: &member.endpoint, max: MAX_NOTICE };
         let (message, about) = match &job {
             Job::Ping => return self.hear(&route.voice.ping(to, route.limit)),
             Job::Notice(message, about, _) => (&**message, about),
         };
         let about = About { auth_token: Some(member.token.clone()), ..about.clone() };
-        let packet = route.voice.request(message, &about);
+        let packet = route.voice.write(message, &about);
         let assignment = matches!(message, Message::RoundAnnouncement(_)) && member.kind == Kind::Referee;
         let table = is_table(message);
         let last = matches!(message, Message::LeagueCompleted(_));
@@ -139,15 +139,14 @@ impl Courier {
         let again = |failure: &Failure| {
             patient && failure.is_trouble() && (!assignment || failure.code() == Code::E001 || failure.is_ours())
         };
-        let mut result = retry(&route.policy, voice::pause, again, || {
-            route.voice.send(to, message.tool(), &packet, route.limit, MAX_NOTICE)
-        })
-        .map(|(result, _)| result);
+        let mut result =
+            retry(&route.policy, voice::pause, again, || route.voice.send(to, message.tool(), &packet, route.limit))
+                .map(|(result, _)| result);
         if let (Message::RoundAnnouncement(announcement), true) = (message, assignment) {
             if matches!(result, Err(Failure::Rpc(-32601, _))) {
                 result = start_matches(route, to, announcement, &about);
             }
-            let refused = result.as_ref().map_or_else(|failure| !failure.is_trouble(), is_error);
+            let refused = result.as_ref().map_or_else(is_refusal, is_error);
             lock(&self.heard).refused = refused.then_some(member.registrations);
             if refused {
                 let why = result.as_ref().err().map_or("answered with an error".into(), Failure::explain);
@@ -157,21 +156,20 @@ impl Courier {
         self.hear(&result.map(drop));
     }
 
-    /// Only a connection that was refused or broken says that nobody is there; slowness does not, nor our own fault.
     fn hear(&self, result: &Result<(), Failure>) {
-        let unreachable = match result {
-            Err(failure) if failure.is_ours() => return,
-            Err(failure) if failure.is_trouble() => {
-                failure.explain() != Failure::Trouble(http::Trouble::Late).explain()
-            }
-            _ => false,
-        };
-        lock(&self.heard).unreachable = unreachable;
+        if !result.as_ref().is_err_and(Failure::is_ours) {
+            lock(&self.heard).unreachable = result.as_ref().is_err_and(Failure::is_absence);
+        }
     }
 }
 
 fn is_table(message: &Message) -> bool {
     matches!(message, Message::LeagueStandingsUpdate(_))
+}
+
+/// Whether somebody is there and does not want what was sent.
+fn is_refusal(failure: &Failure) -> bool {
+    !failure.is_trouble() || matches!(failure, Failure::Trouble(Trouble::Status(_)))
 }
 
 fn is_error(result: &Value) -> bool {
@@ -190,7 +188,7 @@ fn start_matches(route: &Route, to: Peer, announcement: &RoundAnnouncement, abou
             auth_token: about.auth_token.clone(),
         };
         let packet = serde_json::to_value(order).ok().and_then(|order| order.as_object().cloned()).unwrap_or_default();
-        answer = route.voice.send(to, "start_match", &packet, route.limit, MAX_NOTICE).map(|(result, _)| result);
+        answer = route.voice.send(to, "start_match", &packet, route.limit).map(|(result, _)| result);
         if answer.as_ref().is_ok_and(is_error) || answer.is_err() {
             break;
         }

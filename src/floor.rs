@@ -2,10 +2,12 @@
 //! notices that go from there to everybody.
 
 use crate::{
-    courier::Couriers,
+    base::Base,
+    courier::{Couriers, Route},
     journal::Record,
     league::{Event, League, Member},
     log::{Level, Log},
+    options::Stop,
     protocol::{Kind, Message},
     records::Records,
     screen::Screen,
@@ -48,6 +50,32 @@ pub struct Floor {
 }
 
 impl Floor {
+    /// The floor of a program. A `local` league needs no lead: its agents are there.
+    pub fn new(base: &Base, record: Arc<Record>, local: bool) -> Result<Floor, Stop> {
+        let config = &base.config;
+        let lead = match base.options.number("--lead-sec")? {
+            Some(seconds) => Duration::try_from_secs_f64(seconds)
+                .map_err(|_| Stop::usage(format!("--lead-sec: got {seconds}, expected seconds, 0 or more")))?,
+            None if local => Duration::ZERO,
+            None => config.lead,
+        };
+        let (limit, policy) = (config.generic_limit, config.retry);
+        let route = Route { record: Arc::clone(&record), voice: Arc::clone(&base.voice), policy, limit };
+        Ok(Floor {
+            couriers: Couriers::new(route),
+            records: Records::new(&base.data, &config.rules.league_id),
+            screen: Screen { quiet: base.options.has("--quiet") },
+            log: Arc::clone(&base.voice.log),
+            lead,
+            match_limit: config.match_limit(),
+            ping_every: policy.base_delay,
+            farewell: policy.longest(limit) + limit,
+            token_length: config.token_length,
+            stalled: Mutex::default(),
+            record,
+        })
+    }
+
     /// Names those that have registered and do not answer (R5).
     pub fn warn_of_the_unreachable(&self) {
         let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());

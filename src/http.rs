@@ -207,8 +207,10 @@ fn post(request: &mut Request, shared: &Shared) -> Reply {
 pub enum Trouble {
     /// Not within the limit (E001).
     Late,
-    /// No connection, a broken one, a status other than 200, or an answer without end (E009).
+    /// No connection, a broken one, or an answer without end (E009).
     Unreachable(String),
+    /// Somebody is there, and answers with a status other than 200 (E009).
+    Status(u16),
     /// Our own machine has no descriptor, thread or port left: never the peer's fault.
     Ours(String),
 }
@@ -249,7 +251,7 @@ impl Client {
 fn finish(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>, max: u64) -> Result<Vec<u8>, Trouble> {
     let mut response = response.map_err(trouble)?;
     if response.status() != 200 {
-        return Err(Trouble::Unreachable(format!("HTTP status {}", response.status().as_u16())));
+        return Err(Trouble::Status(response.status().as_u16()));
     }
     let body = response.body_mut().with_config().limit(max + 1).read_to_vec().map_err(trouble)?;
     if body.len() as u64 > max {

@@ -12,7 +12,7 @@ use crate::{
     screen::shown,
     strategies,
     threads::spawn,
-    voice::{self, About, Failure, Peer, Voice},
+    voice::{self, About, Failure, MAX_NOTICE, Peer, Voice},
     wire::Wire,
 };
 use std::{
@@ -138,7 +138,7 @@ pub fn start(options: &Options) -> Result<(), Stop> {
     let auth_token = base::operator_token(options)?;
     let about = About { conversation_id: voice::conversation("start-league"), auth_token, ..About::default() };
     let message = StartLeague { league_id: config.rules.league_id.clone() }.into();
-    let to = Peer { name: "league_manager", endpoint: &manager };
+    let to = Peer { name: "league_manager", endpoint: &manager, max: MAX_NOTICE };
     match voice.ask(to, &message, &about, config.generic_limit) {
         Ok((_, Message::LeagueStatus(status))) => {
             print_status(&status);

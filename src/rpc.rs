@@ -186,10 +186,7 @@ fn run_message(agent: &dyn Agent, params: &Packet, peer: IpAddr) -> Result<Answe
     let voice = agent.voice();
     let sender = params.get("sender").and_then(Value::as_str);
     voice.note("message_received", params, Line { peer: sender, ..Line::default() });
-    let read = voice.read(params).and_then(|(envelope, message)| {
-        voice.check_league(&envelope, &message)?;
-        Ok((envelope, message))
-    });
+    let read = voice.read(params);
     let outcome =
         read.map_err(Denial::Refused).and_then(|(envelope, message)| agent.handle(&From { envelope, peer }, message));
     match outcome {

@@ -36,6 +36,8 @@ pub struct Peer<'a> {
     pub name: &'a str,
     /// Its URL.
     pub endpoint: &'a str,
+    /// The largest answer that is read from it, in bytes.
+    pub max: usize,
 }
 
 /// What a request is about: the parts of its envelope that its sender chooses.
@@ -75,6 +77,7 @@ impl Failure {
         match self {
             Failure::Trouble(Trouble::Late) => "no answer in time".into(),
             Failure::Trouble(Trouble::Unreachable(why)) => why.clone(),
+            Failure::Trouble(Trouble::Status(status)) => format!("HTTP status {status}"),
             Failure::Trouble(Trouble::Ours(why)) => format!("a fault of our own machine: {why}"),
             Failure::Wrong(refusal) => refusal.explain(),
             Failure::Rpc(code, message) => format!("answered JSON-RPC error {code}: {message}"),
@@ -91,13 +94,18 @@ impl Failure {
         matches!(self, Failure::Trouble(_))
     }
 
+    /// Whether nobody is there, as far as can be told: slowness does not say so, nor our own fault.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Failure::Trouble(Trouble::Unreachable(_)))
+    }
+
     /// Whether it was nobody's fault but ours.
     pub fn is_ours(&self) -> bool {
         matches!(self, Failure::Trouble(Trouble::Ours(_)))
     }
 }
 
-/// The largest answer that is read: a table of 100 players has 20 KB.
+/// The largest notice, and the largest answer of a manager: a table of 100 players has 20 KB (R11).
 pub const MAX_NOTICE: usize = 256 << 10;
 
 /// How an agent speaks: it signs, sends, reads and logs every message of its program.
@@ -138,8 +146,8 @@ impl Voice {
         Endpoint::parse(origin).is_ok_and(|origin| self.own_hosts.contains(&origin.host))
     }
 
-    /// The one place that builds an envelope.
-    fn write(&self, message: &Message, about: &About) -> Packet {
+    /// A message with its envelope: the one place that builds one.
+    pub fn write(&self, message: &Message, about: &About) -> Packet {
         let envelope = Envelope {
             protocol: PROTOCOL.into(),
             message_type: message.name().into(),
@@ -154,13 +162,8 @@ impl Voice {
         protocol::write(&envelope, message)
     }
 
-    /// A request, whole.
-    pub fn request(&self, message: &Message, about: &About) -> Packet {
-        self.write(message, about)
-    }
-
-    /// The reply to `request`, whole. A refusal becomes a GAME_ERROR
-    /// where the match is readable and the agent plays or referees it, else a LEAGUE_ERROR (R12).
+    /// The reply to `request`, whole. A refusal becomes a GAME_ERROR where the match is readable and the agent plays
+    /// or referees it, else a LEAGUE_ERROR (R12).
     pub(crate) fn reply(&self, kind: Kind, request: &Packet, outcome: Result<Option<Message>, Refusal>) -> Answer {
         let text = |key: &str| request.get(key).and_then(Value::as_str).map(String::from);
         let (is_error, message, code) = match outcome {
@@ -205,7 +208,7 @@ impl Voice {
         .into()
     }
 
-    /// Reads a message, mending the envelope where the configuration allows it.
+    /// Reads a message of our league, mending the envelope where the configuration allows it.
     pub(crate) fn read(&self, packet: &Packet) -> Result<(Envelope, Message), Refusal> {
         let mend = |fault: &Fault| {
             if self.strict {
@@ -224,16 +227,12 @@ impl Voice {
             let words = format!("{}'s clock is {} s off ours", envelope.sender, skew.as_secs());
             self.log.say(Level::Warning, "clock_skew", words);
         }
-        Ok((envelope, message))
-    }
-
-    pub(crate) fn check_league(&self, envelope: &Envelope, message: &Message) -> Result<(), Refusal> {
-        let code = if matches!(message, Message::MatchResultReport(_)) { Code::E015 } else { Code::E003 };
         match (&envelope.league_id, self.league_id()) {
             (Some(came), Some(ours)) if *came != ours => {
+                let code = if matches!(message, Message::MatchResultReport(_)) { Code::E015 } else { Code::E003 };
                 Err(Refusal::field(code, "league_id", format!("got {came:?}, expected {ours:?}")))
             }
-            _ => Ok(()),
+            _ => Ok((envelope, message)),
         }
     }
 
@@ -245,17 +244,17 @@ impl Voice {
         about: &About,
         limit: Duration,
     ) -> Result<(Envelope, Message), Failure> {
-        let packet = self.request(message, about);
+        let packet = self.write(message, about);
         self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
-        let (result, elapsed) = self.send(to, message.tool(), &packet, limit, MAX_NOTICE)?;
+        let (result, elapsed) = self.send(to, message.tool(), &packet, limit)?;
         self.take(to, &packet, result, elapsed)
     }
 
     /// Sends a notice. What is answered is logged, and changes nothing (R1).
     pub fn notify(&self, to: Peer, message: &Message, about: &About, limit: Duration) -> Result<(), Failure> {
-        let packet = self.request(message, about);
+        let packet = self.write(message, about);
         self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
-        let (answer, _) = self.send(to, message.tool(), &packet, limit, MAX_NOTICE)?;
+        let (answer, _) = self.send(to, message.tool(), &packet, limit)?;
         self.note("notice_answered", &packet, Line { peer: Some(to.name), message: answer, ..Line::default() });
         Ok(())
     }
@@ -287,16 +286,9 @@ impl Voice {
     }
 
     /// Sends a packet under a method, and returns the `result`. Only failures are logged.
-    pub fn send(
-        &self,
-        to: Peer,
-        method: &str,
-        packet: &Packet,
-        limit: Duration,
-        max: usize,
-    ) -> Result<(Value, Duration), Failure> {
+    pub fn send(&self, to: Peer, method: &str, packet: &Packet, limit: Duration) -> Result<(Value, Duration), Failure> {
         let started = Instant::now();
-        let result = self.post(to, method, packet, limit, max);
+        let result = self.post(to, method, packet, limit);
         let elapsed = started.elapsed();
         if let Err(failure) = &result {
             let (peer, elapsed_ms) = (Some(to.name), Some(elapsed.as_millis() as u64));
@@ -311,12 +303,12 @@ impl Voice {
         Ok((result?, elapsed))
     }
 
-    fn post(&self, to: Peer, method: &str, packet: &Packet, limit: Duration, max: usize) -> Result<Value, Failure> {
+    fn post(&self, to: Peer, method: &str, packet: &Packet, limit: Duration) -> Result<Value, Failure> {
         let endpoint = Endpoint::parse(to.endpoint)
             .map_err(|legal| Failure::Trouble(Trouble::Unreachable(format!("{:?} is not {legal}", to.endpoint))))?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let body = json!({"jsonrpc": "2.0", "method": method, "params": packet, "id": id}).to_string();
-        let bytes = self.client.post(&endpoint, &body, limit, max as u64).map_err(Failure::Trouble)?;
+        let bytes = self.client.post(&endpoint, &body, limit, to.max as u64).map_err(Failure::Trouble)?;
         let wrong = |problem: &str| Failure::Wrong(Refusal::new(Code::E003, problem));
         let reply: Value =
             serde_json::from_slice(&bytes).map_err(|error| wrong(&format!("the answer is not JSON: {error}")))?;
@@ -338,8 +330,8 @@ impl Voice {
 
     /// Whether anybody is there: any HTTP answer means yes (R6).
     pub fn ping(&self, to: Peer, limit: Duration) -> Result<(), Failure> {
-        match self.post(to, "ping", &Packet::new(), limit, MAX_NOTICE) {
-            Err(Failure::Trouble(Trouble::Unreachable(why))) if why.starts_with("HTTP status") => Ok(()),
+        match self.post(to, "ping", &Packet::new(), limit) {
+            Err(Failure::Trouble(Trouble::Status(_))) => Ok(()),
             Err(failure) if failure.is_trouble() => Err(failure),
             _ => Ok(()),
         }
