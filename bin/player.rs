@@ -6,11 +6,11 @@
 use league::{
     agent::{self, Card, Me, Registrant},
     clock::Timestamp,
+    dispatch::{Agent, Denial, From},
     memory::Memory,
     object,
     options::{Program, Stop},
     protocol::*,
-    rpc::{Agent, Denial, From},
     strategies::{self, Past, Turn},
     voice::Voice,
     wire::Unread,

@@ -4,6 +4,7 @@
 use crate::{
     base::{self, Base},
     config::{Config, PlayerDefaults, RefereeDefaults},
+    dispatch::{Agent, From},
     endpoint::Endpoint,
     files::{self, Access},
     log::Level,
@@ -11,7 +12,6 @@ use crate::{
     options::{Options, Stop},
     protocol::*,
     registration::equal,
-    rpc::{Agent, From},
     threads::lock,
     voice::{self, About, MAX_NOTICE, Peer, Voice},
     wire::Wire,

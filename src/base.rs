@@ -2,12 +2,13 @@
 
 use crate::{
     config::Config,
+    dispatch::Agent,
     endpoint::Endpoint,
     http::{self, Door},
     log::{Level, Log},
     options::{Options, Stop},
     protocol::Kind,
-    rpc::{Agent, Served},
+    rpc::Served,
     threads::{lock, spawn},
     voice::Voice,
 };

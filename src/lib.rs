@@ -13,12 +13,14 @@
 //!
 //! The rest is looked up. Arrows point downwards only:
 //! ```text
-//! bin/*   →  agent, referee, rounds, courier, screen, records, launcher, strategies
-//!         →  journal → league, registration, answers → schedule, standings      referee → game
-//!         →  mcp, rpc → voice → http, protocol → wire      config, options → wire       log, files, clock
+//! bin/player  →  memory         bin/referee  →  desk, referee         bin/league_manager  →  rounds, launcher
+//!    what they are made of      agent → base → rpc → mcp → dispatch → voice → http
+//!    what the manager keeps     rounds → floor → courier, records, screen → journal → league
+//!    what is decided            reports, registration, answers → league → schedule, standings → game
+//!    what all know              protocol → wire       config, options       log, files, clock, endpoint, threads
 //! ```
-//! `protocol`, `wire`, `game`, `league`, `registration`, `answers`, `schedule`, `standings`, `liveness` and
-//! `endpoint` are pure: they know no thread, lock, file or socket, and take time and randomness as arguments.
+//! `protocol`, `wire`, `game`, `league`, `registration`, `reports`, `answers`, `schedule`, `standings`, `liveness`
+//! and `endpoint` are pure: they know no thread, lock, file or socket, and take time and randomness as arguments.
 //!
 //! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, other games, a database.
 
@@ -32,6 +34,7 @@ pub mod clock;
 pub mod config;
 pub mod courier;
 pub mod desk;
+pub mod dispatch;
 pub mod endpoint;
 pub mod files;
 pub mod floor;

@@ -1,11 +1,11 @@
 //! The Model Context Protocol (R13): the same handlers as `rpc.rs`, seen as tools. A second view, not a second
-//! system: `tools/call` ends in `rpc::run` like every direct call. Stateless, JSON replies only, in both eras:
+//! system: `tools/call` ends in `dispatch::run` like every direct call. Stateless, JSON replies only, in both eras:
 //! with the `initialize` handshake (2024-11-05 to 2025-11-25) and without (2026-07-28).
 
 use crate::{
+    dispatch::{self, Agent, RpcError},
     http::Call,
     protocol::{Entry, Packet},
-    rpc::{self, Agent, RpcError},
     wire,
 };
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn call_tool(agent: &dyn Agent, params: &Packet, call: &Call) -> Result<Value, R
     if !Entry::served_by(agent.kind()).any(|entry| entry.tool == name) {
         return Err(RpcError::new(-32602, format!("Unknown tool: {name}")));
     }
-    let answer = rpc::run(agent, &name, &arguments, call.peer)?;
+    let answer = dispatch::run(agent, &name, &arguments, call.peer)?;
     Ok(json!({
         "content": [{"type": "text", "text": answer.result.to_string()}],
         "structuredContent": answer.result,

@@ -3,11 +3,11 @@
 
 use crate::{
     agent::Card,
+    dispatch::Denial,
     files::{self, Access},
     object,
     protocol::*,
     registration::equal,
-    rpc::Denial,
     strategies::Past,
     threads::lock,
     wire::Wire,
