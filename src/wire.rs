@@ -104,8 +104,9 @@ macro_rules! plain {
 plain! {
     String, "a string", {"type": "string"}, |v: &Value| v.as_str().map(String::from);
     bool, "true or false", {"type": "boolean"}, Value::as_bool;
-    i32, "a 32-bit integer", {"type": "integer"}, |v: &Value| v.as_i64().and_then(|n| n.try_into().ok());
-    u32, "a whole number from 0 to 2147483647", {"type": "integer", "minimum": 0},
+    i32, "a 32-bit integer", {"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX},
+        |v: &Value| v.as_i64().and_then(|n| n.try_into().ok());
+    u32, "a whole number from 0 to 2147483647", {"type": "integer", "minimum": 0, "maximum": i32::MAX},
         |v: &Value| v.as_u64().and_then(|n| i32::try_from(n).ok()).map(i32::unsigned_abs);
     u16, "a whole number from 0 to 65535", {"type": "integer", "minimum": 0, "maximum": 65535},
         |v: &Value| v.as_u64().and_then(|n| n.try_into().ok());
