@@ -11,7 +11,6 @@ use crate::{
     protocol::*,
     voice::{self, Failure},
 };
-use serde_json::Value;
 use std::{
     thread,
     time::{Duration, Instant},
@@ -150,12 +149,19 @@ impl<L: Line> Table<'_, L> {
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, Failure> {
         loop {
             match self.line.ask(seat, message, limit) {
-                Err(failure) if failure.is_ours() && self.line.now() < self.patience => {
-                    self.line.pause(self.limits.retry.base_delay);
-                }
+                Err(failure) if failure.is_ours() && self.bears_it() => {}
                 done => return done,
             }
         }
+    }
+
+    /// Our own machine failed: waits a little; false if it has failed for too long.
+    fn bears_it(&self) -> bool {
+        let patient = self.line.now() < self.patience;
+        if patient {
+            self.line.pause(self.limits.retry.base_delay);
+        }
+        patient
     }
 
     /// Invites a player: silence, a refusal or a wrong answer is a forfeit; a broken connection is tried again.
@@ -194,16 +200,21 @@ impl<L: Line> Table<'_, L> {
     }
 
     /// Asks a player for its choice, again where R7 says so: after silence or a broken connection with a new
-    /// deadline; after a wrong answer under the same one.
+    /// deadline; after a wrong answer under the same one. A fault of our own is no attempt, and costs no time.
     fn choice(&self, seat: usize) -> Result<Parity, Miss> {
         let (policy, limit) = (&self.limits.retry, self.limits.choice);
-        let (mut deadline, mut written) = (self.line.now() + limit, self.line.clock().plus(limit));
-        let mut was_wrong = false;
-        for attempt in 1.. {
+        let fresh = || (self.line.now() + limit, self.line.clock().plus(limit));
+        let (mut deadline, mut written) = fresh();
+        let (mut attempt, mut was_wrong) = (1, false);
+        loop {
             let left = deadline.saturating_duration_since(self.line.now());
-            let answered = self.ask(seat, &self.call(seat, written), left);
+            let answered = self.line.ask(seat, &self.call(seat, written), left);
             let failure = match answered.and_then(|reply| self.chosen(seat, reply)) {
                 Ok(parity) => return Ok(parity),
+                Err(failure) if failure.is_ours() && self.bears_it() => {
+                    (deadline, written) = fresh();
+                    continue;
+                }
                 Err(failure) if failure.is_ours() => return Err(Miss::Ours),
                 Err(failure) => failure,
             };
@@ -232,10 +243,10 @@ impl<L: Line> Table<'_, L> {
                 let consequence = "Technical loss if max retries exceeded";
                 self.tell(seat, &failure, "CHOOSE_PARITY_RESPONSE", Some(retry), consequence);
                 self.line.pause(delay);
-                (deadline, written) = (self.line.now() + limit, self.line.clock().plus(limit));
+                (deadline, written) = fresh();
             }
+            attempt += 1;
         }
-        Err(Miss::Ours) // not reached: the attempts are counted
     }
 
     fn call(&self, seat: usize, deadline: Timestamp) -> Message {
@@ -279,7 +290,10 @@ impl<L: Line> Table<'_, L> {
         let player = &self.game.seats[seat].player_id;
         let context = match failure {
             Failure::Wrong(refusal) => refusal.context.clone(),
-            other => Packet::from_iter([("problem".to_string(), Value::String(other.explain()))]),
+            other => Packet::from_iter(
+                [("problem", other.explain()), ("expected", action.into())]
+                    .map(|(key, text)| (key.into(), text.into())),
+            ),
         };
         let error = GameError {
             match_id: self.game.match_id.clone(),
