@@ -93,11 +93,12 @@ fn manage(options: Options) -> Result<(), Stop> {
         screen.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
     }
     let children = if local { Some(manager.start_children()?) } else { None };
-    if !local && !manager.floor.record.read(|league| league.started) {
+    if !local {
         screen.say(&format!("operator token in {}", operator_file(&manager.base).display()));
     }
+    let under_way = manager.floor.record.read(|league| league.started);
     manager.wait_for_start(children.as_ref())?;
-    rounds::play(&manager.floor, resumed).map_err(|error| Stop::failed(error.to_string()))?;
+    rounds::play(&manager.floor, under_way).map_err(|error| Stop::failed(error.to_string()))?;
     screen.end(&manager.floor.record);
     manager.end(&door, children)
 }

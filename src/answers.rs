@@ -172,20 +172,22 @@ impl League {
     /// match token; referees find endpoints and records, and both tokens of the matches that are theirs.
     pub fn announcement(&self, round: u32, reader: &Member) -> RoundAnnouncement {
         let wanted = self.round(round).filter(|game| game.recorded.is_none());
+        let table = if reader.kind == Kind::Referee { self.table() } else { Vec::new() };
         RoundAnnouncement {
             league_id: self.rules.league_id.clone(),
             round_id: round,
-            matches: wanted.map(|game| self.announced(game, reader)).collect(),
+            matches: wanted.map(|game| self.announced(game, reader, &table)).collect(),
         }
     }
 
-    fn announced(&self, game: &Match, reader: &Member) -> MatchEntry {
+    fn announced(&self, game: &Match, reader: &Member, table: &[Standing]) -> MatchEntry {
         let [a, b] = &game.players;
         let referee = game.referee().and_then(|id| self.members.get(id));
         let for_referee = reader.kind == Kind::Referee;
         let its_own = referee.is_some_and(|referee| referee.id == reader.id);
         let endpoint = |id: &String| self.members.get(id).filter(|_| for_referee).map(|it| it.endpoint.clone());
-        let record = |id: &str| for_referee.then(|| self.record_of(id));
+        let row = |id: &String| table.iter().find(|row| row.player_id == *id);
+        let record = |id| row(id).map(|row| Record { wins: row.wins, losses: row.losses, draws: row.draws });
         let token = |seat: usize, shown: bool| {
             let order = game.order.as_ref().filter(|_| shown);
             order.map(|order| order.tokens[seat].clone()).filter(|token| !token.is_empty())

@@ -30,7 +30,7 @@ pub struct Floor {
     /// The way to the agents.
     pub couriers: Couriers,
     /// The files for people.
-    pub records: Records,
+    records: Records,
     /// The terminal.
     pub screen: Screen,
     /// The log.
@@ -95,8 +95,8 @@ impl Floor {
                 self.log.say(Level::Warning, "farewell", "not everybody could be told that the league is over");
             }
         }
-        self.record.commit(|_| Ok::<_, io::Error>((Some(Event::Closed), ())))?;
-        self.records.write(&self.record)
+        self.write_records();
+        self.record.commit(|_| Ok((Some(Event::Closed), ())))
     }
 
     /// Sends every agent of some kinds its copy of a notice.
@@ -127,12 +127,19 @@ impl Floor {
         self.send(&both, &words, Some(round), |(league, _)| league.round_completed(round).into());
     }
 
+    /// Brings the files for people up to date. That they cannot be written stops no league.
+    pub fn write_records(&self) {
+        if let Err(error) = self.records.write(&self.record) {
+            self.log.orchestrator(Level::Error, "fault", format!("the files for people cannot be written: {error}"));
+        }
+    }
+
     /// Notes what the league waits for, or that it goes on; said once on the screen.
     pub fn stall(&self, reason: Option<&str>) {
         let mut stalled = lock(&self.stalled);
         if stalled.as_deref() != reason {
             *stalled = reason.map(String::from);
-            let words = reason.unwrap_or("a referee is back; the league goes on");
+            let words = reason.unwrap_or("the league goes on");
             self.log.say(Level::Warning, "stalled", words);
             self.screen.say(words);
         }

@@ -8,7 +8,7 @@
 use crate::{
     clock::Timestamp,
     game::Scoring,
-    protocol::{AgentState, Ending, Kind, MatchResult, Progress, Record, Standing},
+    protocol::{AgentState, Ending, Kind, MatchResult, Progress, Standing},
     schedule::{Pair, round_robin},
     standings::{self, Played, TieBreak, by_number},
 };
@@ -191,13 +191,6 @@ impl League {
     /// The matches played, as the table wants them.
     pub fn games(&self) -> Vec<Played<'_>> {
         self.matches.iter().filter_map(Match::played).collect()
-    }
-
-    /// A player's record so far.
-    pub fn record_of(&self, player_id: &str) -> Record {
-        let row = self.table().into_iter().find(|row| row.player_id == player_id);
-        let (wins, losses, draws) = row.map_or((0, 0, 0), |row| (row.wins, row.losses, row.draws));
-        Record { wins, losses, draws }
     }
 
     /// Where an agent stands in its life (004). A player whose last match was lost technically is suspended: it

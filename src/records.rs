@@ -11,7 +11,7 @@ use crate::{
     protocol::{MatchResult, MatchState, Standing},
     threads::lock,
 };
-use std::{io, path::PathBuf, sync::Mutex};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Mutex};
 
 object! {
     /// `standings.json` (004); the version counts the results.
@@ -28,35 +28,33 @@ object! {
     }
 }
 
-/// Where the pages go, and which matches have a final page.
+/// Where the pages go, and what stands on those of the matches.
 pub struct Records {
     league: PathBuf,
     matches: PathBuf,
-    done: Mutex<usize>,
+    written: Mutex<BTreeMap<String, MatchPage>>,
 }
 
 impl Records {
     /// Pages below the data folder, for one league.
     pub fn new(data: &std::path::Path, league_id: &str) -> Records {
         let (league, matches) = (data.join("leagues").join(league_id), data.join("matches").join(league_id));
-        Records { league, matches, done: Mutex::new(0) }
+        Records { league, matches, written: Mutex::default() }
     }
 
-    /// Writes what has changed.
+    /// Writes what has changed. A match has a page once it has a referee.
     pub fn write(&self, record: &Record) -> io::Result<()> {
-        let mut done = lock(&self.done);
-        let (standings, rounds, matches, played) = record.read(|league| {
-            let news = |game: &&Match| game.recorded.is_none() || !league.played[..*done].contains(&game.id);
-            let matches: Vec<MatchPage> = league.matches.iter().filter(news).map(match_page).collect();
-            (standings_page(league), rounds_page(league), matches, league.played.len())
+        let mut written = lock(&self.written);
+        let (standings, rounds, pages) = record.read(|league| {
+            let begun = league.matches.iter().filter(|game| game.order.is_some());
+            (standings_page(league), rounds_page(league), begun.map(match_page).collect::<Vec<_>>())
         });
-        for page in matches {
+        for page in pages.into_iter().filter(|page| written.get(&page.match_id) != Some(page)).collect::<Vec<_>>() {
             files::replace_json(&self.matches.join(format!("{}.json", page.match_id)), Access::Everybody, &page)?;
+            written.insert(page.match_id.clone(), page);
         }
         files::replace_json(&self.league.join("rounds.json"), Access::Everybody, &rounds)?;
-        files::replace_json(&self.league.join("standings.json"), Access::Everybody, &standings)?;
-        *done = played;
-        Ok(())
+        files::replace_json(&self.league.join("standings.json"), Access::Everybody, &standings)
     }
 }
 

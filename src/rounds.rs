@@ -24,7 +24,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
     floor.warn_of_the_unreachable();
     let mut told = Told { results: floor.record.read(|league| league.played.len()), sweep: None };
-    floor.records.write(&floor.record)?;
+    floor.write_records();
     if resumed {
         told.sweep = Some((floor.send_table(), Instant::now()));
         let last = floor.record.read(|league| league.open_round().unwrap_or(league.rounds() + 1) - 1);
@@ -34,7 +34,7 @@ pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
     }
     while let Some(round) = floor.record.read(League::open_round) {
         floor.screen.round(&floor.record, round);
-        Round::new(floor, round).play(&mut told)?;
+        Round::new(floor, round).play(&mut told);
         floor.send_round_completed(round);
     }
     floor.end()
@@ -69,14 +69,14 @@ impl Round<'_> {
         Round { floor, round, began, players_told, referees_told, lead_over, due, pinged: began }
     }
 
-    fn play(&mut self, told: &mut Told) -> io::Result<()> {
+    fn play(&mut self, told: &mut Told) {
         loop {
             let (changes, over) = self.look(|league| (league.changes, league.open_round() != Some(self.round)));
-            self.tell_results(told, over)?;
+            self.tell_results(told, over);
             if over {
-                return Ok(());
+                return;
             }
-            self.hand_out()?;
+            self.hand_out();
             self.floor.record.wait(TICK, |league| league.changes != changes);
         }
     }
@@ -90,7 +90,7 @@ impl Round<'_> {
     }
 
     /// Sees to it that every open match has a referee that is there, and that all have been told.
-    fn hand_out(&mut self) -> io::Result<()> {
+    fn hand_out(&mut self) {
         let standings = self.standings();
         let those = |wanted: Standing| standings.iter().filter(move |(_, it)| *it == wanted).map(|(id, _)| id.clone());
         let mut present: Vec<String> = those(Standing::Alive).collect();
@@ -102,17 +102,20 @@ impl Round<'_> {
             self.forget(id, *how);
         }
         if present.is_empty() {
-            self.floor.stall(Some("no referee is left: the league waits until one registers or answers again"));
-            return Ok(());
+            return self.floor.stall(Some("no referee is left: the league waits until one registers or answers again"));
         }
-        self.floor.stall(None);
         let round = self.round;
-        self.floor.record.commit(|league| {
+        let assigned = self.floor.record.commit(|league| {
             let token = |id: &str| registration::token(id, &crate::files::secret(self.floor.token_length));
             Ok::<_, io::Error>((league.assign(round, &present, token), ()))
-        })?;
-        self.announce();
-        Ok(())
+        });
+        match assigned {
+            Ok(()) => {
+                self.floor.stall(None);
+                self.announce();
+            }
+            Err(full) => self.floor.stall(Some(&full.to_string())), // tried again with the next look
+        }
     }
 
     /// How each referee stands. Those at work are asked from time to time whether they are there.
@@ -190,19 +193,18 @@ impl Round<'_> {
 
     /// Tells people and players what has been recorded since the last look. Tables are sent one at a time: under
     /// load one stands for many results. The last table of a round is always sent.
-    fn tell_results(&self, told: &mut Told, over: bool) -> io::Result<()> {
+    fn tell_results(&self, told: &mut Told, over: bool) {
         let results = self.look(|league| league.played.len());
         let last_is_out = |(out, when): &(Receiver<()>, Instant)| {
             out.try_recv() == Err(TryRecvError::Disconnected) || when.elapsed() >= SWEEP
         };
         if results == told.results || !over && !told.sweep.as_ref().is_none_or(last_is_out) {
-            return Ok(());
+            return;
         }
         self.floor.screen.results(&self.floor.record, told.results);
-        self.floor.records.write(&self.floor.record)?;
+        self.floor.write_records();
         told.sweep = Some((self.floor.send_table(), Instant::now()));
         told.results = results;
-        Ok(())
     }
 }
 
