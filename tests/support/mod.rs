@@ -5,6 +5,8 @@
 //! every answer the test decides. Nothing sleeps for luck: `until` waits for a fact, up to a generous limit.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub mod paper;
+
 use serde_json::{Value, json};
 use std::{
     fs,
