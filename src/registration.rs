@@ -125,7 +125,10 @@ impl League {
             }
             (None, Some(known)) => {
                 let reason = format!("contact_endpoint is {}'s, whose token must come with the request", known.id);
-                reject(format!("{}: {reason}", late(profile.kind)), self.started.then_some(Code::E019))
+                match self.started {
+                    true => reject(format!("{}: {reason}", late(profile.kind)), Some(Code::E019)),
+                    false => reject(format!("{}: {reason}", unreachable(profile.kind)), None),
+                }
             }
             (None, None) => self.newcomer(profile, from),
         }
@@ -181,7 +184,8 @@ impl League {
             return reject(format!("Invalid display_name: got {name} characters, must be 1 to 50"), None);
         }
         let parts: Vec<&str> = profile.version.split('.').collect();
-        if parts.len() != 3 || !parts.iter().all(|part| part.parse::<u32>().is_ok()) {
+        let number = |part: &&str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+        if parts.len() != 3 || !parts.iter().all(number) {
             return reject("Invalid version: must be MAJOR.MINOR.PATCH, like 1.0.0", None);
         }
         if !profile.game_types.iter().any(|game| self.rules.game_types.contains(game)) {
