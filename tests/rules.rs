@@ -310,16 +310,18 @@ fn each_strategy_chooses_by_what_it_has_seen() {
     );
 }
 
+type Change = fn(&mut Turn, usize);
+
 #[test]
 fn with_a_seed_random_choices_are_the_same_in_every_run() {
-    let changed = |change: fn(&mut Turn, usize)| {
+    let changed = |change: Change| {
         (0..1_000).map(move |n| {
             let mut turn = turn("random", "P02", "");
             change(&mut turn, n);
             turn
         })
     };
-    let rows: [(&str, fn(&mut Turn, usize)); 3] = [
+    let rows: [(&str, Change); 3] = [
         ("match", |turn, n| turn.match_id = format!("R{n}M1")),
         ("player", |turn, n| turn.player_id = format!("P{n:02}")),
         ("seed", |turn, n| turn.seed = Some(n as u64)),
@@ -371,16 +373,16 @@ fn the_retry_policy_counts_attempts_in_all() {
     let gone = || Failure::Trouble(Trouble::Unreachable("refused".into()));
     let wrong = || Failure::Wrong(Refusal::new(Code::E003, "nonsense"));
     use Backoff::{Exponential, Fixed};
-    // Attempts in all, what happens at each, the delays between them in seconds, which attempt the answer is.
-    let rows: [(u32, Backoff, Vec<Failure>, &[u64], Result<usize, Failure>); 8] = [
-        (3, Exponential, vec![], &[], Ok(1)),
-        (3, Exponential, vec![gone()], &[2], Ok(2)),
-        (3, Exponential, vec![late(), gone()], &[2, 4], Ok(3)),
-        (3, Exponential, vec![late(), late(), gone()], &[2, 4], Err(gone())),
-        (3, Fixed, vec![late(), gone(), late()], &[2, 2], Err(late())),
-        (5, Exponential, vec![late(), late(), late(), late()], &[2, 4, 8, 16], Ok(5)),
-        (1, Exponential, vec![gone()], &[], Err(gone())),
-        (3, Exponential, vec![late(), wrong()], &[2], Err(wrong())), // the same again would not help
+    // Attempts in all, how they fail, the delays between them in seconds, and which attempt the answer is.
+    let rows = [
+        (3, Exponential, vec![], vec![], Ok(1)),
+        (3, Exponential, vec![gone()], vec![2], Ok(2)),
+        (3, Exponential, vec![late(), gone()], vec![2, 4], Ok(3)),
+        (3, Exponential, vec![late(), late(), gone()], vec![2, 4], Err(gone())),
+        (3, Fixed, vec![late(), gone(), late()], vec![2, 2], Err(late())),
+        (5, Exponential, vec![late(), late(), late(), late()], vec![2, 4, 8, 16], Ok(5)),
+        (1, Exponential, vec![gone()], vec![], Err(gone())),
+        (3, Exponential, vec![late(), wrong()], vec![2], Err(wrong())), // the same again would not help
     ];
     for (attempts, backoff, failures, delays, expected) in rows {
         let row = format!("{attempts} attempts, {backoff}, {failures:?}");
