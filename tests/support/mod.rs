@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{Receiver, channel},
     },
@@ -428,4 +428,54 @@ pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
         }
         _ => Does::Answer(json!({"status": "ok"})),
     }
+}
+
+/// A door at which scripts wait until the test opens it; then it stays open.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    /// Goes through, once it is open.
+    pub fn pass(&self) {
+        let (open, bell) = &*self.0;
+        drop(bell.wait_timeout_while(open.lock().unwrap(), PATIENCE, |open| !*open).unwrap());
+    }
+
+    /// Lets everybody through from now on.
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+impl Agent {
+    /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the same port.
+    pub fn restart(&mut self, world: &World, arguments: &[&str]) {
+        self.kill();
+        let url = self.url();
+        let port = url.trim_end_matches("/mcp").rsplit(':').next().unwrap();
+        *self = world.manager(&[&["--port", port], arguments].concat());
+    }
+}
+
+/// The report of an even win of the first of two players, as `sender` would make it.
+pub fn report(sender: &str, token: Option<&str>, match_id: &str, [winner, loser]: [&str; 2]) -> Value {
+    let round_id: u32 = match_id[1..2].parse().unwrap();
+    let details = json!({"drawn_number": 8, "choices": {winner: "even", loser: "odd"}});
+    let result = json!({"winner": winner, "score": {winner: 3, loser: 0}, "details": details});
+    let body = json!({
+        "auth_token": token, "league_id": "league_2025_even_odd", "round_id": round_id, "match_id": match_id,
+        "game_type": "even_odd", "result": result,
+    });
+    message("MATCH_RESULT_REPORT", sender, body)
+}
+
+/// An agent that takes every notice and does nothing.
+pub fn listener() -> Peer {
+    Peer::new(|_| Does::Answer(json!({"status": "ok"})))
+}
+
+/// The token in a registration's answer.
+pub fn token_of(answer: &Value) -> String {
+    answer["auth_token"].as_str().unwrap_or_else(|| panic!("no token: {answer}")).to_string()
 }
