@@ -91,7 +91,12 @@ pub static TOOLS: &[Entry] = &[
         "Preview the schedule of the players so far; nothing changes.",
         Nothing::schema,
     ),
-    tool("get_standings", &[Kind::Manager], "The current table.", Nothing::schema),
+    tool(
+        "get_standings",
+        &[Kind::Manager],
+        "The current table: rank, points, wins, draws and losses of every player.",
+        Nothing::schema,
+    ),
     tool("start_match", &[Kind::Referee], "Hand a match to the referee; needs its own token.", StartMatch::schema),
     tool(
         "get_match_state",
