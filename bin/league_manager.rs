@@ -90,6 +90,7 @@ fn manage(options: Options) -> Result<(), Stop> {
     let (manager, door) = manager.serve()?;
     let screen = &manager.floor.screen;
     if resumed {
+        manager.voice().log.orchestrator(Level::Info, "resumed", "an unfinished league was found");
         screen.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
     }
     let children = if local { Some(manager.start_children()?) } else { None };
@@ -156,8 +157,7 @@ impl Manager {
 
     fn start_children(&self) -> Result<Children, Stop> {
         let (players, referees) = self.awaited.unwrap_or_default();
-        let own = &self.base.endpoint;
-        Children::start(&self.base.options, own, self.seed, referees, players)
+        Children::start(&self.base, self.seed, referees, players)
             .map_err(|error| Stop::failed(format!("cannot start the other programs: {error}")))
     }
 

@@ -223,7 +223,11 @@ impl Agent for Referee {
     fn tool(&self, tool: &str, arguments: &Value) -> Result<Value, Denial> {
         if tool == "start_match" {
             let start = StartMatch::read(arguments).map_err(Refusal::from)?;
-            self.me.check_token(&self.me.card()?, start.auth_token.as_deref(), true)?;
+            let card = self.me.card()?;
+            self.me.check_token(&card, start.auth_token.as_deref(), true)?;
+            if start.league_id != card.league_id {
+                return Err(Refusal::field(Code::E003, "league_id", format!("expected {:?}", card.league_id)).into());
+            }
             let (league_id, round_id) = (start.league_id, start.round_id);
             let announcement = RoundAnnouncement { league_id, round_id, matches: vec![start.r#match] };
             self.desk.assigned(announcement, self.me.endpoint())?;

@@ -208,17 +208,30 @@ impl Me {
 
     /// Registers, with the token of an older card if there is one; asks until the manager answers.
     pub fn register(&self, agent: &dyn Registrant, old: Option<Card>) -> Result<(), Stop> {
+        let operator = base::operator_token(self.options())?;
+        let own = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
+        let card = match self.ask_to_register(own.clone().or(operator.clone()))? {
+            // Another run of the league does not know our card; the operator's word may help.
+            Err(_) if own.is_some() && operator.is_some() => self.ask_to_register(operator)?,
+            answer => answer,
+        };
+        let card = card.map_err(|reason| Stop::failed(format!("rejected: {reason}")))?;
+        // A token we do not know means a registration of its own, perhaps in another run of the league.
+        let fresh = old.is_none_or(|old| old.agent_id != card.agent_id || old.token != card.token);
+        self.introduce(agent, card, fresh)
+    }
+
+    /// Our card, or the reason why we are not let in.
+    fn ask_to_register(&self, auth_token: Option<String>) -> Result<Result<Card, String>, Stop> {
         let manager = self.base.manager();
         let to = Peer { name: "league_manager", endpoint: manager, max: MAX_NOTICE };
-        let token = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
-        let auth_token = token.or(base::operator_token(self.options())?);
         let conversation_id = voice::conversation(&format!("{}-registration", self.kind));
         let about = About { conversation_id, auth_token, ..About::default() };
         let (message, limit) = self.application()?;
         let mut said = false;
-        let reply = loop {
+        loop {
             match self.voice().ask(to, &message, &about, limit) {
-                Ok((_, reply)) => break reply,
+                Ok((_, reply)) => return self.accepted(reply),
                 Err(failure) if failure.may_pass() => {
                     if !std::mem::replace(&mut said, true) {
                         eprintln!("waiting for the league manager at {manager} ({})", failure.explain());
@@ -227,11 +240,7 @@ impl Me {
                 }
                 Err(failure) => return Err(Stop::failed(format!("{manager}: {}", failure.explain()))),
             }
-        };
-        let card = self.accepted(reply)?;
-        // A token we do not know means a registration of its own, perhaps in another run of the league.
-        let fresh = old.is_none_or(|old| old.agent_id != card.agent_id || old.token != card.token);
-        self.introduce(agent, card, fresh)
+        }
     }
 
     /// What we say of ourselves, and how long we wait for an answer.
@@ -258,8 +267,8 @@ impl Me {
         })
     }
 
-    /// Our card, if the manager has let us in; else why not.
-    fn accepted(&self, reply: Message) -> Result<Card, Stop> {
+    /// What the manager's answer says.
+    fn accepted(&self, reply: Message) -> Result<Result<Card, String>, Stop> {
         let (status, id, token, league_id, reason) = match reply {
             Message::RefereeRegisterResponse(it) => (it.status, it.referee_id, it.auth_token, it.league_id, it.reason),
             Message::LeagueRegisterResponse(it) => (it.status, it.player_id, it.auth_token, it.league_id, it.reason),
@@ -268,15 +277,15 @@ impl Me {
         };
         let plain = |id: &String| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
         match (status, id.filter(plain)) {
-            (Verdict::Accepted, Some(agent_id)) => Ok(Card {
+            (Verdict::Accepted, Some(agent_id)) => Ok(Ok(Card {
                 agent_id,
                 token: token.unwrap_or_default(),
                 league_id: league_id.unwrap_or_else(|| self.config().rules.league_id.clone()),
                 manager: self.base.manager().into(),
                 endpoint: self.endpoint().into(),
-            }),
+            })),
             (Verdict::Accepted, None) => Err(Stop::failed("accepted, but without an id of letters and digits")),
-            (Verdict::Rejected, _) => Err(Stop::failed(format!("rejected: {}", reason.unwrap_or_default()))),
+            (Verdict::Rejected, _) => Ok(Err(reason.unwrap_or_default())),
         }
     }
 

@@ -125,6 +125,7 @@ fn listen(options: &Options, config: &Config, kind: Kind, host: &str) -> Result<
         return http::listen(host, port).map_err(Stop::usage);
     }
     let (first, last) = config.port_range(kind);
-    let free = (first..=last).find_map(|port| http::listen(host, port).ok());
+    let mut unlisted = (first..=last).filter(|port| !config.is_listed_port(*port));
+    let free = unlisted.find_map(|port| http::listen(host, port).ok());
     free.ok_or_else(|| Stop::usage(format!("ports {first} to {last} are all in use; choose another with --port N")))
 }

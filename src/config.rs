@@ -248,6 +248,12 @@ impl Config {
         Endpoint::parse(&listed.endpoint).ok().map(|endpoint| endpoint.port)
     }
 
+    /// Whether a port belongs to a listed agent on this machine.
+    pub fn is_listed_port(&self, port: u16) -> bool {
+        let here = |url: &str| Endpoint::parse(url).is_ok_and(|it| it.port == port && it.host == "127.0.0.1");
+        self.rules.listed.iter().any(|listed| here(&listed.endpoint))
+    }
+
     /// The first and the last port for agents that no list names.
     pub fn port_range(&self, kind: Kind) -> (u16, u16) {
         let range = match kind {

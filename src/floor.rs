@@ -80,7 +80,7 @@ impl Floor {
     pub fn warn_of_the_unreachable(&self) {
         let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
         for id in ids.iter().filter(|id| self.couriers.heard(id).unreachable) {
-            let words = format!("{id} cannot be reached; it stays in the schedule, and forfeits until it answers");
+            let words = format!("{id} has registered and cannot be reached: it forfeits until it answers");
             self.log.say(Level::Warning, "unreachable", &*words);
             self.screen.say(&words);
         }

@@ -3,7 +3,7 @@
 //! is left behind, however this program ends.
 
 use crate::{
-    base,
+    base::{self, Base},
     config::Config,
     endpoint::Endpoint,
     log::Log,
@@ -41,56 +41,25 @@ struct Ended {
 }
 
 impl Children {
-    /// Starts so many referees and players for the manager at `manager`. They get our folders, and our seed.
-    pub fn start(
-        options: &Options,
-        manager: &str,
-        seed: Option<u64>,
-        referees: usize,
-        players: usize,
-    ) -> io::Result<Children> {
+    /// Starts so many referees and players for the manager that stands on `base`. They get its folders and the seed.
+    pub fn start(base: &Base, seed: Option<u64>, referees: usize, players: usize) -> io::Result<Children> {
         let (line, ended) = channel();
         let mut children = Children { stdins: Vec::new(), ended, count: referees + players };
         for n in 1..=referees {
-            let arguments = ["--referee-id".into(), format!("REF{n:02}")];
-            children.start_one("referee", &arguments, options, manager, seed, &line)?;
+            let mut referee = command(base, "referee", "Referee", &format!("REF{n:02}"), seed)?;
+            children.start_one(&mut referee, format!("referee REF{n:02}"), line.clone())?;
         }
         for n in 1..=players {
             let (strategy, _) = strategies::ALL[(n - 1) % strategies::ALL.len()];
-            let mut arguments = vec!["--player-id".into(), format!("P{n:02}"), "--strategy".into(), strategy.into()];
-            if n > NAMED {
-                arguments.extend(["--display-name".into(), format!("Agent P{n:02}")]);
-            }
-            children.start_one("player", &arguments, options, manager, seed, &line)?;
+            let mut player = command(base, "player", "Agent", &format!("P{n:02}"), seed)?;
+            children.start_one(player.args(["--strategy", strategy]), format!("player P{n:02}"), line.clone())?;
         }
         Ok(children)
     }
 
-    fn start_one(
-        &mut self,
-        program: &str,
-        arguments: &[String],
-        options: &Options,
-        manager: &str,
-        seed: Option<u64>,
-        line: &Sender<Ended>,
-    ) -> io::Result<()> {
-        let mut command = Command::new(beside_us(program)?);
-        command.args(arguments).args(["--manager", manager, "--until-stdin-closes"]);
-        for shared in ["--config", "--data", "--logs", "--league-id"] {
-            if let Some(value) = options.text(shared) {
-                command.args([shared, value]);
-            }
-        }
-        if options.has("--port") {
-            command.args(["--port", "0"]); // a league beside another: any free ports
-        }
-        if let Some(seed) = seed {
-            command.args(["--seed", &seed.to_string()]);
-        }
+    fn start_one(&mut self, command: &mut Command, name: String, line: Sender<Ended>) -> io::Result<()> {
         let mut child: Child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         self.stdins.extend(child.stdin.take());
-        let (line, name) = (line.clone(), format!("{program} {}", arguments[1]));
         spawn("child", move || {
             let failed = !child.wait().is_ok_and(|status| status.success());
             let _ = line.send(Ended { name, failed });
@@ -115,8 +84,26 @@ impl Children {
     }
 }
 
-/// How many players the agents configuration names; the others are named after their id.
-const NAMED: usize = 4;
+/// One of our programs, as the agent of that id. Who is not listed is named after its id.
+fn command(base: &Base, program: &str, name: &str, id: &str, seed: Option<u64>) -> io::Result<Command> {
+    let mut command = Command::new(beside_us(program)?);
+    command.args([&format!("--{program}-id"), id, "--manager", &base.endpoint, "--until-stdin-closes"]);
+    for shared in ["--config", "--data", "--logs", "--league-id"] {
+        if let Some(value) = base.options.text(shared) {
+            command.args([shared, value]);
+        }
+    }
+    if !base.config.rules.listed.iter().any(|listed| listed.id == id) {
+        command.args(["--display-name", &format!("{name} {id}")]);
+    }
+    if base.options.has("--port") {
+        command.args(["--port", "0"]); // a league beside another: any free ports
+    }
+    if let Some(seed) = seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    Ok(command)
+}
 
 fn beside_us(program: &str) -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
