@@ -145,10 +145,8 @@ fn read<T: Wire>(folder: &Path, name: &str) -> Result<T, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
-    if let Some(key) = unknown_key(&value, &T::schema()) {
-        return Err(format!("{shown}: {key}: unknown key"));
-    }
-    T::read(&value).map_err(|fault| format!("{shown}: {fault}"))
+    let read = unknown_key(&value, &T::schema()).map_or_else(|| T::read(&value), Err);
+    read.map_err(|fault| format!("{shown}: {fault}"))
 }
 
 /// One line for one bad value.
@@ -171,18 +169,21 @@ impl Config {
     pub fn load(folder: &Path, league_id: Option<&str>) -> Result<Config, String> {
         let system: SystemFile = read(folder, "system.json")?;
         let agents: AgentsFile = read(folder, "agents/agents_config.json")?;
-        let league_id = league_id.unwrap_or(&system.default_league_id);
+        let default = ("system.json", "default_league_id", &*system.default_league_id);
+        let (file, key, league_id) = league_id.map_or(default, |id| ("command line", "--league-id", id));
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let named = !league_id.is_empty() && league_id.chars().all(plain);
-        legal(named, "league id", "--league-id", league_id, "letters, digits, _ and -")?;
+        legal(named, file, key, league_id, "letters, digits, _ and -")?;
         let league: LeagueFile = read(folder, &format!("leagues/{league_id}.json"))?;
         let games: GamesFile = read(folder, "games/games_registry.json")?;
-        let referee_defaults = read(folder, "defaults/referee.json")?;
+        let referee_defaults: RefereeDefaults = read(folder, "defaults/referee.json")?;
         let player_defaults = read(folder, "defaults/player.json")?;
         check_system(&system)?;
         check_agents(&agents)?;
-        check_league(&league, league_id, &games)?;
+        let at_once = referee_defaults.max_concurrent_matches;
+        legal((1..=10).contains(&at_once), "defaults/referee.json", "max_concurrent_matches", at_once, "1 to 10")?;
         check_games(&games)?;
+        check_league(&league, league_id, &games)?;
         let (t, policy) = (&system.timeouts, &system.retry_policy);
         let wait = |key: &str, came: f64| some_seconds("system.json", key, came);
         let lead = league.scheduling.round_announcement_lead_sec.unwrap_or(60.0);
@@ -336,12 +337,19 @@ fn check_agents(agents: &AgentsFile) -> Result<(), String> {
         legal(!seen.contains(&endpoint), file, &key, url, "an endpoint of its own")?;
         seen.push(endpoint);
     }
+    for (n, referee) in agents.referees.iter().enumerate() {
+        let (key, came) = (format!("referees[{n}].max_concurrent_matches"), referee.max_concurrent_matches);
+        legal((1..=10).contains(&came), file, &key, came, "1 to 10")?;
+    }
     let mut ids = Vec::new();
-    let listed = agents.referees.iter().map(|it| ("REF", &it.referee_id));
-    for (prefix, id) in listed.chain(agents.players.iter().map(|it| ("P", &it.player_id))) {
+    let referees =
+        agents.referees.iter().enumerate().map(|(n, it)| (format!("referees[{n}].referee_id"), &it.referee_id));
+    let players = agents.players.iter().enumerate().map(|(n, it)| (format!("players[{n}].player_id"), &it.player_id));
+    for (key, id) in referees.chain(players) {
+        let prefix = if key.starts_with("referees") { "REF" } else { "P" };
         let number = id.strip_prefix(prefix).and_then(|digits| digits.parse::<u32>().ok());
         let good = number.is_some_and(|n| n > 0 && format!("{prefix}{n:02}") == **id) && !ids.contains(&id);
-        legal(good, file, "id", id, &format!("{prefix}01, {prefix}02, …, each once"))?;
+        legal(good, file, &key, id, &format!("{prefix}01, {prefix}02, …, each once"))?;
         ids.push(id);
     }
     Ok(())

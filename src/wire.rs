@@ -70,21 +70,21 @@ pub fn object_of(value: &Value) -> Result<&Map<String, Value>, Fault> {
     value.as_object().ok_or_else(|| Fault::new(value, "an object"))
 }
 
-/// The path of the first key in `value` that `schema` does not know.
-pub fn unknown_key(value: &Value, schema: &Value) -> Option<String> {
-    let step = |key: &str, deeper: String| match deeper {
-        deeper if deeper.is_empty() || deeper.starts_with('[') => format!("{key}{deeper}"),
-        deeper => format!("{key}.{deeper}"),
-    };
-    match (value, schema.get("properties"), schema.get("items")) {
+/// The first key in `value` that `schema` does not know.
+pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
+    match (value, schema["properties"].as_object(), schema.get("items")) {
         (Value::Object(object), Some(known), _) => object.iter().find_map(|(key, value)| match known.get(key) {
-            None => Some(key.clone()),
-            Some(schema) => unknown_key(value, schema).map(|deeper| step(key, deeper)),
+            Some(schema) => unknown_key(value, schema).map(|fault| fault.under(key)),
+            None => {
+                let legal: Vec<&str> = known.keys().map(String::as_str).collect();
+                let problem = format!("unknown key, expected one of {}", legal.join(", "));
+                Some(Fault { path: key.clone(), problem, is_time: false })
+            }
         }),
-        (Value::Array(items), _, Some(schema)) => items
-            .iter()
-            .enumerate()
-            .find_map(|(n, item)| unknown_key(item, schema).map(|deeper| step(&format!("[{n}]"), deeper))),
+        (Value::Array(items), _, Some(schema)) => {
+            let find = |(n, item)| unknown_key(item, schema).map(|fault| fault.under(&format!("[{n}]")));
+            items.iter().enumerate().find_map(find)
+        }
         _ => None,
     }
 }
