@@ -98,6 +98,9 @@ impl Base {
 
 /// The configuration that the options name.
 pub fn load(options: &Options) -> Result<Config, Stop> {
+    if let Some(url) = options.text("--manager") {
+        Endpoint::parse(url).map_err(|legal| Stop::usage(format!("--manager: got {url:?}, expected {legal}")))?;
+    }
     let folder = Path::new(options.text("--config").unwrap_or("config"));
     Config::load(folder, options.text("--league-id")).map_err(Stop::usage)
 }
