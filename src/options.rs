@@ -80,7 +80,7 @@ impl Program {
                 (true, None) => String::new(),
                 (true, Some(_)) => return Err(Stop::usage(format!("{name} takes no value"))),
                 (false, joined) => joined
-                    .or_else(|| arguments.next())
+                    .or_else(|| arguments.next_if(|next| !next.starts_with("--")))
                     .ok_or_else(|| Stop::usage(format!("{name} needs a value: {name} {value}")))?,
             };
             options.given.insert(name, value);
