@@ -64,12 +64,13 @@ object! {
 
 impl Player {
     fn new(me: Arc<Me>) -> Result<Arc<Player>, Stop> {
-        let strategy = me.options().text("--strategy").unwrap_or(&me.config().player_defaults.strategy).to_string();
-        if strategies::named(&strategy).is_none() {
+        let default = ("defaults/player.json: strategy", &*me.config().player_defaults.strategy);
+        let (source, strategy) = me.options().text("--strategy").map_or(default, |name| ("--strategy", name));
+        if strategies::named(strategy).is_none() {
             let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
-            return Err(Stop::usage(format!("strategy: got {strategy:?}, expected one of {}", all.join(", "))));
+            return Err(Stop::usage(format!("{source}: got {strategy:?}, expected one of {}", all.join(", "))));
         }
-        let seed = me.options().number("--seed")?;
+        let (strategy, seed) = (strategy.to_string(), me.options().number("--seed")?);
         Ok(Arc::new(Player { me, memory: Memory::default(), strategy, seed }))
     }
 
