@@ -12,7 +12,7 @@ use league::{
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use support::{World, message};
+use support::{World, check_no_token, message, pointer};
 
 /// An example of the documents: where it stands, and the message with what its envelope lacks.
 fn examples() -> Vec<(String, Value)> {
@@ -36,11 +36,6 @@ fn read(whole: &Value) -> Result<Message, Refusal> {
 fn verdict<T>(read: Result<T, Refusal>) -> String {
     let field = |refusal: &Refusal| refusal.context["field"].as_str().unwrap().to_string();
     read.map_or_else(|refusal| format!("{} {}", refusal.code, field(&refusal)), |_| "ok".into())
-}
-
-/// `matches[0].match_id` as a JSON pointer.
-fn pointer(path: &str) -> String {
-    format!("/{}", path.replace(']', "").replace(['.', '['], "/"))
 }
 
 /// The value with one field changed, or left out.
@@ -549,14 +544,5 @@ fn check_matches(conversations: &BTreeMap<String, Lines>) {
         row("league_manager", "message_sent", "MATCH_RESULT_ACK", 1);
         row(referee, "reply_received", "MATCH_RESULT_ACK", 1);
         assert_eq!(*lines, &expected);
-    }
-}
-
-/// No `tok-…-` that hex digits follow.
-fn check_no_token(text: &str) {
-    for part in text.split("tok-").skip(1) {
-        let secret = part.split_once('-').map_or("", |(_, secret)| secret);
-        let digits = secret.bytes().take_while(u8::is_ascii_hexdigit).count();
-        assert!(digits < 8, "a token was shown: tok-{}", &part[..part.len().min(60)]);
     }
 }

@@ -479,3 +479,17 @@ pub fn listener() -> Peer {
 pub fn token_of(answer: &Value) -> String {
     answer["auth_token"].as_str().unwrap_or_else(|| panic!("no token: {answer}")).to_string()
 }
+
+/// A field's path, like `matches[0].match_id`, as a JSON pointer.
+pub fn pointer(path: &str) -> String {
+    format!("/{}", path.replace(']', "").replace(['.', '['], "/"))
+}
+
+/// Panics if a text shows a token: `tok-…-`, and then eight hex digits or more.
+pub fn check_no_token(text: &str) {
+    for part in text.split("tok-").skip(1) {
+        let secret = part.split_once('-').map_or("", |(_, secret)| secret);
+        let digits = secret.bytes().take_while(u8::is_ascii_hexdigit).count();
+        assert!(digits < 8, "a token was shown: tok-{}", part.chars().take(60).collect::<String>());
+    }
+}
