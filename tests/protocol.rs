@@ -486,7 +486,7 @@ type Lines = BTreeMap<(String, String, String), usize>;
 #[test]
 fn a_real_league_sends_nothing_else() {
     let world = World::new(&[]);
-    let mut league = world.start("league_manager", &["local", "--fresh", "--lead-sec", "0"]);
+    let mut league = world.start("league_manager", &["local", "--fresh"]);
     assert!(league.wait().success());
     let mut types = BTreeSet::new();
     let mut conversations = BTreeMap::<String, Lines>::new();
