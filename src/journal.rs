@@ -50,7 +50,7 @@ impl Journal {
         Ok(Journal { file, length })
     }
 
-    /// Finds the league in its folder: to be resumed, or, if it is closed, broken, or to be `fresh`, set aside
+    /// Finds the league in its folder: to be resumed, or, if it is closed or to be `fresh`, set aside
     /// with its match pages. Says whether something is resumed.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal, bool)> {
         let folder = data.join("leagues").join(&rules.league_id);
@@ -59,7 +59,7 @@ impl Journal {
         let mut opened = Journal::open(&path, &mut league);
         let busy = opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         let begun = league.changes > 0 || opened.is_err();
-        if !busy && (league.closed || fresh && begun) {
+        if !busy && (league.closed && opened.is_ok() || fresh && begun) {
             // The old journal stays locked until it is out of the way.
             files::set_aside(&folder)?;
             files::set_aside(&data.join("matches").join(&league.rules.league_id))?;
