@@ -96,15 +96,20 @@ pub fn started(players: usize, capacities: &[u32]) -> League {
     league
 }
 
-/// Gives the open matches of a round to the referees that are there; each token is made once only.
-pub fn assign(league: &mut League, round: u32, present: &[&str]) {
+/// The open matches of a round for the referees that are there; each token is made once only.
+pub fn assignment(league: &League, round: u32, present: &[&str]) -> Option<Event> {
     let present: Vec<String> = present.iter().map(|id| id.to_string()).collect();
     let mut made = league.changes * 100;
     let token = |player: &str| {
         made += 1;
         format!("{player}-{made}")
     };
-    let event = league.assign(round, &present, token);
+    league.assign(round, &present, token)
+}
+
+/// Gives them out.
+pub fn assign(league: &mut League, round: u32, present: &[&str]) {
+    let event = assignment(league, round, present);
     happen(league, event);
 }
 
