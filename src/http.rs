@@ -3,10 +3,11 @@
 //! tiny_http is small and blocking, and has edges that this file files off:
 //! - Kept-alive connections starve each other in its pool, so every response says `Connection: close`. Its own
 //!   `Response` drops that header, so we write the response ourselves, in one write (two meet Nagle's 40 ms).
-//! - Dropping a request makes it allocate what the client *claims* is left of the body. A claim over 1 MiB is
-//!   forgotten instead: one leaked connection, not a dead league.
+//! - Dropping a request makes it allocate what the client *claims* is left of the body, and read it. A claim over
+//!   16 MiB is forgotten instead: one connection leaked for good, not a dead league.
 //! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody sees. We count
 //!   panics of unnamed threads (ours are all named), and build a new server on the same listener after a pause.
+//!   Panics in its `client.rs` are of workers, whose clients have gone: they do not count.
 //! - It has no read timeout: a slow client holds a thread. That is why agents listen on 127.0.0.1 by default.
 //!
 //! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a `Trouble` that says
@@ -31,10 +32,10 @@ use tiny_http::{Method, Request, Server};
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often the server looks whether its accept thread still lives.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long the connections of a broken server are still served.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long the connections of a broken server are still served after the last request.
+const DRAIN: Duration = Duration::from_secs(60);
 /// A body that claims to be longer is not even read past.
-const ABSURD: usize = 1 << 20;
+const ABSURD: usize = 16 << 20;
 
 /// A POST to `/mcp`.
 pub struct Call {
@@ -99,7 +100,8 @@ pub fn serve(listener: TcpListener, max_body: usize, service: Arc<dyn Service>) 
     HOOK.call_once(|| {
         panic::set_hook(Box::new(move |info| {
             watcher.fault(&info.to_string().replace('\n', " "));
-            if thread::current().name().is_none() {
+            let of_worker = info.location().is_some_and(|at| at.file().ends_with("client.rs"));
+            if thread::current().name().is_none() && !of_worker {
                 STRANGE_PANICS.fetch_add(1, Ordering::SeqCst);
             }
         }));
@@ -124,10 +126,13 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let built = panic::catch_unwind(|| Server::from_listener(listener.try_clone()?, None));
         if let Ok(Ok(server)) = built {
             let lost = loop {
+                // Looked at before every request: a client that keeps its connection busy must not hide the panic.
+                if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
+                    break "its accept thread may have panicked".to_string();
+                }
                 match server.recv_timeout(LOOK) {
                     Ok(Some(request)) => in_a_thread(request, shared),
-                    Ok(None) if STRANGE_PANICS.load(Ordering::SeqCst) == panics => {}
-                    Ok(None) => break "its accept thread may have panicked".to_string(),
+                    Ok(None) => {}
                     Err(error) => break error.to_string(),
                 }
             };
@@ -145,6 +150,9 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 fn in_a_thread(request: Request, shared: &Arc<Shared>) {
+    if request.body_length().is_some_and(|claimed| claimed > ABSURD) {
+        return std::mem::forget(request);
+    }
     let here = Arc::clone(shared);
     *shared.door.count() += 1;
     let started = spawn("request", move || {
@@ -160,9 +168,6 @@ fn in_a_thread(request: Request, shared: &Arc<Shared>) {
 }
 
 fn answer(mut request: Request, shared: &Shared) {
-    if request.body_length().is_some_and(|claimed| claimed > ABSURD) {
-        return std::mem::forget(request);
-    }
     let (path, method) = (request.url().split('?').next().unwrap_or_default().to_string(), request.method().clone());
     let reply = match (path.as_str(), method) {
         ("/mcp", Method::Post) => post(&mut request, shared),
