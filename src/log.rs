@@ -57,17 +57,17 @@ pub struct Log {
 }
 
 enum Target {
-    Waiting { component: String, lines: Vec<String> },
+    Waiting { component: String, lines: String },
     Open { component: String, file: Option<File> },
 }
 
-/// Lines kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
-const PATIENCE: usize = 1000;
+/// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
+const PATIENCE: usize = 1 << 20;
 
 impl Log {
     /// A log below `root` whose file is not known yet.
     pub fn new(root: &Path, component: &str) -> Log {
-        let target = Target::Waiting { component: component.into(), lines: Vec::new() };
+        let target = Target::Waiting { component: component.into(), lines: String::new() };
         Log { root: root.into(), target: Mutex::new(target) }
     }
 
@@ -76,7 +76,7 @@ impl Log {
         let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
         let file = append_to(&self.root.join(path));
         if let (Target::Waiting { lines, .. }, Some(mut file)) = (&*target, file.as_ref()) {
-            let _ = file.write_all(lines.concat().as_bytes());
+            let _ = file.write_all(lines.as_bytes());
         }
         *target = Target::Open { component: component.into(), file };
     }
@@ -85,7 +85,7 @@ impl Log {
     pub fn write(&self, event_type: &str, line: Line) {
         match &mut *self.target.lock().unwrap_or_else(PoisonError::into_inner) {
             Target::Waiting { component, lines } if lines.len() < PATIENCE => {
-                lines.push(format(component, event_type, line));
+                *lines += &format(component, event_type, line);
             }
             Target::Open { component, file: Some(file) } => {
                 let _ = file.write_all(format(component, event_type, line).as_bytes());
