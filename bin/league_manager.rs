@@ -76,7 +76,7 @@ struct Manager {
 object! {
     /// `GET /health`: the manager's own state, and LEAGUE_STATUS; the uptime is in seconds.
     Health {
-        name: String, agent_id: String, kind: Kind, state: AgentState, uptime_sec: u32, league_id: String,
+        name: String, version: String, agent_id: String, kind: Kind, state: AgentState, uptime_sec: u32, league_id: String,
         status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
         ; optional reason: String,
     }
@@ -99,6 +99,7 @@ fn manage(options: Options) -> Result<(), Stop> {
     }
     let under_way = manager.floor.record.read(|league| league.started);
     manager.wait_for_start(children.as_ref())?;
+    manager.announce_start();
     rounds::play(&manager.floor, under_way).map_err(|error| Stop::failed(error.to_string()))?;
     screen.end(&manager.floor.record);
     manager.end(&door, children)
@@ -170,6 +171,12 @@ impl Manager {
             }
         }
         Ok(())
+    }
+
+    fn announce_start(&self) {
+        let (title, game) = (shown(&self.base.config.league.display_name), shown(&self.base.config.game_name));
+        let counts = self.floor.record.read(|league| (league.members(Kind::Player).len(), league.rounds()));
+        self.floor.screen.say(&format!("\n{title}: {game}, {} players, {} rounds", counts.0, counts.1));
     }
 
     fn end(&self, door: &Door, children: Option<Children>) -> Result<(), Stop> {
@@ -337,6 +344,7 @@ impl Agent for Manager {
         };
         let health = Health {
             name: entry.display_name.clone(),
+            version: entry.version.clone(),
             agent_id: self.voice().sender(),
             kind: Kind::Manager,
             state,

@@ -236,7 +236,7 @@ impl Agent for Referee {
         let match_id = GetMatchState::read(arguments).map_err(Refusal::from)?.match_id;
         let unknown = || Refusal::field(Code::E015, "match_id", format!("got {match_id:?}, which is not ours"));
         let order = self.desk.find(&match_id).ok_or_else(unknown)?;
-        let (state, result) = (*lock(&order.state), lock(&order.result).clone());
+        let (state, result) = (*lock(&order.state), order.result.get().map(|(result, _)| result.clone()));
         let [a, b] = order.game.seats.each_ref().map(|seat| seat.player_id.clone());
         let round_id = order.game.round_id;
         Ok(serde_json::to_value(MatchView { match_id, round_id, player_A_id: a, player_B_id: b, state, result })?)

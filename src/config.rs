@@ -9,6 +9,7 @@ use crate::{
     league::{Listed, Rules},
     object,
     protocol::{GAME, Kind, PROTOCOL},
+    registration::is_version,
     standings::TieBreak,
     wire::{Wire, unknown_key},
     words,
@@ -123,6 +124,7 @@ pub struct Config {
     pub network: Network,
     pub agents: AgentsFile,
     pub league: LeagueFile,
+    pub game_name: String,
     pub referee_defaults: RefereeDefaults,
     pub player_defaults: PlayerDefaults,
     pub rules: Rules,
@@ -177,18 +179,22 @@ impl Config {
         let league: LeagueFile = read(folder, &format!("leagues/{league_id}.json"))?;
         let games: GamesFile = read(folder, "games/games_registry.json")?;
         let referee_defaults: RefereeDefaults = read(folder, "defaults/referee.json")?;
-        let player_defaults = read(folder, "defaults/player.json")?;
+        let player_defaults: PlayerDefaults = read(folder, "defaults/player.json")?;
         check_system(&system)?;
         check_agents(&agents)?;
         let at_once = referee_defaults.max_concurrent_matches;
         legal((1..=10).contains(&at_once), "defaults/referee.json", "max_concurrent_matches", at_once, "1 to 10")?;
+        check_named("defaults", "referee.json", &referee_defaults.display_name, &referee_defaults.version)?;
+        check_named("defaults", "player.json", &player_defaults.display_name, &player_defaults.version)?;
         check_games(&games)?;
         check_league(&league, league_id, &games)?;
         let (t, policy) = (&system.timeouts, &system.retry_policy);
         let wait = |key: &str, came: f64| some_seconds("system.json", key, came);
+        let game_name = games.games.iter().find(|game| game.game_type == league.game_type);
         let lead = league.scheduling.round_announcement_lead_sec.unwrap_or(60.0);
         Ok(Config {
             rules: rules(&system, &agents, &league, &games),
+            game_name: game_name.map_or(GAME.into(), |game| game.display_name.clone()),
             retry: RetryPolicy {
                 attempts: policy.max_retries,
                 base_delay: wait("retry_policy.base_delay_sec", policy.base_delay_sec)?,
@@ -325,6 +331,13 @@ fn check_system(system: &SystemFile) -> Result<(), String> {
     legal((1024..=1 << 20).contains(&bytes), file, "limits.max_message_bytes", bytes, "1024 to 1048576")
 }
 
+/// What the manager demands of a registration (R5).
+fn check_named(file: &str, key: &str, display_name: &str, version: &str) -> Result<(), String> {
+    let length = display_name.chars().count();
+    legal((1..=50).contains(&length), file, &format!("{key}.display_name"), display_name, "1 to 50 characters")?;
+    legal(is_version(version), file, &format!("{key}.version"), version, "MAJOR.MINOR.PATCH")
+}
+
 fn check_agents(agents: &AgentsFile) -> Result<(), String> {
     let file = "agents_config.json";
     let managers = [("league_manager.endpoint".to_string(), &agents.league_manager.endpoint)];
@@ -337,7 +350,16 @@ fn check_agents(agents: &AgentsFile) -> Result<(), String> {
         legal(!seen.contains(&endpoint), file, &key, url, "an endpoint of its own")?;
         seen.push(endpoint);
     }
+    let manager = &agents.league_manager;
+    check_named(file, "league_manager", &manager.display_name, &manager.version)?;
+    let plain = |id: &String| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    let named = manager.agent_id.as_ref().is_none_or(plain);
+    legal(named, file, "league_manager.agent_id", &manager.agent_id, "letters, digits, _ and -")?;
+    for (n, player) in agents.players.iter().enumerate() {
+        check_named(file, &format!("players[{n}]"), &player.display_name, &player.version)?;
+    }
     for (n, referee) in agents.referees.iter().enumerate() {
+        check_named(file, &format!("referees[{n}]"), &referee.display_name, &referee.version)?;
         let (key, came) = (format!("referees[{n}].max_concurrent_matches"), referee.max_concurrent_matches);
         legal((1..=10).contains(&came), file, &key, came, "1 to 10")?;
     }

@@ -11,14 +11,14 @@ use crate::{
     registration,
     threads::lock,
     voice,
-    wire::Wire,
+    wire::{Fault, Wire},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -35,8 +35,8 @@ pub struct Order {
     pub endpoints: Mutex<[String; 2]>,
     /// How far it has come.
     pub state: Mutex<MatchState>,
-    /// How it ended, once that is durable.
-    pub result: Mutex<Option<GameResult>>,
+    /// How it ended, once that is durable, and what is reported of it.
+    pub result: OnceLock<(GameResult, Finished)>,
     /// It is somebody else's now.
     pub dropped: AtomicBool,
 }
@@ -90,8 +90,7 @@ impl Desk {
         let (mut taken, mut not_ours) = (Vec::new(), Vec::new());
         for (n, entry) in announcement.matches.into_iter().enumerate() {
             if Endpoint::same(&entry.referee_endpoint, our_endpoint) {
-                let at =
-                    |field: &str| Refusal::field(Code::E003, &format!("matches[{n}].{field}"), "missing or illegal");
+                let at = |fault: Fault| fault.under(&format!("matches[{n}]"));
                 taken.push(order(announcement.round_id, &announcement.league_id, entry).map_err(at)?);
             } else {
                 not_ours.push(entry.match_id);
@@ -136,8 +135,8 @@ impl Desk {
         }
         let finished = Finished { conversation_id: order.conversation_id.clone(), report };
         files::replace_json(&inside.file(&order.game.match_id), Access::Everybody, &finished)?;
+        let _ = order.result.set((outcome.for_players(), finished.clone()));
         inside.outbox.insert(order.game.match_id.clone(), finished);
-        *lock(&order.result) = Some(outcome.for_players());
         Ok(true)
     }
 
@@ -184,12 +183,15 @@ impl Inside {
     fn take(&mut self, order: Order) {
         let match_id = order.game.match_id.clone();
         if self.outbox.contains_key(&match_id) {
-            return; // played: reported again, not played again
+            return; // played, and being reported
         }
         let same = |known: &&Arc<Order>| order.tokens[0].is_empty() || known.tokens == order.tokens;
-        let in_play = |known: &&Arc<Order>| *lock(&known.state) != MatchState::Finished;
-        if let Some(known) = self.orders.get(&match_id).filter(same).filter(in_play) {
-            lock(&known.endpoints).clone_from(&lock(&order.endpoints));
+        if let Some(known) = self.orders.get(&match_id).filter(same) {
+            match known.result.get() {
+                // An announcement and our report can cross: reported again, not played again.
+                Some((_, finished)) => drop(self.outbox.insert(match_id, finished.clone())),
+                None => lock(&known.endpoints).clone_from(&lock(&order.endpoints)),
+            }
             return;
         }
         self.let_go(&match_id);
@@ -214,13 +216,17 @@ impl Inside {
     }
 }
 
-/// An order from an announcement; an error names the field that is missing or illegal.
-fn order(round_id: u32, league_id: &str, entry: MatchEntry) -> Result<Order, &'static str> {
-    let endpoints =
-        [entry.player_A_endpoint.ok_or("player_A_endpoint")?, entry.player_B_endpoint.ok_or("player_B_endpoint")?];
+/// An order from an announcement; a referee cannot do without the players' endpoints.
+fn order(round_id: u32, league_id: &str, entry: MatchEntry) -> Result<Order, Fault> {
+    let missing = |field: &'static str| move || Fault::missing(field);
+    let endpoints = [
+        entry.player_A_endpoint.ok_or_else(missing("player_A_endpoint"))?,
+        entry.player_B_endpoint.ok_or_else(missing("player_B_endpoint"))?,
+    ];
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if entry.match_id.is_empty() || !entry.match_id.chars().all(plain) {
-        return Err("match_id"); // it names a file
+        let names_a_file = Fault::new(&entry.match_id.into(), "letters and digits, as in R1M1");
+        return Err(names_a_file.under("match_id"));
     }
     let seats = [
         Seat { player_id: entry.player_A_id, role: Role::PlayerA, standings: entry.player_A_standings },
@@ -232,7 +238,7 @@ fn order(round_id: u32, league_id: &str, entry: MatchEntry) -> Result<Order, &'s
         tokens: [entry.player_A_token.unwrap_or_default(), entry.player_B_token.unwrap_or_default()],
         endpoints: Mutex::new(endpoints),
         state: Mutex::new(MatchState::WaitingForPlayers),
-        result: Mutex::default(),
+        result: OnceLock::new(),
         dropped: AtomicBool::new(false),
     })
 }

@@ -183,9 +183,7 @@ impl League {
         if !(1..=50).contains(&name) {
             return reject(format!("Invalid display_name: got {name} characters, must be 1 to 50"), None);
         }
-        let parts: Vec<&str> = profile.version.split('.').collect();
-        let number = |part: &&str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
-        if parts.len() != 3 || !parts.iter().all(number) {
+        if !is_version(&profile.version) {
             return reject("Invalid version: must be MAJOR.MINOR.PATCH, like 1.0.0", None);
         }
         if !profile.game_types.iter().any(|game| self.rules.game_types.contains(game)) {
@@ -271,6 +269,12 @@ impl League {
         }
         Ok(own)
     }
+}
+
+/// Whether a text is MAJOR.MINOR.PATCH.
+pub fn is_version(text: &str) -> bool {
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    text.split('.').count() == 3 && text.split('.').all(number)
 }
 
 fn late(kind: Kind) -> &'static str {

@@ -211,7 +211,8 @@ impl Voice {
     /// Reads a message of our league, mending the envelope where the configuration allows it.
     pub(crate) fn read(&self, packet: &Packet) -> Result<(Envelope, Message), Refusal> {
         let mend = |fault: &Fault| {
-            if self.strict {
+            let absent = fault.problem == "missing" || fault.problem.starts_with("got null");
+            if self.strict || !absent && fault.path != "timestamp" {
                 return None;
             }
             self.log.say(Level::Warning, "envelope_mended", fault.to_string());

@@ -31,6 +31,11 @@ impl Fault {
         Fault { path: String::new(), problem: format!("got {cut}{dots}, expected {expected}"), is_time: false }
     }
 
+    /// The field is not there.
+    pub fn missing(field: &str) -> Fault {
+        Fault { path: field.into(), problem: "missing".into(), is_time: false }
+    }
+
     /// The same fault, seen from the object or array around it.
     pub fn under(mut self, step: &str) -> Fault {
         let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
@@ -56,8 +61,8 @@ pub trait Wire: Sized {
 
 /// Takes a required field out of an object.
 pub fn field<T: Wire>(object: &Map<String, Value>, name: &str) -> Result<T, Fault> {
-    let missing = || Fault { path: name.into(), problem: "missing".into(), is_time: false };
-    T::read(object.get(name).ok_or_else(missing)?).map_err(|fault| fault.under(name))
+    let value = object.get(name).ok_or_else(|| Fault::missing(name))?;
+    T::read(value).map_err(|fault| fault.under(name))
 }
 
 /// Takes a field that may be absent or null out of an object.
