@@ -164,13 +164,18 @@ impl Manager {
 
     fn wait_for_start(&self, children: Option<&Children>) -> Result<(), Stop> {
         self.start_if_complete().map_err(|error| Stop::failed(error.to_string()))?;
-        while !self.floor.record.read(|league| league.started) {
-            self.floor.record.wait(Duration::from_millis(200), |league| league.started);
+        let record = &self.floor.record;
+        loop {
+            let (changes, started) = record.read(|league| (league.changes, league.started));
+            self.floor.screen.arrivals(record, self.awaited);
+            if started {
+                return Ok(());
+            }
             if let Some(name) = children.and_then(Children::failed) {
                 return Err(Stop::failed(format!("{name} could not start, so the league does not")));
             }
+            record.wait(Duration::from_millis(200), |league| league.changes != changes);
         }
-        Ok(())
     }
 
     fn announce_start(&self) {
@@ -219,32 +224,14 @@ impl Manager {
             now: Timestamp::now(),
         };
         let registered = self.floor.record.commit(|league| match league.register(profile, &applicant) {
-            Ok((event, member)) => {
-                let count = league.members(member.kind).len() + usize::from(!league.members.contains_key(&member.id));
-                Ok((event, Ok((member, count))))
-            }
+            Ok((event, member)) => Ok((event, Ok(member))),
             Err(rejection) => Ok::<_, io::Error>((None, Err(rejection))),
         })?;
-        Ok(match registered {
-            Ok((member, count)) => {
-                self.greet(&member, count);
-                self.floor.couriers.ping(&member.id); // is it there? (R5)
-                self.start_if_complete()?;
-                Ok(member)
-            }
-            Err(rejection) => Err(rejection),
-        })
-    }
-
-    fn greet(&self, member: &Member, count: usize) {
-        let awaited = self.awaited.map(|(players, referees)| match member.kind {
-            Kind::Player => players,
-            _ => referees,
-        });
-        let of = awaited.map_or(String::new(), |awaited| format!(" of {awaited}"));
-        let here = if member.registrations > 1 { "is back:" } else { "is here:" };
-        let (id, kind, name) = (&member.id, member.kind, shown(&member.display_name));
-        self.floor.screen.say(&format!("{id:<5} {name:<16} {here} {kind} {count}{of}"));
+        if let Ok(member) = &registered {
+            self.floor.couriers.ping(&member.id); // is it there? (R5)
+            self.start_if_complete()?;
+        }
+        Ok(registered)
     }
 
     /// From this machine, or with the operator's token (R4).

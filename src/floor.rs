@@ -64,7 +64,7 @@ impl Floor {
         Ok(Floor {
             couriers: Couriers::new(route),
             records: Records::new(&base.data, &config.rules.league_id),
-            screen: Screen { quiet: base.options.has("--quiet") },
+            screen: Screen::new(base.options.has("--quiet"), &record),
             log: Arc::clone(&base.voice.log),
             lead,
             match_limit: config.match_limit(),

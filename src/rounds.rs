@@ -72,6 +72,7 @@ impl Round<'_> {
     fn play(&mut self, told: &mut Told) {
         loop {
             let (changes, over) = self.look(|league| (league.changes, league.open_round() != Some(self.round)));
+            self.floor.screen.arrivals(&self.floor.record, None);
             self.tell_results(told, over);
             if over {
                 return;

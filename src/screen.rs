@@ -2,16 +2,18 @@
 
 use crate::{
     journal::Record,
-    league::{League, Match},
-    protocol::{Ending, Standing},
+    league::{League, Match, Member},
+    protocol::{Ending, Kind, Standing},
     standings::ending,
+    threads::lock,
 };
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write, sync::Mutex};
 
-/// The terminal, or silence.
+/// The terminal, or silence. One thread writes to it, so that lines come in the order in which things happened.
 pub struct Screen {
-    /// Nothing is printed.
-    pub quiet: bool,
+    quiet: bool,
+    /// How often each agent had registered when it was last greeted.
+    greeted: Mutex<BTreeMap<String, u32>>,
 }
 
 /// A name as it can be shown: nothing in it moves the cursor or turns the text around.
@@ -24,6 +26,30 @@ pub fn shown(name: &str) -> String {
 }
 
 impl Screen {
+    /// A screen on which the agents known so far need no greeting; a `quiet` one prints nothing.
+    pub fn new(quiet: bool, record: &Record) -> Screen {
+        let known = record.read(|league| league.members.values().map(|it| (it.id.clone(), it.registrations)).collect());
+        Screen { quiet, greeted: Mutex::new(known) }
+    }
+
+    /// Greets whoever has registered since the last time; so many players and referees are `awaited`.
+    pub fn arrivals(&self, record: &Record, awaited: Option<(usize, usize)>) {
+        let members: Vec<Member> = record.read(|league| league.members.values().cloned().collect());
+        let mut greeted = lock(&self.greeted);
+        for member in members.iter().filter(|it| greeted.get(&it.id) != Some(&it.registrations)).collect::<Vec<_>>() {
+            let again = greeted.insert(member.id.clone(), member.registrations).is_some();
+            let alike = |id: &&String| members.iter().any(|known| known.id == **id && known.kind == member.kind);
+            let count = greeted.keys().filter(alike).count();
+            let of = awaited.map(|(players, referees)| if member.kind == Kind::Player { players } else { referees });
+            let said = match (again, of) {
+                (true, _) => "is back".into(),
+                (false, Some(of)) => format!("is {} {count} of {of}", member.kind),
+                (false, None) => format!("is {} {count}", member.kind),
+            };
+            self.say(&format!("{:<5} {:<16} {said}", member.id, shown(&member.display_name)));
+        }
+    }
+
     /// A line. A terminal that is gone stops nothing.
     pub fn say(&self, words: &str) {
         if !self.quiet {
