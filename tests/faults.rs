@@ -73,7 +73,7 @@ fn good(id: &'static str) -> Peer {
 
 /// The faulty players: as many as it takes to have every fault.
 fn faulty_ids() -> impl Iterator<Item = String> {
-    (0..FAULTS.len() / GOOD.len()).map(|n| format!("P{}", 21 + n))
+    (0..FAULTS.len().div_ceil(GOOD.len())).map(|n| format!("P{}", 21 + n))
 }
 
 /// The fault that a player has against another.
