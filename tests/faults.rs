@@ -6,10 +6,13 @@ mod support;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
-use support::{Does, Peer, World, good_player, register_player};
+use support::{Does, PATIENCE, Peer, World, good_player, register_player, until};
 
 const JOIN: &str = "GAME_INVITATION";
 const CHOICE: &str = "CHOOSE_PARITY_CALL";
@@ -170,4 +173,29 @@ fn every_faulty_player_loses_technically_and_nobody_else_does() {
     let in_vain = by("league_manager").filter(|line| line["event_type"] == "delivery_failed");
     let in_vain: BTreeSet<_> = in_vain.map(|line| (text(&line["peer"]), text(&line["error_code"]))).collect();
     assert_eq!(in_vain, [(RUDE, "E003"), (GONE, "E009")].map(|(id, code)| (id.into(), code.into())).into());
+}
+
+#[test]
+fn a_slow_player_delays_its_own_match_only() {
+    let world = World::new(&[("system.json", "/timeouts/game_join_ack_timeout_sec", json!(PATIENCE.as_secs()))]);
+    let mut manager = world.manager(&["--players", "4"]);
+    let mut referee = world.referee(&manager, "REF01", &["--max-concurrent-matches", "2"]);
+    let other_is_over = Arc::new(AtomicBool::new(false));
+    let _peers = GOOD.map(|id| {
+        let other_is_over = Arc::clone(&other_is_over);
+        let peer = Peer::new(move |request| {
+            match request["params"]["message_type"].as_str().unwrap_or_default() {
+                JOIN if id == GOOD[0] => {
+                    until("the round's other match ends", || other_is_over.load(Ordering::SeqCst).then_some(()));
+                }
+                "GAME_OVER" => other_is_over.store(true, Ordering::SeqCst),
+                _ => {}
+            }
+            good_player(id, "odd", request)
+        });
+        register_player(&manager.url(), &format!("player:{id}"), &peer.url);
+        peer
+    });
+    assert!(manager.wait().success() && referee.wait().success());
+    assert!(world.journal().iter().all(|line| line["result"]["details"]["status"] != "TECHNICAL_LOSS"));
 }
