@@ -412,10 +412,11 @@ fn a_port_in_use_is_said_in_one_line() {
     for range in ["/network/default_player_port_range", "/network/default_referee_port_range"] {
         world.edit("system.json", range, json!([20000, 65535]));
     }
-    let Output { status, stderr, .. } = world.command("league_manager", &["local"]).output().unwrap();
-    let said = String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("player P01 could not start") && said.contains(&format!("port {port} is in use")), "{said}");
+    let mut launcher = Agent::new(&mut world.command("league_manager", &["local"]));
+    assert_eq!(launcher.wait().code(), Some(1));
+    for words in ["player P01 could not start".to_string(), format!("port {port} is in use")] {
+        until(&words, || launcher.stderr.lock().unwrap().contains(&words).then_some(()));
+    }
     until("all processes end", || processes(&world).is_empty().then_some(()));
 }
 
