@@ -15,6 +15,12 @@ impl League {
         let Some(game) = self.find(&report.match_id) else {
             return wrong("match_id", format!("got {:?}, which is no match of this league", report.match_id));
         };
+        if report.round_id != game.round {
+            return wrong("round_id", format!("got {}, but {} is in round {}", report.round_id, game.id, game.round));
+        }
+        if report.game_type != GAME {
+            return wrong("game_type", format!("got {:?}, expected {:?}", report.game_type, GAME));
+        }
         if let Some(recorded) = &game.recorded {
             return match recorded.referee_id == sender.id && recorded.result == report.result {
                 true => Ok(None),
@@ -23,12 +29,6 @@ impl League {
         }
         if game.referee() != Some(&sender.id) {
             return wrong("sender", format!("{} is not the referee of {}", sender.id, game.id));
-        }
-        if report.round_id != game.round {
-            return wrong("round_id", format!("got {}, but {} is in round {}", report.round_id, game.id, game.round));
-        }
-        if report.game_type != GAME {
-            return wrong("game_type", format!("got {:?}, expected {:?}", report.game_type, GAME));
         }
         check_result(&report.result, &game.players, &self.rules.scoring)?;
         let (match_id, referee_id, result) = (game.id.clone(), sender.id.clone(), report.result.clone());
