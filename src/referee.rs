@@ -124,7 +124,13 @@ impl<L: Line> Table<'_, L> {
     /// Does the same with both seats at once; `None` if our own machine failed.
     fn side_by_side<T: Send>(&self, act: impl Fn(usize) -> Result<T, Miss> + Sync) -> Option<[Result<T, String>; 2]> {
         let results = thread::scope(|scope| {
-            let other = thread::Builder::new().name("seat".into()).spawn_scoped(scope, || act(1)).ok()?;
+            let other = loop {
+                match thread::Builder::new().name("seat".into()).spawn_scoped(scope, || act(1)) {
+                    Ok(other) => break other,
+                    Err(_) if self.bears_it() => {}
+                    Err(_) => return None,
+                }
+            };
             let first = act(0);
             Some([first, other.join().unwrap_or(Err(Miss::Ours))])
         })?;
