@@ -25,7 +25,10 @@ impl Endpoint {
         };
         let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| legal)?),
+            Some((host, port)) if !port.ends_with(']') => {
+                let digits = port.bytes().all(|digit| digit.is_ascii_digit()); // parse takes a sign too
+                (host, port.parse().ok().filter(|_| digits).ok_or(legal)?)
+            }
             _ => (authority, default_port),
         };
         let host = host.to_ascii_lowercase();
