@@ -142,8 +142,10 @@ impl Desk {
 
     /// A match has been played, or could not be.
     pub fn played(&self, order: &Order, could_be: bool) {
+        // Under the lock, or the reporter could miss it between its look and its wait.
+        let mut inside = lock(&self.inside);
         if !could_be {
-            lock(&self.inside).orders.remove(&order.game.match_id);
+            inside.orders.remove(&order.game.match_id);
         }
         self.bell.notify_all();
     }
