@@ -60,7 +60,7 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
         let mut first = world.referee(&manager, "REF01", &[]);
         let mut second = world.referee(&manager, "REF02", &[]);
-        let ([alpha, beta], gate) = players(&manager.url(), held);
+        let ([alpha, _beta], gate) = players(&manager.url(), held);
         alpha.first(state);
         first.kill();
         gate.open();
@@ -68,11 +68,11 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{state}");
         // The newer invitation is another conversation, under another token, and the last result is its.
-        let invitations = beta.received("GAME_INVITATION");
+        let invitations = alpha.received("GAME_INVITATION");
         assert_eq!(invitations.len(), 2, "{state}");
         assert_ne!(invitations[0]["auth_token"], invitations[1]["auth_token"], "{state}");
         let conversation = &invitations[1]["conversation_id"];
-        assert_eq!(&beta.received("GAME_OVER").last().unwrap()["conversation_id"], conversation, "{state}");
+        assert_eq!(&alpha.received("GAME_OVER").last().unwrap()["conversation_id"], conversation, "{state}");
         assert!(manager.output().contains("REF01 is lost: its matches are announced anew"), "{state}");
     }
 }

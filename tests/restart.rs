@@ -214,6 +214,22 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     check_record(&world, 2);
 }
 
+#[test]
+fn a_page_that_cannot_be_written_is_named_and_the_league_goes_on_later() {
+    let world = World::new(&[]);
+    let arguments = ["--players", "8"];
+    let (manager, agent) = (world.manager(&arguments), listener());
+    (1..=8).for_each(|n| drop(register_player(&manager.url(), &format!("player:P0{n}"), &dead(n))));
+    register_referee(&manager.url(), "referee:REF01", &agent.url, 1);
+    until("it is assigned", || (count(&world, "Assigned") == 1).then_some(()));
+    drop(manager);
+    let mut manager = on_a_full_disk(&world, 1, &arguments);
+    assert_eq!(manager.wait().code(), Some(1));
+    until("it says which", || manager.stderr.lock().unwrap().contains(".json: File too large").then_some(()));
+    world.manager(&arguments).line("an unfinished league was found");
+    assert_eq!(world.table().len(), 8);
+}
+
 /// Runs a word of the manager's program: its exit code and all it says.
 fn word(world: &World, word: &str, manager: &str) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } =
