@@ -237,28 +237,38 @@ fn a_stale_outbox_never_counts() {
     for older_card in [false, true] {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2"]);
-        let stale = world.folder.join("data/referees/REF01/R1M1.json");
-        fs::create_dir_all(stale.parent().unwrap()).unwrap();
-        let forged = report("referee:REF01", None, "R1M1", ["P02", "P01"]);
-        fs::write(&stale, json!({"conversation_id": "conv-forged", "report": forged}).to_string()).unwrap();
+        keep(&world, "referees/REF01/R1M1.json", kept_report(["P02", "P01"]));
         if older_card {
-            let card = json!({
-                "agent_id": "REF01", "token": "tok-ref01-0123456789abcdef0123456789abcdef", "league_id": LEAGUE,
-                "manager": manager.url(), "endpoint": "http://localhost:8001/mcp",
-            });
-            fs::create_dir_all(world.folder.join("data/agents")).unwrap();
-            fs::write(world.folder.join("data/agents/REF01.json"), card.to_string()).unwrap();
+            keep(&world, "agents/REF01.json", card(&manager.url(), "tok-ref01-0123456789abcdef0123456789abcdef"));
         }
         let mut referee = world.referee(&manager, "REF01", &[]);
         referee.line("is REF01");
         let (_players, _) = players(&manager.url(), |_| false);
         assert!(manager.wait().success() && referee.wait().success());
         check_one_result(&world, "REF01");
-        assert!(world.logs().iter().all(|line| line["conversation_id"] != "conv-forged"), "card: {older_card}");
+        assert!(world.logs().iter().all(|line| line["conversation_id"] != "conv-kept"), "card: {older_card}");
         let aside = files(&world.folder.join("data"));
         let kept = aside.iter().find(|path| path.ends_with("R1M1.json") && path.to_string_lossy().contains("/REF01~"));
-        assert!(fs::read_to_string(kept.unwrap()).unwrap().contains("conv-forged"));
+        assert!(fs::read_to_string(kept.unwrap()).unwrap().contains("conv-kept"));
     }
+}
+
+/// Puts a file into the data folder.
+fn keep(world: &World, path: &str, value: Value) {
+    let path = world.folder.join("data").join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, value.to_string()).unwrap();
+}
+
+/// R1M1 as it lies in an outbox.
+fn kept_report(players: [&str; 2]) -> Value {
+    json!({"conversation_id": "conv-kept", "report": report("referee:REF01", None, "R1M1", players)})
+}
+
+/// The card of REF01.
+fn card(manager: &str, token: &str) -> Value {
+    let endpoint = "http://localhost:8001/mcp";
+    json!({"agent_id": "REF01", "token": token, "league_id": LEAGUE, "manager": manager, "endpoint": endpoint})
 }
 
 /// A manager whose every word is the test's: it lets REF01 in, and acknowledges what it reports.
@@ -342,6 +352,21 @@ fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_ag
     }
     send(&own, &message("LEAGUE_COMPLETED", "league_manager", over(Some(TOKEN))));
     assert!(referee.wait().success());
+}
+
+#[test]
+fn a_match_of_an_earlier_life_is_reported_and_not_played_again() {
+    let (world, manager, gate) = (World::new(&[]), scripted_manager(), Gate::default());
+    let players = ["P01", "P02"].map(|id| scripted_player(id, |_| false, &gate));
+    keep(&world, "agents/REF01.json", card(&manager.url, TOKEN));
+    keep(&world, "referees/REF01/R1M1.json", kept_report(["P01", "P02"]));
+    let referee = world.start("referee", &["--manager", &manager.url, "--referee-id", "REF01"]);
+    until("it is acknowledged", || files(&world.folder.join("data/referees")).is_empty().then_some(()));
+    let own = referee.url();
+    send(&own, &announcement([&players[0], &players[1]], &[("R1M1", &own), ("R1M2", &own)]));
+    until("all is reported", || (manager.received("MATCH_RESULT_REPORT").len() == 3).then_some(()));
+    let invitations = players[0].received("GAME_INVITATION");
+    assert_eq!(invitations.iter().map(|it| &it["match_id"]).collect::<Vec<_>>(), ["R1M2"]);
 }
 
 fn over(token: Option<&str>) -> Value {
