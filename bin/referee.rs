@@ -125,7 +125,7 @@ impl Referee {
             };
             // Taken, or never to be taken (E003, E015); unless the manager does not know us any more.
             if !["E011", "E012", "E013"].contains(&&*code) {
-                self.desk.settle(&finished);
+                self.desk.settle(finished, code.is_empty());
             } else if let Err(stop) = self.me.register(self, Some(card)) {
                 return self.me.finish(Err(stop)); // it wants us no more
             }
@@ -236,7 +236,7 @@ impl Agent for Referee {
         let match_id = GetMatchState::read(arguments).map_err(Refusal::from)?.match_id;
         let unknown = || Refusal::field(Code::E015, "match_id", format!("got {match_id:?}, which is not ours"));
         let order = self.desk.find(&match_id).ok_or_else(unknown)?;
-        let (state, result) = (*lock(&order.state), order.result.get().map(|(result, _)| result.clone()));
+        let (state, result) = (*lock(&order.state), order.result.get().cloned());
         let [a, b] = order.game.seats.each_ref().map(|seat| seat.player_id.clone());
         let round_id = order.game.round_id;
         Ok(serde_json::to_value(MatchView { match_id, round_id, player_A_id: a, player_B_id: b, state, result })?)

@@ -294,8 +294,7 @@ impl Me {
         self.voice().log.open(&card.agent_id, &format!("agents/{}.log.jsonl", card.agent_id));
         agent.begin(&card, fresh)?;
         let path = self.data().join(format!("agents/{}.json", card.agent_id));
-        let written = files::replace_json(&path, Access::Owner, &card);
-        written.map_err(|error| Stop::failed(format!("{}: {error}", path.display())))?;
+        files::replace_json(&path, Access::Owner, &card).map_err(|error| Stop::failed(error.to_string()))?;
         *lock(&self.card) = Some(card);
         self.introduced.notify_all();
         Ok(())

@@ -35,8 +35,8 @@ pub struct Order {
     pub endpoints: Mutex<[String; 2]>,
     /// How far it has come.
     pub state: Mutex<MatchState>,
-    /// How it ended, once that is durable, and what is reported of it.
-    pub result: OnceLock<(GameResult, Finished)>,
+    /// How it ended, once that is durable.
+    pub result: OnceLock<GameResult>,
     /// It is somebody else's now.
     pub dropped: AtomicBool,
 }
@@ -60,6 +60,8 @@ struct Inside {
     queue: VecDeque<Arc<Order>>,
     orders: BTreeMap<String, Arc<Order>>,
     outbox: BTreeMap<String, Finished>,
+    /// What the manager has acknowledged.
+    acknowledged: BTreeMap<String, Finished>,
 }
 
 impl Desk {
@@ -135,7 +137,7 @@ impl Desk {
         }
         let finished = Finished { conversation_id: order.conversation_id.clone(), report };
         files::replace_json(&inside.file(&order.game.match_id), Access::Everybody, &finished)?;
-        let _ = order.result.set((outcome.for_players(), finished.clone()));
+        let _ = order.result.set(outcome.for_players());
         inside.outbox.insert(order.game.match_id.clone(), finished);
         Ok(true)
     }
@@ -150,11 +152,16 @@ impl Desk {
         self.bell.notify_all();
     }
 
-    /// The manager has answered for a result: it need not be kept any longer.
-    pub fn settle(&self, finished: &Finished) {
-        let mut inside = lock(&self.inside);
-        if inside.outbox.get(&finished.report.match_id) == Some(finished) {
-            inside.forget(&finished.report.match_id);
+    /// The manager has answered for a result: it need not be kept any longer. Refused, the match is ours no more.
+    pub fn settle(&self, finished: Finished, acknowledged: bool) {
+        let (mut inside, match_id) = (lock(&self.inside), finished.report.match_id.clone());
+        if inside.outbox.get(&match_id) == Some(&finished) {
+            inside.forget(&match_id);
+            if acknowledged {
+                inside.acknowledged.insert(match_id, finished);
+            } else {
+                inside.orders.remove(&match_id);
+            }
         }
     }
 
@@ -187,13 +194,13 @@ impl Inside {
         if self.outbox.contains_key(&match_id) {
             return; // played, and being reported
         }
+        if let Some(finished) = self.acknowledged.remove(&match_id) {
+            self.outbox.insert(match_id, finished); // our report and this announcement have crossed: reported again
+            return;
+        }
         let same = |known: &&Arc<Order>| order.tokens[0].is_empty() || known.tokens == order.tokens;
         if let Some(known) = self.orders.get(&match_id).filter(same) {
-            match known.result.get() {
-                // An announcement and our report can cross: reported again, not played again.
-                Some((_, finished)) => drop(self.outbox.insert(match_id, finished.clone())),
-                None => lock(&known.endpoints).clone_from(&lock(&order.endpoints)),
-            }
+            lock(&known.endpoints).clone_from(&lock(&order.endpoints));
             return;
         }
         self.let_go(&match_id);

@@ -31,13 +31,16 @@ pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Res
     options.create(true).open(path)
 }
 
-/// Replaces a file: a temporary one beside it, synced, then renamed.
+/// Replaces a file: a temporary one beside it, synced, then renamed. An error names the file.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
-    let mut file = create(&new, access, OpenOptions::new().write(true).truncate(true))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_data()?;
-    fs::rename(&new, path)
+    let write = || {
+        let mut file = create(&new, access, OpenOptions::new().write(true).truncate(true))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 /// Replaces a file with a value as JSON.

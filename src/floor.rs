@@ -18,6 +18,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError},
     },
     time::Duration,
@@ -31,6 +32,8 @@ pub struct Floor {
     pub couriers: Couriers,
     /// The files for people.
     records: Records,
+    /// The last time they could not be written.
+    unwritten: AtomicBool,
     /// The terminal.
     pub screen: Screen,
     /// The log.
@@ -64,6 +67,7 @@ impl Floor {
         Ok(Floor {
             couriers: Couriers::new(route),
             records: Records::new(&base.data, &config.rules.league_id),
+            unwritten: AtomicBool::new(false),
             screen: Screen::new(base.options.has("--quiet"), &record),
             log: Arc::clone(&base.voice.log),
             lead,
@@ -127,10 +131,16 @@ impl Floor {
         self.send(&both, &words, Some(round), |(league, _)| league.round_completed(round).into());
     }
 
-    /// Brings the files for people up to date. That they cannot be written stops no league.
+    /// Brings the files for people up to date. That they cannot be written is said once, and stops no league.
     pub fn write_records(&self) {
-        if let Err(error) = self.records.write(&self.record) {
-            self.log.orchestrator(Level::Error, "fault", format!("the files for people cannot be written: {error}"));
+        let written = self.records.write(&self.record);
+        if self.unwritten.swap(written.is_err(), Ordering::SeqCst) {
+            return;
+        }
+        if let Err(error) = written {
+            let words = format!("the files for people cannot be written: {error}");
+            self.log.orchestrator(Level::Error, "fault", &*words);
+            self.screen.say(&words);
         }
     }
 
