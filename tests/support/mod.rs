@@ -10,7 +10,7 @@ pub mod paper;
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
@@ -492,4 +492,24 @@ pub fn check_no_token(text: &str) {
         let digits = secret.bytes().take_while(u8::is_ascii_hexdigit).count();
         assert!(digits < 8, "a token was shown: tok-{}", part.chars().take(60).collect::<String>());
     }
+}
+
+impl World {
+    /// Starts a program that may have so many descriptors at once (`ulimit -n`), and waits until it listens.
+    pub fn start_with_descriptors(&self, descriptors: u32, program: &str, arguments: &[&str]) -> Agent {
+        let wanted = self.command(program, arguments);
+        let mut command = Command::new("bash");
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &descriptors.to_string()]).arg(wanted.get_program());
+        command.args(wanted.get_args()).args(["--port", "0", "--until-stdin-closes"]);
+        let agent = Agent::new(&mut command);
+        agent.line("listening on ");
+        agent
+    }
+}
+
+/// Connects to the host and port of a URL; reading gives up after `limit` of silence.
+pub fn connect(url: &str, limit: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(split(url).0)?;
+    stream.set_read_timeout(Some(limit))?;
+    Ok(stream)
 }
