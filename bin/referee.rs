@@ -8,6 +8,7 @@ use league::{
     clock::Timestamp,
     desk::{Desk, Finished, Order},
     dispatch::{Agent, Denial, From},
+    failure::{Failure, pause},
     game::{self, Outcome},
     log::Level,
     object,
@@ -15,7 +16,7 @@ use league::{
     protocol::*,
     referee::{Game, Limits, Line, play},
     threads::{lock, spawn},
-    voice::{self, About, Failure, MAX_NOTICE, Peer, Voice},
+    voice::{self, About, MAX_NOTICE, Peer, Voice},
     wire::Wire,
 };
 use serde_json::Value;
@@ -104,7 +105,7 @@ impl Referee {
         loop {
             match self.desk.keep(order, outcome, report.clone()) {
                 Ok(ours) => return ours,
-                Err(_) if Instant::now() < until => voice::pause(self.limits.retry.base_delay),
+                Err(_) if Instant::now() < until => pause(self.limits.retry.base_delay),
                 Err(_) => return false,
             }
         }
@@ -119,7 +120,7 @@ impl Referee {
                 Ok(Message::LeagueError(error)) => error.error_code,
                 Ok(_) => String::new(),
                 Err(_) => {
-                    voice::pause(self.limits.retry.base_delay);
+                    pause(self.limits.retry.base_delay);
                     continue;
                 }
             };
@@ -181,7 +182,7 @@ impl Line for HttpLine<'_> {
     }
 
     fn pause(&self, delay: Duration) {
-        voice::pause(delay);
+        pause(delay);
     }
 
     fn now(&self) -> Instant {

@@ -3,9 +3,11 @@
 
 use crate::{
     base::{self, Base},
-    config::{Config, PlayerDefaults, RefereeDefaults},
+    config::Config,
+    config_files::{PlayerDefaults, RefereeDefaults},
     dispatch::{Agent, From},
     endpoint::Endpoint,
+    failure::pause,
     files::{self, Access},
     log::Level,
     object,
@@ -236,7 +238,7 @@ impl Me {
                     if !std::mem::replace(&mut said, true) {
                         eprintln!("waiting for the league manager at {manager} ({})", failure.explain());
                     }
-                    voice::pause(self.config().retry.base_delay);
+                    pause(self.config().retry.base_delay);
                 }
                 Err(failure) => return Err(Stop::failed(format!("{manager}: {}", failure.explain()))),
             }
@@ -275,8 +277,7 @@ impl Me {
             Message::LeagueError(error) => return Err(Stop::failed(format!("refused: {}", error.explain()))),
             other => return Err(Stop::failed(format!("the manager answered with {}", other.name()))),
         };
-        let plain = |id: &String| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-        match (status, id.filter(plain)) {
+        match (status, id.filter(|id| files::is_plain(id))) {
             (Verdict::Accepted, Some(agent_id)) => Ok(Ok(Card {
                 agent_id,
                 token: token.unwrap_or_default(),

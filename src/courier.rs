@@ -3,13 +3,14 @@
 
 use crate::{
     config::RetryPolicy,
+    failure::{Failure, pause, retry},
     http::Trouble,
     journal::Record,
     liveness::Heard,
     log::{Level, Line},
     protocol::{Code, Kind, MatchEntry, Message, RoundAnnouncement, StartMatch},
     threads::{lock, spawn},
-    voice::{self, About, Failure, MAX_NOTICE, Peer, Voice, retry},
+    voice::{About, MAX_NOTICE, Peer, Voice},
 };
 use serde_json::Value;
 use std::{
@@ -140,7 +141,7 @@ impl Courier {
             patient && failure.is_trouble() && (!assignment || failure.code() == Code::E001 || failure.is_ours())
         };
         let mut result =
-            retry(&route.policy, voice::pause, again, || route.voice.send(to, message.tool(), &packet, route.limit))
+            retry(&route.policy, pause, again, || route.voice.send(to, message.tool(), &packet, route.limit))
                 .map(|(result, _)| result);
         if let (Message::RoundAnnouncement(announcement), true) = (message, assignment) {
             if matches!(result, Err(Failure::Rpc(-32601, _))) {

@@ -232,8 +232,7 @@ fn order(round_id: u32, league_id: &str, entry: MatchEntry) -> Result<Order, Fau
         entry.player_A_endpoint.ok_or_else(missing("player_A_endpoint"))?,
         entry.player_B_endpoint.ok_or_else(missing("player_B_endpoint"))?,
     ];
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if entry.match_id.is_empty() || !entry.match_id.chars().all(plain) {
+    if !files::is_plain(&entry.match_id) {
         let names_a_file = Fault::new(&entry.match_id.into(), "letters and digits, as in R1M1");
         return Err(names_a_file.under("match_id"));
     }

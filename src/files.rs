@@ -10,6 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Whether a name from outside can be a part of a path: letters, digits, `_` and `-`.
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Access {

@@ -6,13 +6,14 @@ use crate::{
     base::{self, Base},
     config::Config,
     endpoint::Endpoint,
+    failure::Failure,
     log::Log,
     options::{Options, Stop},
     protocol::*,
     screen::shown,
     strategies,
     threads::spawn,
-    voice::{self, About, Failure, MAX_NOTICE, Peer, Voice},
+    voice::{self, About, MAX_NOTICE, Peer, Voice},
     wire::Wire,
 };
 use std::{

@@ -17,7 +17,7 @@
 //!    what they are made of      agent → base → rpc → mcp → dispatch → voice → http
 //!    what the manager keeps     rounds → floor → courier, records, screen → journal → league
 //!    what is decided            reports, registration, answers → league → schedule, standings → game
-//!    what all know              protocol → wire       config, options       log, files, clock, endpoint, threads
+//!    what all know              protocol → wire       config → config_files       options, log, files, clock, endpoint, threads
 //! ```
 //! `protocol`, `wire`, `game`, `league`, `registration`, `reports`, `answers`, `schedule`, `standings`, `liveness`
 //! and `endpoint` are pure: they know no thread, lock, file or socket, and take time and randomness as arguments.
@@ -32,10 +32,12 @@ pub mod answers;
 pub mod base;
 pub mod clock;
 pub mod config;
+pub mod config_files;
 pub mod courier;
 pub mod desk;
 pub mod dispatch;
 pub mod endpoint;
+pub mod failure;
 pub mod files;
 pub mod floor;
 pub mod game;

@@ -28,7 +28,11 @@ macro_rules! messages {
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each carries the object of its name")]
         pub enum Message { $($name($name),)* }
-        $(impl From<$name> for Message {
+        $(impl $name {
+            /// Its `message_type`.
+            pub const NAME: &str = $wire;
+        }
+        impl From<$name> for Message {
             fn from(body: $name) -> Message { Message::$name(body) }
         })*
         impl Message {

@@ -7,9 +7,9 @@
 use crate::{
     clock::Timestamp,
     config::RetryPolicy,
+    failure::{self, Failure},
     game::{self, Outcome},
     protocol::*,
-    voice::{self, Failure},
 };
 use std::{
     thread,
@@ -112,6 +112,16 @@ pub fn play(
 /// How a seat failed, if it did.
 type Failures = [Option<String>; 2];
 
+/// One time of asking for a choice.
+struct Attempt {
+    number: u32,
+    deadline: Instant,
+    /// The deadline as the player is told it.
+    written: Timestamp,
+    /// The last answer was wrong.
+    after_wrong: bool,
+}
+
 struct Table<'a, L: Line> {
     game: &'a Game,
     line: &'a L,
@@ -185,19 +195,19 @@ impl<L: Line> Table<'_, L> {
         .into();
         let again = |failure: &Failure| failure.code() == Code::E009 && !failure.is_ours();
         let pause = |delay| self.line.pause(delay);
-        let answered = voice::retry(&self.limits.retry, pause, again, || self.ask(seat, &message, self.limits.join));
+        let answered = failure::retry(&self.limits.retry, pause, again, || self.ask(seat, &message, self.limits.join));
         match answered.and_then(|reply| self.joined(seat, reply)) {
             Ok(()) => Ok(()),
             Err(failure) if failure.is_ours() => Err(Miss::Ours),
             Err(failure) => {
-                self.tell(seat, &failure, "GAME_JOIN_ACK", None, "Technical loss: the match is forfeited");
+                self.tell(seat, &failure, GameJoinAck::NAME, None, "Technical loss: the match is forfeited");
                 Err(Miss::Player(described(&failure)))
             }
         }
     }
 
     fn joined(&self, seat: usize, reply: Message) -> Result<(), Failure> {
-        let Message::GameJoinAck(ack) = reply else { return Err(unexpected(&reply, "GAME_JOIN_ACK")) };
+        let Message::GameJoinAck(ack) = reply else { return Err(unexpected(&reply, GameJoinAck::NAME)) };
         self.same_match(seat, &ack.match_id, &ack.player_id)?;
         match ack.accept {
             true => Ok(()),
@@ -205,54 +215,52 @@ impl<L: Line> Table<'_, L> {
         }
     }
 
-    /// Asks a player for its choice, again where R7 says so: after silence or a broken connection with a new
-    /// deadline; after a wrong answer under the same one. A fault of our own is no attempt, and costs no time.
+    /// Asks a player for its choice, as often as R7 says. A fault of our own is no attempt, and costs no time.
     fn choice(&self, seat: usize) -> Result<Parity, Miss> {
-        let (policy, limit) = (&self.limits.retry, self.limits.choice);
-        let fresh = || (self.line.now() + limit, self.line.clock().plus(limit));
-        let (mut deadline, mut written) = fresh();
-        let (mut attempt, mut was_wrong) = (1, false);
+        let mut attempt = self.attempt(1);
         loop {
-            let left = deadline.saturating_duration_since(self.line.now());
-            let answered = self.line.ask(seat, &self.call(seat, written), left);
-            let failure = match answered.and_then(|reply| self.chosen(seat, reply)) {
+            let left = attempt.deadline.saturating_duration_since(self.line.now());
+            let answered = self.line.ask(seat, &self.call(seat, attempt.written), left);
+            match answered.and_then(|reply| self.chosen(seat, reply)) {
                 Ok(parity) => return Ok(parity),
-                Err(failure) if failure.is_ours() && self.bears_it() => {
-                    (deadline, written) = fresh();
-                    continue;
-                }
-                Err(failure) if failure.is_ours() => return Err(Miss::Ours),
-                Err(failure) => failure,
-            };
-            let left = deadline.saturating_duration_since(self.line.now());
-            let silent = failure.code() == Code::E001;
-            let over = attempt >= policy.attempts || silent && was_wrong || !failure.is_trouble() && left.is_zero();
-            let mut retry = RetryInfo {
-                retry_count: attempt,
-                max_retries: policy.attempts,
-                next_retry_at: None,
-                time_remaining: None,
-            };
-            if over {
-                retry.time_remaining = Some(0.0);
-                self.tell(seat, &failure, "CHOOSE_PARITY_RESPONSE", Some(retry), "Technical loss");
-                return Err(Miss::Player(described(&failure)));
+                Err(failure) if !failure.is_ours() => attempt = self.next_attempt(seat, attempt, &failure)?,
+                Err(_) if self.bears_it() => attempt = self.attempt(attempt.number),
+                Err(_) => return Err(Miss::Ours),
             }
-            was_wrong = !failure.is_trouble();
-            if was_wrong {
-                retry.time_remaining = Some((left.as_secs_f64() * 10.0).round() / 10.0);
-                let consequence = "Technical loss if valid choice not received before timeout";
-                self.tell(seat, &failure, "CHOOSE_PARITY_RESPONSE", Some(retry), consequence);
-            } else {
-                let delay = policy.delay(attempt);
-                retry.next_retry_at = Some(self.line.clock().plus(delay));
-                let consequence = "Technical loss if max retries exceeded";
-                self.tell(seat, &failure, "CHOOSE_PARITY_RESPONSE", Some(retry), consequence);
-                self.line.pause(delay);
-                (deadline, written) = fresh();
-            }
-            attempt += 1;
         }
+    }
+
+    /// An attempt with a deadline of its own.
+    fn attempt(&self, number: u32) -> Attempt {
+        let limit = self.limits.choice;
+        let (deadline, written) = (self.line.now() + limit, self.line.clock().plus(limit));
+        Attempt { number, deadline, written, after_wrong: false }
+    }
+
+    /// What follows a failed attempt; the player is told. After silence or a broken connection: another one with a
+    /// new deadline, after a delay. After a wrong answer: another one at once, under the same deadline.
+    fn next_attempt(&self, seat: usize, last: Attempt, failure: &Failure) -> Result<Attempt, Miss> {
+        let (policy, number, wrong) = (&self.limits.retry, last.number, !failure.is_trouble());
+        let left = last.deadline.saturating_duration_since(self.line.now());
+        let silent_after_wrong = failure.code() == Code::E001 && last.after_wrong;
+        let over = number >= policy.attempts || silent_after_wrong || wrong && left.is_zero();
+        let delay = policy.delay(number);
+        let seconds_left = (left.as_secs_f64() * 10.0).round() / 10.0;
+        let (consequence, next_retry_at, time_remaining) = match (over, wrong) {
+            (true, _) => ("Technical loss", None, Some(0.0)),
+            (_, true) => ("Technical loss if valid choice not received before timeout", None, Some(seconds_left)),
+            (..) => ("Technical loss if max retries exceeded", Some(self.line.clock().plus(delay)), None),
+        };
+        let retry = RetryInfo { retry_count: number, max_retries: policy.attempts, next_retry_at, time_remaining };
+        self.tell(seat, failure, ChooseParityResponse::NAME, Some(retry), consequence);
+        if over {
+            return Err(Miss::Player(described(failure)));
+        }
+        if wrong {
+            return Ok(Attempt { number: number + 1, after_wrong: true, ..last });
+        }
+        self.line.pause(delay);
+        Ok(self.attempt(number + 1))
     }
 
     fn call(&self, seat: usize, deadline: Timestamp) -> Message {
@@ -273,7 +281,7 @@ impl<L: Line> Table<'_, L> {
 
     fn chosen(&self, seat: usize, reply: Message) -> Result<Parity, Failure> {
         let Message::ChooseParityResponse(response) = reply else {
-            return Err(unexpected(&reply, "CHOOSE_PARITY_RESPONSE"));
+            return Err(unexpected(&reply, ChooseParityResponse::NAME));
         };
         self.same_match(seat, &response.match_id, &response.player_id)?;
         game::choice(&response.parity_choice.0).map_err(Failure::Wrong)

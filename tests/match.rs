@@ -5,12 +5,13 @@ mod support;
 
 use league::{
     clock::Timestamp,
-    config::{Backoff, RetryPolicy},
+    config::RetryPolicy,
+    config_files::Backoff,
+    failure::Failure,
     game::{Outcome, Scoring},
     http::Trouble,
     protocol::*,
     referee::{Game, Limits, Line, Seat, play},
-    voice::Failure,
     wire::Unread,
 };
 use serde_json::{Value, json};

@@ -3,7 +3,9 @@
 mod support;
 
 use league::{
-    config::{Backoff, RetryPolicy},
+    config::RetryPolicy,
+    config_files::Backoff,
+    failure::{Failure, retry},
     game::{Outcome, Scoring, choice, draw, forfeit, judge, score},
     http::Trouble,
     liveness::{self, Heard, patience},
@@ -11,7 +13,6 @@ use league::{
     schedule::round_robin,
     standings::{Played, TieBreak, ending, table},
     strategies::{ALL, Past, Turn, named},
-    voice::{Failure, retry},
 };
 use serde_json::{Value, json};
 use std::{
