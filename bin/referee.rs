@@ -116,19 +116,16 @@ impl Referee {
         loop {
             let finished = self.desk.next_report();
             let Ok(card) = self.me.card() else { continue };
-            let code = match self.report(&finished, &card) {
-                Ok(Message::LeagueError(error)) => error.error_code,
-                Ok(_) => String::new(),
-                Err(_) => {
-                    pause(self.limits.retry.base_delay);
-                    continue;
+            match self.report(&finished, &card) {
+                Err(_) => pause(self.limits.retry.base_delay),
+                Ok(Message::LeagueError(error)) if ["E011", "E012", "E013"].contains(&&*error.error_code) => {
+                    let expired = error.context.is_some_and(|context| context.contains_key("expired_at"));
+                    if let Err(stop) = self.me.register(self, Some(card), expired) {
+                        return self.me.finish(Err(stop)); // it wants us no more
+                    }
                 }
-            };
-            // Taken, or never to be taken (E003, E015); unless the manager does not know us any more.
-            if !["E011", "E012", "E013"].contains(&&*code) {
-                self.desk.settle(finished, code.is_empty());
-            } else if let Err(stop) = self.me.register(self, Some(card)) {
-                return self.me.finish(Err(stop)); // it wants us no more
+                // Acknowledged; or refused for good (E003, E015).
+                Ok(reply) => self.desk.settle(finished, !matches!(reply, Message::LeagueError(_))),
             }
         }
     }

@@ -73,7 +73,7 @@ pub fn run<A: Registrant>(
     let me = Arc::new(Me { base, kind, card, introduced, proven: AtomicBool::new(false), end, ended });
     let agent = make(Arc::clone(&me))?;
     let door = me.base.serve(Arc::clone(&agent) as Arc<dyn Agent>, MAX_NOTICE)?;
-    me.register(&*agent, me.find_card())?;
+    me.register(&*agent, me.find_card(), false)?;
     if let Some(card) = me.card_now() {
         println!("{} is {} in {}", me.display_name(), card.agent_id, card.league_id);
     }
@@ -208,8 +208,9 @@ impl Me {
         found.filter(|card| card.league_id == *league && Endpoint::same(&card.manager, self.base.manager()))
     }
 
-    /// Registers, with the token of an older card if there is one; asks until the manager answers.
-    pub fn register(&self, agent: &dyn Registrant, old: Option<Card>) -> Result<(), Stop> {
+    /// Registers, with the token of an older card if there is one; asks until the manager answers. `expired`: the
+    /// manager has said that it knows that token, and that its time is over.
+    pub fn register(&self, agent: &dyn Registrant, old: Option<Card>, expired: bool) -> Result<(), Stop> {
         let operator = base::operator_token(self.options())?;
         let own = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
         let card = match self.ask_to_register(own.clone().or(operator.clone()))? {
@@ -219,7 +220,7 @@ impl Me {
         };
         let card = card.map_err(|reason| Stop::failed(format!("rejected: {reason}")))?;
         // A token we do not know means a registration of its own, perhaps in another run of the league.
-        let fresh = old.is_none_or(|old| old.agent_id != card.agent_id || old.token != card.token);
+        let fresh = old.is_none_or(|old| old.agent_id != card.agent_id || !expired && old.token != card.token);
         self.introduce(agent, card, fresh)
     }
 

@@ -265,7 +265,7 @@ impl League {
         })?;
         if own.expires <= now {
             let problem = format!("expired at {}; register again with it to get a fresh one", own.expires);
-            return Err(Refusal::field(Code::E012, "auth_token", problem));
+            return Err(Refusal::field(Code::E012, "auth_token", problem).with("expired_at", own.expires.to_string()));
         }
         Ok(own)
     }

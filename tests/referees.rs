@@ -233,6 +233,21 @@ fn a_finished_match_is_reported_when_both_are_there_again_and_not_played_again()
 }
 
 #[test]
+fn a_token_that_expires_while_a_match_is_played_costs_nothing() {
+    let world = World::new(&[("system.json", "/security/token_ttl_hours", json!(0.0003))]); // a good second
+    let mut manager = world.manager(&["--players", "2"]);
+    let mut referee = world.referee(&manager, "REF01", &[]);
+    let ([alpha, _beta], gate) = players(&manager.url(), |asked| asked["message_type"] == "GAME_OVER");
+    alpha.first("GAME_OVER");
+    let expires = world.journal()[0]["expires"].as_str().unwrap().to_string();
+    until("the referee's token expires", || (now() > expires).then_some(()));
+    gate.open();
+    assert!(manager.wait().success() && referee.wait().success());
+    check_one_result(&world, "REF01");
+    assert_eq!(alpha.received("GAME_INVITATION").len(), 1, "kept, and reported with the fresh token");
+}
+
+#[test]
 fn a_stale_outbox_never_counts() {
     for older_card in [false, true] {
         let world = World::new(&[]);
