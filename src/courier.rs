@@ -18,6 +18,7 @@ use std::{
     panic::{self, AssertUnwindSafe},
     sync::{
         Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     time::Duration,
@@ -46,6 +47,8 @@ struct Courier {
     queue: Mutex<VecDeque<Job>>,
     bell: Condvar,
     heard: Mutex<Heard>,
+    /// The last delivery failed.
+    failing: AtomicBool,
 }
 
 enum Job {
@@ -65,8 +68,8 @@ impl Couriers {
         if let Some(known) = all.get(id) {
             return Arc::clone(known);
         }
-        let (queue, bell, heard) = Default::default();
-        let courier = Arc::new(Courier { id: id.into(), queue, bell, heard });
+        let (queue, bell, heard, failing) = Default::default();
+        let courier = Arc::new(Courier { id: id.into(), queue, bell, heard, failing });
         let (route, here) = (Arc::clone(&self.route), Arc::clone(&courier));
         if spawn("courier", move || here.work(&route)) {
             all.insert(id.into(), Arc::clone(&courier));
@@ -136,7 +139,7 @@ impl Courier {
         let last = matches!(message, Message::LeagueCompleted(_));
         // Whoever did not answer last time gets one attempt, until it answers: a dead agent must not pile up work.
         // A referee that is gone is the round loop's business at once.
-        let patient = last || !table && !lock(&self.heard).unreachable;
+        let patient = last || !table && !self.failing.load(Ordering::SeqCst);
         let again = |failure: &Failure| {
             patient && failure.is_trouble() && (!assignment || failure.code() == Code::E001 || failure.is_ours())
         };
@@ -158,6 +161,7 @@ impl Courier {
     }
 
     fn hear(&self, result: &Result<(), Failure>) {
+        self.failing.store(result.as_ref().is_err_and(Failure::is_trouble), Ordering::SeqCst);
         if !result.as_ref().is_err_and(Failure::is_ours) {
             lock(&self.heard).unreachable = result.as_ref().is_err_and(Failure::is_absence);
         }
@@ -170,7 +174,7 @@ fn is_table(message: &Message) -> bool {
 
 /// Whether somebody is there and does not want what was sent.
 fn is_refusal(failure: &Failure) -> bool {
-    !failure.is_trouble() || matches!(failure, Failure::Trouble(Trouble::Status(_)))
+    matches!(failure, Failure::Rpc(..) | Failure::Trouble(Trouble::Status(_)))
 }
 
 fn is_error(result: &Value) -> bool {
