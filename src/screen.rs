@@ -20,7 +20,7 @@ pub struct Screen {
 pub fn shown(name: &str) -> String {
     let harmful = |c: char| {
         c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
     name.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }
