@@ -16,7 +16,7 @@ use std::{
     net::{Shutdown, TcpStream},
     sync::{
         Mutex,
-        mpsc::{Sender, channel},
+        mpsc::{RecvTimeoutError, Sender, channel},
     },
     thread,
     time::Duration,
@@ -494,12 +494,19 @@ fn without_descriptors_an_agent_waits_and_then_answers_again() {
                 let mut half_sent = connect(&url, PATIENCE).unwrap();
                 half_sent.write_all(b"POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").unwrap();
                 assert!(answers(&mut busy), "{row}");
+                // Another client keeps its connection busy all the time.
+                let (talking, over) = channel::<()>();
+                let chat = thread::spawn(move || {
+                    while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+                        assert!(answers(&mut busy), "the busy connection is not answered");
+                    }
+                });
                 drop(flood(&url));
-                // Also while another client keeps its connection busy.
                 until(&format!("{row}: answers again"), || {
-                    assert!(answers(&mut busy), "{row}: the busy connection");
                     answers(&mut connect(&url, Duration::from_millis(100)).unwrap()).then_some(())
                 });
+                drop(talking);
+                chat.join().unwrap();
                 half_sent.write_all(format!("Content-Length: 60\r\n\r\n{}", padded(60)).as_bytes()).unwrap();
                 let mut answer = Vec::new();
                 half_sent.read_to_end(&mut answer).unwrap();
@@ -744,5 +751,6 @@ fn nothing_made_up_panics_a_reader() {
         let _ = (Endpoint::parse(&text), masked(&text));
         assert!(shown(&text).chars().all(|c| !c.is_control()), "{text:?}");
     }
+    assert_eq!(shown("a\u{61c}b\u{2028}c\u{202e}d\u{9b}e"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e");
     assert!(read > 1000, "only {read} could be read at all");
 }
