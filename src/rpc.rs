@@ -70,8 +70,8 @@ fn answer(agent: &dyn Agent, call: &Call) -> Option<Value> {
     if request.get("jsonrpc") != Some(&json!("2.0")) {
         return invalid(echoed, "jsonrpc must be \"2.0\"");
     }
-    let Some(method) = request.get("method").and_then(Value::as_str) else {
-        return invalid(echoed, "method must be a string");
+    let Some(method) = request.get("method").and_then(Value::as_str).filter(|method| !method.is_empty()) else {
+        return invalid(echoed, "method must be a string, and not empty");
     };
     let outcome = match request.get("params").unwrap_or(&json!({})) {
         Value::Object(params) => mcp::answer(agent, method, params, call)
