@@ -74,8 +74,11 @@ impl Memory {
         for entry in announcement.matches.into_iter().filter(ours) {
             if let Some(token) = entry.match_token {
                 inside.promised.insert(entry.match_id, token);
-            } else if let Some(seat) = inside.seats.get_mut(&entry.match_id) {
-                seat.replaceable = true;
+            } else {
+                inside.promised.remove(&entry.match_id); // it went to a referee that makes tokens of its own
+                if let Some(seat) = inside.seats.get_mut(&entry.match_id) {
+                    seat.replaceable = true;
+                }
             }
         }
     }

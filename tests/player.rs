@@ -235,6 +235,18 @@ fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
             (other.asks("R4M1"), CHOOSES),
         ],
     );
+    converse(
+        &player,
+        "then a referee that makes tokens of its own",
+        &[
+            (announces("R6M1", Some("tok-true")), "ok"),
+            (TRUE.invites("R6M1"), JOINS),
+            (announces("R6M1", None), "ok"),
+            (other.invites("R6M1"), JOINS),
+            (STRANGER.invites("R6M1"), "E012"),
+            (other.asks("R6M1"), CHOOSES),
+        ],
+    );
     let mut not_for_us = TRUE.invites("R5M1");
     not_for_us["player_id"] = "P02".into();
     converse(&player, "for somebody else", &[(not_for_us, "E012"), (TRUE.asks("R5M1"), "E015")]);
