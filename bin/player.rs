@@ -71,7 +71,8 @@ impl Player {
             return Err(Stop::usage(format!("{source}: got {strategy:?}, expected one of {}", all.join(", "))));
         }
         let (strategy, seed) = (strategy.to_string(), me.options().number("--seed")?);
-        Ok(Arc::new(Player { me, memory: Memory::default(), strategy, seed }))
+        let memory = Memory::new(me.config().rules.tokens);
+        Ok(Arc::new(Player { me, memory, strategy, seed }))
     }
 
     /// We come to every match we are truly invited to.

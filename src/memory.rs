@@ -39,8 +39,11 @@ pub struct Seat {
 }
 
 /// The memory, behind its lock.
-#[derive(Default)]
-pub struct Memory(Mutex<Inside>);
+pub struct Memory {
+    inside: Mutex<Inside>,
+    /// Whether tokens are checked (`enable_auth_tokens`).
+    tokens: bool,
+}
 
 #[derive(Default)]
 struct Inside {
@@ -51,25 +54,35 @@ struct Inside {
 }
 
 impl Memory {
+    /// Nothing is remembered yet.
+    pub fn new(tokens: bool) -> Memory {
+        Memory { inside: Mutex::default(), tokens }
+    }
+
+    /// Whether the token that came is the one it must be.
+    fn same(&self, came: Option<&str>, own: Option<&str>) -> bool {
+        !self.tokens || came.is_some() == own.is_some() && equal(came.unwrap_or_default(), own.unwrap_or_default())
+    }
+
     /// Reads the history in `folder`, unless it belongs to an older registration: then it is set aside.
     pub fn begin(&self, folder: &Path, fresh: bool) -> io::Result<()> {
         if fresh {
             files::set_aside(folder)?;
         }
         let read = files::read_json(&folder.join("history.json")).ok().and_then(|file| History::read(&file).ok());
-        lock(&self.0).history = read.map(|file| file.matches).unwrap_or_default();
+        lock(&self.inside).history = read.map(|file| file.matches).unwrap_or_default();
         Ok(())
     }
 
     /// Every match of ours that is over, oldest first.
     pub fn history(&self) -> Vec<Past> {
-        lock(&self.0).history.clone()
+        lock(&self.inside).history.clone()
     }
 
     /// A round begins: the invitation to our match will carry this token. Where no token is announced, the next
     /// invitation is taken on trust.
     pub fn announced(&self, player_id: &str, announcement: RoundAnnouncement) {
-        let mut inside = lock(&self.0);
+        let mut inside = lock(&self.inside);
         let ours = |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
         for entry in announcement.matches.into_iter().filter(ours) {
             if let Some(token) = entry.match_token {
@@ -87,13 +100,18 @@ impl Memory {
     pub fn join(&self, from: &Envelope, invitation: GameInvitation) -> Result<(), Refusal> {
         let false_one = |problem: &str| Err(Refusal::field(Code::E012, "auth_token", problem));
         let (match_id, token) = (invitation.match_id.clone(), from.auth_token.clone());
-        let mut inside = lock(&self.0);
+        let mut inside = lock(&self.inside);
         let promised = inside.promised.get(&match_id);
-        if promised.is_some_and(|promised| !token.as_ref().is_some_and(|token| equal(token, promised))) {
+        if promised.is_some_and(|promised| !self.same(token.as_deref(), Some(promised))) {
             return false_one("not the match token that the league manager announced");
         }
         match inside.seats.get(&match_id) {
-            Some(seat) if seat.conversation_id == from.conversation_id && seat.token == token => return Ok(()),
+            Some(seat)
+                if seat.conversation_id == from.conversation_id
+                    && self.same(token.as_deref(), seat.token.as_deref()) =>
+            {
+                return Ok(());
+            }
             Some(seat) if promised.is_none() && !seat.replaceable => {
                 return false_one("another referee has invited to this match before");
             }
@@ -106,10 +124,10 @@ impl Memory {
 
     /// The match that a referee speaks of, if it speaks with the token and in the conversation of its invitation.
     pub fn seat(&self, from: &Envelope, match_id: &str) -> Result<Seat, Refusal> {
-        let inside = lock(&self.0);
+        let inside = lock(&self.inside);
         let unknown = || Refusal::field(Code::E015, "match_id", format!("got {match_id:?}, which we have not joined"));
         let seat = inside.seats.get(match_id).ok_or_else(unknown)?;
-        if seat.token != from.auth_token {
+        if !self.same(from.auth_token.as_deref(), seat.token.as_deref()) {
             return Err(Refusal::field(Code::E012, "auth_token", "not the token of the invitation"));
         }
         if seat.conversation_id != from.conversation_id {
@@ -124,7 +142,7 @@ impl Memory {
         let result = GameResult { reason: over.game_result.reason.clone().or(over.reason), ..over.game_result };
         let (match_id, opponent_id) = (over.match_id, seat.invitation.opponent_id);
         let past = Past { match_id, conversation_id: seat.conversation_id, opponent_id, result };
-        let mut inside = lock(&self.0);
+        let mut inside = lock(&self.inside);
         match inside.history.iter_mut().find(|known| known.match_id == past.match_id) {
             Some(known) => *known = past,
             None => inside.history.push(past),

@@ -163,7 +163,11 @@ impl Voice {
             Some(match fault.path.as_str() {
                 "sender" => "".into(),
                 "timestamp" => Timestamp::now().to_string().into(),
-                _ => conversation("mended").into(),
+                // A match stays one conversation, also where nobody names it.
+                _ => packet.get("match_id").and_then(Value::as_str).map_or_else(
+                    || conversation("mended").into(),
+                    |match_id| format!("conv-mended-{}", match_id.to_ascii_lowercase()).into(),
+                ),
             })
         };
         let (envelope, message) = protocol::read(packet, mend)?;

@@ -253,6 +253,30 @@ fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
 }
 
 #[test]
+fn what_the_configuration_does_not_demand_may_be_missing() {
+    let without = |message: Value, fields: &[&str]| {
+        let mut message = message;
+        fields.iter().for_each(|field| drop(message.as_object_mut().unwrap().remove(*field)));
+        message
+    };
+    for (key, fields) in
+        [("enable_auth_tokens", &["auth_token"][..]), ("strict_envelope", &["sender", "timestamp", "conversation_id"])]
+    {
+        let world = World::new(&[("system.json", &format!("/security/{key}"), json!(false))]);
+        let manager = manager();
+        let player = player(&world, &manager, &[]);
+        let dialogue = [
+            (announces("R1M1", Some("tok-true")), "ok"),
+            (without(TRUE.invites("R1M1"), fields), JOINS),
+            (without(TRUE.asks("R1M1"), fields), CHOOSES),
+            (without(TRUE.complains("R1M1"), fields), "ok"),
+            (without(TRUE.ends("R1M1", "P01"), fields), "ok"),
+        ];
+        converse(&player, key, &dialogue);
+    }
+}
+
+#[test]
 fn it_remembers_what_its_referees_tell_and_nothing_else() {
     let (world, manager) = (World::new(&[]), manager());
     let player = player(&world, &manager, &["--strategy", "even"]);
