@@ -251,7 +251,7 @@ impl Me {
         let (config, display_name, contact_endpoint) = (self.config(), self.display_name(), self.endpoint().into());
         Ok(if self.kind == Kind::Referee {
             let RefereeDefaults { version, game_types, .. } = config.referee(self.wish());
-            let (max_concurrent_matches, uses_match_tokens) = (self.max_concurrent_matches()?, Some(true));
+            let (max_concurrent_matches, uses_match_tokens) = (self.max_concurrent_matches()? as i32, Some(true));
             let protocol_version = None;
             let referee_meta = RefereeMeta {
                 display_name,

@@ -201,7 +201,7 @@ object! {
     /// 002 §3.1.2, and two optional fields of ours (R2, R4).
     RefereeMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
-        max_concurrent_matches: u32,
+        max_concurrent_matches: i32,
         ; optional protocol_version: String, uses_match_tokens: bool,
     }
     /// 002 §3.3.2.

@@ -31,7 +31,7 @@ impl From<RefereeMeta> for Profile {
             game_types: meta.game_types,
             contact_endpoint: meta.contact_endpoint,
             protocol_version: meta.protocol_version,
-            max_concurrent_matches: Some(meta.max_concurrent_matches),
+            max_concurrent_matches: Some(meta.max_concurrent_matches.try_into().unwrap_or(0)), // 0 is rejected too
             uses_match_tokens: meta.uses_match_tokens == Some(true),
         }
     }

@@ -277,6 +277,7 @@ fn faults_by_hand() {
         ("GAME_INVITATION", "surplus", Some(json!(1)), "ok"),
         ("REFEREE_REGISTER_REQUEST", "referee_meta", None, "E003 referee_meta"),
         ("REFEREE_REGISTER_REQUEST", "referee_meta.contact_endpoint", None, "E003 referee_meta.contact_endpoint"),
+        ("REFEREE_REGISTER_REQUEST", "referee_meta.max_concurrent_matches", Some(json!(-1)), "ok"), // rejected later
         ("LEAGUE_REGISTER_REQUEST", "player_meta.game_types", Some(json!("even_odd")), "E003 player_meta.game_types"),
         ("LEAGUE_REGISTER_REQUEST", "player_meta.game_types[0]", Some(json!(1)), "E003 player_meta.game_types[0]"),
         ("LEAGUE_REGISTER_RESPONSE", "reason", None, "ok"),
