@@ -105,13 +105,11 @@ impl Memory {
         if promised.is_some_and(|promised| !self.same(token.as_deref(), Some(promised))) {
             return false_one("not the match token that the league manager announced");
         }
+        let again = |seat: &Seat| {
+            seat.conversation_id == from.conversation_id && self.same(token.as_deref(), seat.token.as_deref())
+        };
         match inside.seats.get(&match_id) {
-            Some(seat)
-                if seat.conversation_id == from.conversation_id
-                    && self.same(token.as_deref(), seat.token.as_deref()) =>
-            {
-                return Ok(());
-            }
+            Some(seat) if again(seat) => return Ok(()),
             Some(seat) if promised.is_none() && !seat.replaceable => {
                 return false_one("another referee has invited to this match before");
             }
