@@ -245,12 +245,14 @@ impl League {
         }
         let token = token.unwrap_or_default();
         let (kind, name) = sender.split_once(':').unwrap_or(("", sender));
+        let by_id = |known: &Member| known.kind.word() == kind && known.id == name;
         let called = |known: &&Member| {
-            let named = known.kind.word() == kind && known.id == name || known.alias == sender;
             // Without a sender (`strict_envelope: false` lets that through) the token says who it is.
-            named || sender.is_empty() && equal(&known.token, token)
+            by_id(known) || known.alias == sender || sender.is_empty() && equal(&known.token, token)
         };
-        let candidates: Vec<&Member> = self.members.values().filter(called).collect();
+        let mut candidates: Vec<&Member> = self.members.values().filter(called).collect();
+        // An id comes before an alias: where no tokens are demanded, a name that somebody else took shadows nobody.
+        candidates.sort_by_key(|known| !by_id(known));
         let Some(first) = candidates.first() else {
             let code = if kind == Kind::Referee.word() { Code::E013 } else { Code::E005 };
             return Err(Refusal::field(code, "sender", format!("got {sender:?}, which is not registered here")));

@@ -301,11 +301,13 @@ fn a_referee_may_come_late_only_where_none_is_left() {
 fn a_request_is_its_senders_by_its_own_token() {
     let mut league = gathered(2, &[2]);
     enter(&mut league, &profile(Kind::Player, &local(9000)), &applicant("player:alpha"));
+    enter(&mut league, &profile(Kind::Player, &local(9001)), &applicant("referee:REF01")); // P06, under a false name
     let (good, void) = (at("10:00:01"), at("10:00:00").plus(league.rules.token_lifetime));
     // Sender, token, when, who it is or the code, and the same where tokens are switched off.
     let rows = [
         ("player:P01", Some("tok-p01-first"), good, "P01", "P01"),
         ("referee:REF01", Some("tok-ref01-first"), good, "REF01", "REF01"),
+        ("referee:REF01", Some("tok-p06-first"), good, "P06", "REF01"),
         ("player:alpha", Some("tok-p05-first"), good, "P05", "P05"),
         ("player:P05", Some("tok-p05-first"), good, "P05", "P05"),
         ("player:P01", None, good, "E011 auth_token", "P01"),
