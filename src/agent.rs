@@ -37,6 +37,9 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 object! {
     /// What an agent must know to be itself again: `data/agents/ID.json`.
     Card { agent_id: String, token: String, league_id: String, manager: String, endpoint: String, }
+    /// A registration that was asked for and is not on a card yet, by endpoint: an agent that dies meanwhile asks in
+    /// the same conversation again, and gets the same answer (R5).
+    Asked { conversation_id: String, league_id: String, manager: String, endpoint: String, }
     /// `GET /health` of a referee or player; the uptime is in seconds.
     Health { name: String, kind: Kind, state: AgentState, uptime_sec: u32, ; nullable agent_id: String, }
 }
@@ -228,8 +231,7 @@ impl Me {
     fn ask_to_register(&self, auth_token: Option<String>) -> Result<Result<Card, String>, Stop> {
         let manager = self.base.manager();
         let to = Peer { name: "league_manager", endpoint: manager, max: MAX_NOTICE };
-        let conversation_id = voice::conversation(&format!("{}-registration", self.kind));
-        let about = About { conversation_id, auth_token, ..About::default() };
+        let about = About { conversation_id: self.conversation()?, auth_token, ..About::default() };
         let (message, limit) = self.application()?;
         let mut said = false;
         loop {
@@ -244,6 +246,26 @@ impl Me {
                 Err(failure) => return Err(Stop::failed(format!("{manager}: {}", failure.explain()))),
             }
         }
+    }
+
+    /// The conversation of a registration: kept until its answer is on a card.
+    fn conversation(&self) -> Result<String, Stop> {
+        let asked = files::read_json(&self.asked()).ok().and_then(|file| Asked::read(&file).ok());
+        let (league_id, manager) = (self.config().rules.league_id.clone(), self.base.manager().to_string());
+        let endpoint = self.endpoint().to_string();
+        let same = |it: &Asked| it.league_id == league_id && it.manager == manager && it.endpoint == endpoint;
+        if let Some(asked) = asked.filter(same) {
+            return Ok(asked.conversation_id);
+        }
+        let conversation_id = voice::conversation(&format!("{}-registration", self.kind));
+        let asked = Asked { conversation_id, league_id, manager, endpoint };
+        files::replace_json(&self.asked(), Access::Owner, &asked).map_err(|error| Stop::failed(error.to_string()))?;
+        Ok(asked.conversation_id)
+    }
+
+    fn asked(&self) -> PathBuf {
+        let port = Endpoint::parse(self.endpoint()).map_or(0, |endpoint| endpoint.port);
+        self.data().join(format!("agents/{}-{port}.asked", self.kind))
     }
 
     /// What we say of ourselves, and how long we wait for an answer.
@@ -297,6 +319,7 @@ impl Me {
         agent.begin(&card, fresh)?;
         let path = self.data().join(format!("agents/{}.json", card.agent_id));
         files::replace_json(&path, Access::Owner, &card).map_err(|error| Stop::failed(error.to_string()))?;
+        let _ = fs::remove_file(self.asked()); // if it stays, the next registration is in the same conversation
         *lock(&self.card) = Some(card);
         self.introduced.notify_all();
         Ok(())

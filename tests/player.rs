@@ -404,6 +404,28 @@ fn it_waits_for_its_manager_and_says_so_once() {
 }
 
 #[test]
+fn a_player_that_dies_before_it_has_a_card_asks_in_the_same_conversation_again() {
+    let world = World::new(&[]);
+    let asked = AtomicUsize::new(0);
+    let manager = Peer::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => Does::Silence,
+        _ => accepted(request, MANAGER),
+    });
+    let mut first = unregistered(&world, &manager, &[]);
+    manager.first("LEAGUE_REGISTER_REQUEST");
+    first.kill();
+    let url = first.url();
+    let (_, port) = url.trim_end_matches("/mcp").rsplit_once(':').unwrap();
+    player(&world, &manager, &["--port", port]).kill();
+    fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
+    player(&world, &manager, &["--port", port]).kill();
+    let requests = manager.received("LEAGUE_REGISTER_REQUEST");
+    let [lost, again, new] = [0, 1, 2].map(|n| &requests[n]["conversation_id"]);
+    assert_eq!(lost, again, "the manager gives the same answer");
+    assert_ne!(again, new, "a card was written in between");
+}
+
+#[test]
 fn a_player_that_is_rejected_says_why_and_ends() {
     let world = World::new(&[]);
     let manager = Peer::new(|_| {
