@@ -139,12 +139,6 @@ impl Manager {
             if referees == 0 {
                 return Err(Stop::usage("--referees: got 0, expected at least 1"));
             }
-            let follows = players as u32 / 2;
-            if file.scheduling.matches_per_round != follows {
-                let says = file.scheduling.matches_per_round;
-                let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
-                self.voice().log.say(Level::Warning, "configuration", words);
-            }
         }
         Ok(())
     }
@@ -180,8 +174,13 @@ impl Manager {
 
     fn announce_start(&self) {
         let (title, game) = (shown(&self.base.config.league.display_name), shown(&self.base.config.game_name));
-        let counts = self.floor.record.read(|league| (league.members(Kind::Player).len(), league.rounds()));
-        self.floor.screen.say(&format!("\n{title}: {game}, {} players, {} rounds", counts.0, counts.1));
+        let (players, rounds) = self.floor.record.read(|league| (league.members(Kind::Player).len(), league.rounds()));
+        self.floor.screen.say(&format!("\n{title}: {game}, {players} players, {rounds} rounds"));
+        let (says, follows) = (self.base.config.league.scheduling.matches_per_round as usize, players / 2);
+        if says != follows {
+            let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
+            self.voice().log.say(Level::Warning, "configuration", words);
+        }
     }
 
     fn end(&self, door: &Door, children: Option<Children>) -> Result<(), Stop> {

@@ -261,6 +261,8 @@ fn the_words_start_and_status_say_how_it_is() {
     says("start", 0, &["status   running"]);
     says("status", 0, &["status   running"]);
     assert_eq!(count(&world, "Started"), 1);
+    let warning = "scheduling.matches_per_round says 2, but 2 players make 1";
+    until("the warning", || world.logs().iter().any(|line| line["message"] == warning).then_some(()));
     drop(manager);
     says("start", 1, &["no league manager at http://localhost:"]);
     says("status", 1, &["no league manager at http://localhost:"]);
