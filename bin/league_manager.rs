@@ -33,7 +33,7 @@ use std::{
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const PROGRAM: Program = Program {
@@ -158,8 +158,12 @@ impl Manager {
 
     fn wait_for_start(&self, children: Option<&Children>) -> Result<(), Stop> {
         self.start_if_complete().map_err(|error| Stop::failed(error.to_string()))?;
-        let record = &self.floor.record;
+        let (record, mut looked) = (&self.floor.record, Instant::now());
         loop {
+            if looked.elapsed() >= self.floor.ping_every {
+                self.floor.look_again();
+                looked = Instant::now();
+            }
             let (changes, started) = record.read(|league| (league.changes, league.started));
             self.floor.screen.arrivals(record, self.awaited);
             if started {

@@ -80,6 +80,12 @@ impl Floor {
         })
     }
 
+    /// Asks those again that did not answer after they had registered: many register before their server is up.
+    pub fn look_again(&self) {
+        let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
+        ids.iter().filter(|id| self.couriers.heard(id).unreachable).for_each(|id| self.couriers.ping(id));
+    }
+
     /// Names those that have registered and do not answer (R5).
     pub fn warn_of_the_unreachable(&self) {
         let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());

@@ -269,6 +269,15 @@ fn the_words_start_and_status_say_how_it_is() {
 }
 
 #[test]
+fn whoever_registers_before_its_server_is_up_is_asked_again() {
+    let world = World::new(&[]);
+    let manager = world.manager(&["--players", "2"]);
+    let slow = Peer::new(|_| Does::Close);
+    register_player(&manager.url(), "player:P01", &slow.url);
+    until("it is asked again", || (slow.requests.lock().unwrap().len() >= 2).then_some(()));
+}
+
+#[test]
 fn secrets_are_for_their_owner_alone() {
     let world = World::new(&[]);
     let mut league = world.start("league_manager", &["local", "--players", "2", "--referees", "1", "--stay"]);
