@@ -10,7 +10,7 @@ const COMMON: &[Opt] = &[
     ("--help", "", "show this and end"),
     ("--version", "", "show the version and end"),
     ("--host", "ADDRESS", "where to listen [127.0.0.1]"),
-    ("--port", "N", "port to listen on; 0: any free one"),
+    ("--port", "N", "port to listen on; 0: any free one [as listed, else the first free one of system.json]"),
     ("--contact-endpoint", "URL", "where others reach this program [http://BASE_HOST:PORT/mcp]"),
     ("--config", "DIR", "configuration files [config]"),
     ("--data", "DIR", "what must survive [data]"),
