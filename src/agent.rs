@@ -78,7 +78,9 @@ pub fn run<A: Registrant>(
     let door = me.base.serve(Arc::clone(&agent) as Arc<dyn Agent>, MAX_NOTICE)?;
     me.register(&*agent, me.find_card(), false)?;
     if let Some(card) = me.card_now() {
-        println!("{} is {} in {}", me.display_name(), card.agent_id, card.league_id);
+        let other = !me.wish().is_empty() && me.wish() != card.agent_id;
+        let note = if other { format!(" ({} is taken, or no such id)", me.wish()) } else { String::new() };
+        println!("{} is {} in {}{note}", me.display_name(), card.agent_id, card.league_id);
     }
     let end = me.ended.wait_while(lock(&me.end), |end| end.is_none());
     let end = end.unwrap_or_else(PoisonError::into_inner).take();
@@ -201,12 +203,10 @@ impl Me {
     fn find_card(&self) -> Option<Card> {
         let folder = self.data().join("agents");
         let read = |path: PathBuf| Card::read(&files::read_json(&path).ok()?).ok();
-        let found = if self.wish().is_empty() {
+        let found = read(folder.join(format!("{}.json", self.wish()))).or_else(|| {
             let mut cards = fs::read_dir(&folder).ok()?.flatten().filter_map(|entry| read(entry.path()));
             cards.find(|card| Endpoint::same(&card.endpoint, self.endpoint()))
-        } else {
-            read(folder.join(format!("{}.json", self.wish())))
-        };
+        });
         let league = &self.config().rules.league_id;
         found.filter(|card| card.league_id == *league && Endpoint::same(&card.manager, self.base.manager()))
     }

@@ -350,8 +350,12 @@ fn its_history_lives_as_long_as_its_registration() {
     converse(&first, "a match", &[(TRUE.invites("R1M1"), JOINS), (TRUE.ends("R1M1", "P01"), "ok")]);
     let port = first.url().replace("http://localhost:", "").replace("/mcp", "");
     first.kill();
-    for (name, port) in [("the same port", &*port), ("another port", "0")] {
-        let mut again = player(&world, &manager, &["--port", port]);
+    for (name, port, id) in [
+        ("the same port", &*port, "P01"),
+        ("the same port, and the id that it first asked for but did not get", &port, "p1"),
+        ("another port", "0", "P01"),
+    ] {
+        let mut again = player(&world, &manager, &["--port", port, "--player-id", id]);
         assert_eq!(state(&again)["record"]["wins"], 1, "{name}");
         let request = manager.received("LEAGUE_REGISTER_REQUEST").pop().unwrap();
         assert_eq!(request["auth_token"], format!("{MANAGER}0"), "{name}");
