@@ -36,6 +36,11 @@ pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Res
     options.create(true).open(path)
 }
 
+/// The same error, with the file that it is about.
+pub fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// Replaces a file: a temporary one beside it, synced, then renamed. An error names the file.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
@@ -45,7 +50,7 @@ pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
         file.sync_data()?;
         fs::rename(&new, path)
     };
-    write().map_err(|error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    write().map_err(|error| named(path, error))
 }
 
 /// Replaces a file with a value as JSON.

@@ -26,10 +26,16 @@ impl Journal {
     /// Opens or creates it, applies every event, and cuts off a last line that a crash left unfinished. Any other
     /// damage is refused with its line number.
     pub fn open(path: &Path, league: &mut League) -> io::Result<Journal> {
-        let file = files::create(path, Access::Owner, OpenOptions::new().read(true).append(true))?;
+        let file = files::create(path, Access::Owner, OpenOptions::new().read(true).append(true))
+            .map_err(|error| files::named(path, error))?;
         let shown = path.display();
         file.try_lock().map_err(|_| {
-            io::Error::new(io::ErrorKind::WouldBlock, format!("{shown}: another league manager is running on it"))
+            io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!(
+                    "{shown}: another league manager is running on it; end that one, or name other data with --data DIR"
+                ),
+            )
         })?;
         let (mut reader, mut line, mut length) = (BufReader::new(&file), Vec::new(), 0);
         for number in 1.. {
@@ -38,10 +44,11 @@ impl Journal {
             if line.last() != Some(&b'\n') {
                 break; // the end, or a torn last line
             }
-            let damaged = |error: &dyn std::fmt::Display| {
+            let damaged = |error: serde_json::Error| {
+                let error = error.to_string().replace("line 1 column", "column"); // it knows this one line
                 io::Error::other(format!("{shown}: line {number} is damaged ({error}); mend it, or start with --fresh"))
             };
-            let event: Event = serde_json::from_slice(&line).map_err(|error| damaged(&error))?;
+            let event: Event = serde_json::from_slice(&line).map_err(damaged)?;
             league.apply(&event);
             length += line.len() as u64;
         }
