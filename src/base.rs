@@ -113,7 +113,8 @@ pub fn manager<'a>(options: &'a Options, config: &'a Config) -> &'a str {
 /// The operator token, if a file with it was named.
 pub fn operator_token(options: &Options) -> Result<Option<String>, Stop> {
     let Some(path) = options.text("--operator-token-file") else { return Ok(None) };
-    let token = fs::read_to_string(path).map_err(|error| Stop::usage(format!("{path}: {error}")))?;
+    let token =
+        fs::read_to_string(path).map_err(|error| Stop::usage(format!("--operator-token-file {path}: {error}")))?;
     Ok(Some(token.trim().to_string()))
 }
 
@@ -125,8 +126,10 @@ fn listen(options: &Options, config: &Config, kind: Kind, host: &str) -> Result<
         Kind::Player => config.listed_port(options.text("--player-id")),
     };
     if let Some(port) = options.number("--port")?.or(listed) {
-        return http::listen(host, port).map_err(Stop::usage);
+        let with_make = if options.word == Some("local") { ", or make league PORT=N" } else { "" };
+        return http::listen(host, port).map_err(|why| Stop::usage(why + with_make));
     }
+    http::listen(host, 0).map_err(Stop::usage)?; // a host that is not ours must not look like ports in use
     let (first, last) = config.port_range(kind);
     let mut unlisted = (first..=last).filter(|port| !config.is_listed_port(*port));
     let free = unlisted.find_map(|port| http::listen(host, port).ok());

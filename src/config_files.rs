@@ -93,7 +93,8 @@ object! {
 pub(crate) fn read<T: Wire>(folder: &Path, name: &str) -> Result<T, String> {
     let path = folder.join(name);
     let shown = path.display();
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
+    let elsewhere = "run this where the folder config is, or name another with --config DIR";
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}; {elsewhere}"))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
     let read = unknown_key(&value, &T::schema()).map_or_else(|| T::read(&value), Err);
     read.map_err(|fault| format!("{shown}: {fault}"))

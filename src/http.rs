@@ -89,7 +89,8 @@ pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
         io::ErrorKind::AddrInUse => {
             format!("port {port} is in use; end the program that has it, or choose another with --port N (0: any)")
         }
-        _ => format!("cannot listen on {host}:{port}: {error}"),
+        io::ErrorKind::PermissionDenied => format!("port {port}: {error}; choose another with --port N (0: any)"),
+        _ => format!("cannot listen on {host}: {error}; --host is an address of this machine"),
     })
 }
 
@@ -275,7 +276,7 @@ fn trouble(error: ureq::Error) -> Trouble {
         ureq::Error::Io(error) if spent(&error) => Trouble::Ours(error.to_string()),
         // A missing descriptor hides behind other errors too: try to open one before blaming the peer.
         error => match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
-            Ok(_) => Trouble::Unreachable(error.to_string()),
+            Ok(_) => Trouble::Unreachable(error.to_string().trim_start_matches("io: ").into()),
             Err(ours) => Trouble::Ours(ours.to_string()),
         },
     }

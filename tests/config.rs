@@ -181,7 +181,7 @@ fn programs_end_with_2_and_one_line() {
             fs::write(&path, "{not JSON").unwrap();
             check_refused(&world, program, &["--port", "0"], &[file, "not JSON"]);
             fs::remove_file(&path).unwrap();
-            check_refused(&world, program, &["--port", "0"], &[file, "No such file"]);
+            check_refused(&world, program, &["--port", "0"], &[file, "No such file", "--config DIR"]);
         }
     }
 }
@@ -198,6 +198,7 @@ fn wrong_use_ends_with_2_and_one_line() {
             (&["--port", "many"], ["--port", "many"]),
             (&["--port", "65536"], ["--port", "65536"]),
             (&["--port", "0", "--host", "0.0.0.0"], ["0.0.0.0", "--contact-endpoint"]),
+            (&["--host", "203.0.113.9"], ["203.0.113.9", "--host is an address of this machine"]),
             (&["--port", "0", "--contact-endpoint", "here"], ["--contact-endpoint", "here"]),
             (&["--port", "0", "--league-id", "chess"], ["leagues/chess.json", "No such file"]),
             (&["--port", "0", "--league-id", "../x"], ["--league-id", "letters, digits"]),
