@@ -85,8 +85,10 @@ pub fn run<A: Registrant>(
     let end = me.ended.wait_while(lock(&me.end), |end| end.is_none());
     let end = end.unwrap_or_else(PoisonError::into_inner).take();
     door.wait_until_empty(FAREWELL);
-    me.voice().log.orchestrator(Level::Info, "ended", format!("{end:?}"));
-    end.unwrap_or(Ok(()))
+    let end = end.unwrap_or(Ok(()));
+    let why = end.as_ref().err().map_or("the league is over", |stop| &stop.1);
+    me.voice().log.orchestrator(Level::Info, "ended", why);
+    end
 }
 
 fn id_option(kind: Kind) -> &'static str {

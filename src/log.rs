@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::{
     fs::{self, File, OpenOptions},
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -74,7 +74,9 @@ impl Log {
     /// From now on lines go to `path` below the root, those that waited first.
     pub fn open(&self, component: &str, path: &str) {
         let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = append_to(&self.root.join(path));
+        let path = self.root.join(path);
+        let file = append_to(&path);
+        let file = file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display())).ok();
         if let (Target::Waiting { lines, .. }, Some(mut file)) = (&*target, file.as_ref()) {
             let _ = file.write_all(lines.as_bytes());
         }
@@ -105,15 +107,15 @@ impl Log {
             Target::Waiting { component, .. } | Target::Open { component, .. } => component.clone(),
         };
         let line = Line { level, message: Value::String(words.into()), ..Line::default() };
-        if let Some(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
+        if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
             let _ = file.write_all(format(&component, event_type, line).as_bytes());
         }
     }
 }
 
-fn append_to(path: &Path) -> Option<File> {
-    path.parent().map(fs::create_dir_all);
-    OpenOptions::new().create(true).append(true).open(path).ok()
+fn append_to(path: &Path) -> io::Result<File> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 fn format(component: &str, event_type: &str, mut line: Line) -> String {
