@@ -22,7 +22,7 @@ use league::{
     protocol::*,
     registration::{Applicant, Profile, Rejection, equal, token},
     rounds,
-    screen::shown,
+    screen::{counted, shown},
     threads::lock,
     voice::Voice,
 };
@@ -48,10 +48,10 @@ const PROGRAM: Program = Program {
         ("--players", "N", "start when so many have registered [local: 4; else on `start`]"),
         ("--referees", "N", "and so many referees [local: 2; else 1]"),
         ("--seed", "N", "make draws and random strategies of a local league repeatable"),
-        ("--lead-sec", "N", "from a round's announcement to its matches [local: 0; else as in the league file]"),
+        ("--lead-sec", "N", "seconds from a round's announcement to its matches [local: 0; else as in the file]"),
         ("--stay", "", "keep serving when the league is over"),
         ("--fresh", "", "set an unfinished league aside and start anew"),
-        ("--quiet", "", "print results nowhere"),
+        ("--quiet", "", "print no results"),
         ("--manager", "URL", "for `start` and `status`: the manager [as listed in agents_config.json]"),
     ],
 };
@@ -88,21 +88,9 @@ fn manage(options: Options) -> Result<(), Stop> {
     let base = Base::new(options, Kind::Manager, "league_manager")?;
     let (manager, resumed) = Manager::new(base, local)?;
     let (manager, door) = manager.serve()?;
-    let screen = &manager.floor.screen;
-    if resumed {
-        manager.voice().log.orchestrator(Level::Info, "resumed", "an unfinished league was found");
-        screen.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
-    }
-    let children = if local { Some(manager.start_children()?) } else { None };
-    if !local {
-        screen.say(&format!("operator token in {}", operator_file(&manager.base).display()));
-    }
-    let under_way = manager.floor.record.read(|league| league.started);
-    manager.wait_for_start(children.as_ref())?;
-    manager.announce_start();
-    rounds::play(&manager.floor, under_way).map_err(|error| Stop::failed(error.to_string()))?;
-    screen.end(&manager.floor.record);
-    manager.end(&door, children)
+    let end = manager.run(&door, local, resumed);
+    manager.base.note_end(&end);
+    end
 }
 
 impl Manager {
@@ -125,6 +113,25 @@ impl Manager {
         let manager = Manager { floor, awaited, seed, operator_token, base };
         manager.check_numbers()?;
         Ok((manager, resumed))
+    }
+
+    /// Plays the league to its end, with its agents as our children if it is `local`.
+    fn run(&self, door: &Door, local: bool, resumed: bool) -> Result<(), Stop> {
+        let screen = &self.floor.screen;
+        if resumed {
+            self.voice().log.orchestrator(Level::Info, "resumed", "an unfinished league was found");
+            screen.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
+        }
+        let children = if local { Some(self.start_children()?) } else { None };
+        if !local {
+            screen.say(&format!("operator token in {}", operator_file(&self.base).display()));
+        }
+        let under_way = self.floor.record.read(|league| league.started);
+        self.wait_for_start(children.as_ref())?;
+        self.announce_start();
+        rounds::play(&self.floor, under_way).map_err(|error| Stop::failed(error.to_string()))?;
+        self.end(door, children);
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), Stop> {
@@ -170,7 +177,8 @@ impl Manager {
                 return Ok(());
             }
             if let Some(name) = children.and_then(Children::failed) {
-                return Err(Stop::failed(format!("{name} could not start, so the league does not")));
+                let remedy = "with --port N (make league PORT=N) all take free ports";
+                return Err(Stop::failed(format!("{name} could not start, so the league does not; {remedy}")));
             }
             record.wait(Duration::from_millis(200), |league| league.changes != changes);
         }
@@ -179,7 +187,7 @@ impl Manager {
     fn announce_start(&self) {
         let (title, game) = (shown(&self.base.config.league.display_name), shown(&self.base.config.game_name));
         let (players, rounds) = self.floor.record.read(|league| (league.members(Kind::Player).len(), league.rounds()));
-        self.floor.screen.say(&format!("\n{title}: {game}, {players} players, {rounds} rounds"));
+        self.floor.screen.say(&format!("\n{title}: {game}, {players} players, {}", counted(rounds, "round")));
         let (says, follows) = (self.base.config.league.scheduling.matches_per_round as usize, players / 2);
         if says != follows {
             let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
@@ -187,7 +195,7 @@ impl Manager {
         }
     }
 
-    fn end(&self, door: &Door, children: Option<Children>) -> Result<(), Stop> {
+    fn end(&self, door: &Door, children: Option<Children>) {
         if self.base.options.has("--stay") {
             self.floor.screen.say("the league is over; still serving (--stay)");
             loop {
@@ -198,8 +206,6 @@ impl Manager {
         if let Some(children) = children {
             children.wait(FAREWELL);
         }
-        self.voice().log.orchestrator(Level::Info, "ended", "the league is over");
-        Ok(())
     }
 
     /// Starts the league when as many have registered as were asked for.

@@ -11,6 +11,7 @@ use league::{
     object,
     options::{Program, Stop},
     protocol::*,
+    screen::{say, shown},
     strategies::{self, Past, Turn},
     voice::Voice,
     wire::Unread,
@@ -90,7 +91,7 @@ impl Player {
     fn answer(&self, card: &Card, from: &From, call: ChooseParityCall) -> Result<Message, Refusal> {
         let seat = self.memory.seat(&from.envelope, &call.match_id)?;
         if call.player_id != card.agent_id {
-            return Err(Refusal::field(Code::E015, "player_id", format!("this is {}", card.agent_id)));
+            return Err(Refusal::field(Code::E012, "player_id", format!("this is {}", card.agent_id)));
         }
         let now = Timestamp::now();
         let time = if call.deadline > now { call.deadline.distance(now) } else { Duration::ZERO };
@@ -131,7 +132,10 @@ impl Agent for Player {
             // From a referee.
             Message::GameInvitation(invitation) => return Ok(Some(self.join(&card, from, invitation)?)),
             Message::ChooseParityCall(call) => return Ok(Some(self.answer(&card, from, call)?)),
-            Message::GameOver(over) => self.memory.remember(&self.folder(&card), &card, &from.envelope, over)?,
+            Message::GameOver(over) => {
+                let past = self.memory.remember(&self.folder(&card), &card, &from.envelope, over)?;
+                say(&format!("{}: {}", shown(&past.match_id), shown(&past.result.reason.unwrap_or_default())));
+            }
             Message::GameError(error) => drop(self.memory.seat(&from.envelope, &error.match_id)?), // it is logged
             // From the manager.
             Message::RoundAnnouncement(announcement) => {
@@ -156,6 +160,10 @@ impl Agent for Player {
         let record = Record { wins, draws, losses: matches.len() as u32 - wins - draws };
         let (display_name, state, strategy) = (self.me.display_name(), self.me.state(), self.strategy.clone());
         Ok(serde_json::to_value(PlayerState { display_name, state, strategy, record, player_id, matches })?)
+    }
+
+    fn pinged(&self, token: &str) {
+        self.me.pinged(token);
     }
 
     fn health(&self) -> Value {

@@ -15,6 +15,7 @@ use league::{
     options::{Program, Stop},
     protocol::*,
     referee::{Game, Limits, Line, play},
+    screen::{say, shown},
     threads::{lock, spawn},
     voice::{self, About, MAX_NOTICE, Peer, Voice},
     wire::Wire,
@@ -86,6 +87,9 @@ impl Referee {
             let draw = || game::draw(self.seed, &order.game.match_id);
             let keep = |outcome: &Outcome| self.keep(&order, outcome);
             let played = catch_unwind(AssertUnwindSafe(|| play(&order.game, &line, &self.limits, draw, keep)));
+            if let Ok(Some(outcome)) = &played {
+                say(&format!("{}: {}", order.game.match_id, shown(&outcome.reason)));
+            }
             let could_be = matches!(played, Ok(Some(_))) || order.dropped.load(Ordering::SeqCst);
             if !could_be {
                 // Our own fault: nothing is reported, and the manager will give the match to somebody again.
@@ -119,8 +123,7 @@ impl Referee {
             match self.report(&finished, &card) {
                 Err(_) => pause(self.limits.retry.base_delay),
                 Ok(Message::LeagueError(error)) if ["E011", "E012", "E013"].contains(&&*error.error_code) => {
-                    let expired = error.context.is_some_and(|context| context.contains_key("expired_at"));
-                    if let Err(stop) = self.me.register(self, Some(card), expired) {
+                    if let Err(stop) = self.me.register(self, Some(card), error.says_expired()) {
                         return self.me.finish(Err(stop)); // it wants us no more
                     }
                 }
@@ -238,6 +241,10 @@ impl Agent for Referee {
         let [a, b] = order.game.seats.each_ref().map(|seat| seat.player_id.clone());
         let round_id = order.game.round_id;
         Ok(serde_json::to_value(MatchView { match_id, round_id, player_A_id: a, player_B_id: b, state, result })?)
+    }
+
+    fn pinged(&self, token: &str) {
+        self.me.pinged(token);
     }
 
     fn health(&self) -> Value {

@@ -7,16 +7,17 @@ use crate::{
     config_files::{PlayerDefaults, RefereeDefaults},
     dispatch::{Agent, From},
     endpoint::Endpoint,
-    failure::pause,
+    failure::{Failure, pause},
     files::{self, Access},
     log::Level,
     object,
     options::{Options, Stop},
     protocol::*,
     registration::equal,
+    screen::{say, shown},
     threads::lock,
     voice::{self, About, MAX_NOTICE, Peer, Voice},
-    wire::Wire,
+    wire::{Unread, Wire},
 };
 use serde_json::Value;
 use std::{
@@ -52,6 +53,8 @@ pub struct Me {
     introduced: Condvar,
     /// Whether a notice of the manager has carried our token: from then on all must (R4).
     proven: AtomicBool,
+    /// The user knows whom we are waiting for.
+    said_waiting: AtomicBool,
     /// How it ended, once it has.
     end: Mutex<Option<Result<(), Stop>>>,
     ended: Condvar,
@@ -69,25 +72,17 @@ pub fn run<A: Registrant>(
     kind: Kind,
     make: impl FnOnce(Arc<Me>) -> Result<Arc<A>, Stop>,
 ) -> Result<(), Stop> {
+    base::operator_token(&options)?; // a file that is not there is said at once
     let wish = options.text(id_option(kind)).unwrap_or("new");
     let sender = format!("{kind}:{wish}");
     let base = Base::new(options, kind, &sender)?;
-    let (card, introduced, end, ended) = Default::default();
-    let me = Arc::new(Me { base, kind, card, introduced, proven: AtomicBool::new(false), end, ended });
+    let (card, introduced, proven, said_waiting, end, ended) = Default::default();
+    let me = Arc::new(Me { base, kind, card, introduced, proven, said_waiting, end, ended });
     let agent = make(Arc::clone(&me))?;
     let door = me.base.serve(Arc::clone(&agent) as Arc<dyn Agent>, MAX_NOTICE)?;
-    me.register(&*agent, me.find_card(), false)?;
-    if let Some(card) = me.card_now() {
-        let other = !me.wish().is_empty() && me.wish() != card.agent_id;
-        let note = if other { format!(" ({} is taken, or no such id)", me.wish()) } else { String::new() };
-        println!("{} is {} in {}{note}", me.display_name(), card.agent_id, card.league_id);
-    }
-    let end = me.ended.wait_while(lock(&me.end), |end| end.is_none());
-    let end = end.unwrap_or_else(PoisonError::into_inner).take();
+    let end = me.live(&*agent);
     door.wait_until_empty(FAREWELL);
-    let end = end.unwrap_or(Ok(()));
-    let why = end.as_ref().err().map_or("the league is over", |stop| &stop.1);
-    me.voice().log.orchestrator(Level::Info, "ended", why);
+    me.base.note_end(&end);
     end
 }
 
@@ -96,6 +91,18 @@ fn id_option(kind: Kind) -> &'static str {
 }
 
 impl Me {
+    /// Registers, and answers until the league is over for us.
+    fn live(&self, agent: &dyn Registrant) -> Result<(), Stop> {
+        self.register(agent, self.find_card(), false)?;
+        if let Some(card) = self.card_now() {
+            let other = !self.wish().is_empty() && self.wish() != card.agent_id;
+            let note = if other { format!(" ({} is taken, or no such id)", self.wish()) } else { String::new() };
+            say(&format!("{} is {} in {}{note}", shown(&self.display_name()), card.agent_id, shown(&card.league_id)));
+        }
+        let end = self.ended.wait_while(lock(&self.end), |end| end.is_none());
+        end.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(Ok(()))
+    }
+
     /// The command line.
     pub fn options(&self) -> &Options {
         &self.base.options
@@ -195,6 +202,13 @@ impl Me {
         }
     }
 
+    /// A ping of the manager carries our token, and so proves it before its first notice (R4).
+    pub fn pinged(&self, token: &str) {
+        if let Ok(card) = self.card() {
+            let _ = self.check_token(&card, Some(token), false);
+        }
+    }
+
     /// The league is over for us: `run` returns when the answers in hand are out.
     pub fn finish(&self, end: Result<(), Stop>) {
         lock(&self.end).get_or_insert(end);
@@ -217,6 +231,7 @@ impl Me {
     /// manager has said that it knows that token, and that its time is over.
     pub fn register(&self, agent: &dyn Registrant, old: Option<Card>, expired: bool) -> Result<(), Stop> {
         let operator = base::operator_token(self.options())?;
+        let expired = expired || old.as_ref().map_or(Ok(false), |card| self.has_expired(card))?;
         let own = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
         let card = match self.ask_to_register(own.clone().or(operator.clone()))? {
             // Another run of the league does not know our card; the operator's word may help.
@@ -226,26 +241,47 @@ impl Me {
         let card = card.map_err(|reason| Stop::failed(format!("rejected: {reason}")))?;
         // A token we do not know means a registration of its own, perhaps in another run of the league.
         let fresh = old.is_none_or(|old| old.agent_id != card.agent_id || !expired && old.token != card.token);
+        if !fresh {
+            self.voice().log.orchestrator(Level::Info, "resumed", format!("{} is known again", card.agent_id));
+        }
         self.introduce(agent, card, fresh)
     }
 
     /// Our card, or the reason why we are not let in.
     fn ask_to_register(&self, auth_token: Option<String>) -> Result<Result<Card, String>, Stop> {
-        let manager = self.base.manager();
-        let to = Peer { name: "league_manager", endpoint: manager, max: MAX_NOTICE };
         let about = About { conversation_id: self.conversation()?, auth_token, ..About::default() };
         let (message, limit) = self.application()?;
-        let mut said = false;
+        let manager = self.base.manager();
+        let reply = self.ask_manager(&message, &about, limit);
+        self.accepted(reply.map_err(|failure| Stop::failed(format!("{manager}: {}", failure.explain())))?)
+    }
+
+    /// Whether the manager knows the token of a card, and its time is over. Registering with it we get another one, as
+    /// in a new league; but what we keep stays ours.
+    fn has_expired(&self, card: &Card) -> Result<bool, Stop> {
+        self.voice().join(&format!("{}:{}", self.kind, card.agent_id), &card.league_id);
+        let (league_id, query_type) = (card.league_id.clone(), Unread::new(QueryType::Standings.word()));
+        let query = LeagueQuery { league_id, query_type, query_params: None }.into();
+        let (conversation_id, auth_token) = (voice::conversation("known"), Some(card.token.clone()));
+        let about = About { conversation_id, auth_token, ..About::default() };
+        let reply = self.ask_manager(&query, &about, self.config().generic_limit);
+        Ok(matches!(reply, Ok(Message::LeagueError(error)) if error.says_expired()))
+    }
+
+    /// Asks until the manager answers, and says once whom we are waiting for.
+    fn ask_manager(&self, message: &Message, about: &About, limit: Duration) -> Result<Message, Failure> {
+        let manager = self.base.manager();
+        let to = Peer { name: "league_manager", endpoint: manager, max: MAX_NOTICE };
+        let again = |failure: &Failure| {
+            if failure.may_pass() && !self.said_waiting.swap(true, Ordering::SeqCst) {
+                eprintln!("waiting for the league manager at {manager} ({})", failure.explain());
+            }
+            failure.may_pass()
+        };
         loop {
-            match self.voice().ask(to, &message, &about, limit) {
-                Ok((_, reply)) => return self.accepted(reply),
-                Err(failure) if failure.may_pass() => {
-                    if !std::mem::replace(&mut said, true) {
-                        eprintln!("waiting for the league manager at {manager} ({})", failure.explain());
-                    }
-                    pause(self.config().retry.base_delay);
-                }
-                Err(failure) => return Err(Stop::failed(format!("{manager}: {}", failure.explain()))),
+            match self.voice().ask(to, message, about, limit) {
+                Err(failure) if again(&failure) => pause(self.config().retry.base_delay),
+                done => return done.map(|(_, reply)| reply),
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     options::{Options, Stop},
     protocol::Kind,
     rpc::Served,
+    screen::say,
     threads::{lock, spawn},
     voice::Voice,
 };
@@ -79,15 +80,25 @@ impl Base {
         let listener = lock(&self.listener).take().ok_or_else(|| Stop::failed("serves already"))?;
         let served = Arc::new(Served(agent));
         let door = http::serve(listener, max_body, served).map_err(|error| Stop::failed(error.to_string()))?;
-        println!("listening on {}", self.address);
+        say(&format!("listening on {}", self.address));
         self.voice.log.orchestrator(Level::Info, "started", &*self.address);
         if self.options.has("--until-stdin-closes") {
-            spawn("stdin", || {
+            let voice = Arc::clone(&self.voice);
+            spawn("stdin", move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+                voice.log.orchestrator(Level::Info, "ended", "standard input has closed");
                 std::process::exit(0);
             });
         }
         Ok(door)
+    }
+
+    /// Logs how the program ends.
+    pub fn note_end(&self, end: &Result<(), Stop>) {
+        match end {
+            Ok(()) => self.voice.log.orchestrator(Level::Info, "ended", "the league is over"),
+            Err(Stop(_, why)) => self.voice.log.orchestrator(Level::Error, "ended", &**why),
+        }
     }
 
     /// Where the manager is: `--manager`, else as listed.
@@ -122,8 +133,8 @@ pub fn operator_token(options: &Options) -> Result<Option<String>, Stop> {
 fn listen(options: &Options, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
     let listed = match kind {
         Kind::Manager => Some(config.network.default_league_manager_port),
-        Kind::Referee => config.listed_port(options.text("--referee-id")),
-        Kind::Player => config.listed_port(options.text("--player-id")),
+        Kind::Referee => config.listed_port(kind, options.text("--referee-id")),
+        Kind::Player => config.listed_port(kind, options.text("--player-id")),
     };
     if let Some(port) = options.number("--port")?.or(listed) {
         let with_make = if options.word == Some("local") { ", or make league PORT=N" } else { "" };

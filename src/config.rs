@@ -140,8 +140,8 @@ impl Config {
     }
 
     /// The port of a listed agent's endpoint.
-    pub fn listed_port(&self, id: Option<&str>) -> Option<u16> {
-        let listed = self.rules.listed.iter().find(|listed| Some(&*listed.id) == id)?;
+    pub fn listed_port(&self, kind: Kind, id: Option<&str>) -> Option<u16> {
+        let listed = self.rules.listed.iter().find(|listed| listed.kind == kind && Some(&*listed.id) == id)?;
         Endpoint::parse(&listed.endpoint).ok().map(|endpoint| endpoint.port)
     }
 

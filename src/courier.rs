@@ -10,7 +10,7 @@ use crate::{
     log::{Level, Line},
     protocol::{Code, Kind, MatchEntry, Message, RoundAnnouncement, StartMatch},
     threads::{lock, spawn},
-    voice::{About, MAX_NOTICE, Peer, Voice},
+    voice::{About, MAX_NOTICE, Peer, Voice, ok},
 };
 use serde_json::Value;
 use std::{
@@ -88,11 +88,7 @@ impl Couriers {
         for (id, message) in notices {
             let courier = self.courier(&id);
             let mut queue = lock(&courier.queue);
-            let last = matches!(message, Message::LeagueCompleted(_));
-            if last || is_table(&message) {
-                // A newer table replaces one that still waits; at the end none is needed any more.
-                queue.retain(|job| !matches!(job, Job::Notice(message, ..) if is_table(message)));
-            }
+            queue.retain(|job| !matches!(job, Job::Notice(old, ..) if is_outdated(old, &message)));
             queue.push_back(Job::Notice(Box::new(message), about.clone(), line.clone()));
             courier.bell.notify_one();
         }
@@ -129,7 +125,7 @@ impl Courier {
         let Some(member) = route.record.read(|league| league.members.get(&self.id).cloned()) else { return };
         let to = Peer { name: &self.id, endpoint: &member.endpoint, max: MAX_NOTICE };
         let (message, about) = match &job {
-            Job::Ping => return self.hear(&route.voice.ping(to, route.limit)),
+            Job::Ping => return self.hear(&route.voice.ping(to, &member.token, route.limit)),
             Job::Notice(message, about, _) => (&**message, about),
         };
         let about = About { auth_token: Some(member.token.clone()), ..about.clone() };
@@ -141,7 +137,8 @@ impl Courier {
         // A referee that is gone is the round loop's business at once.
         let patient = last || !table && !self.failing.load(Ordering::SeqCst);
         let again = |failure: &Failure| {
-            patient && failure.is_trouble() && (!assignment || failure.code() == Code::E001 || failure.is_ours())
+            let may_help = failure.is_trouble() && !is_taken(failure);
+            patient && may_help && (!assignment || failure.code() == Code::E001 || failure.is_ours())
         };
         let mut result =
             retry(&route.policy, pause, again, || route.voice.send(to, message.tool(), &packet, route.limit))
@@ -157,6 +154,11 @@ impl Courier {
                 route.voice.log.say(Level::Warning, "assignment_refused", format!("{}: {why}", self.id));
             }
         }
+        if let Some(answer) = result.as_ref().ok().filter(|answer| **answer != ok()) {
+            let level = if is_error(answer) { Level::Warning } else { Level::Info };
+            let line = Line { level, peer: Some(&self.id), message: answer.clone(), ..Line::default() };
+            route.voice.note("notice_answered", &packet, line);
+        }
         self.hear(&result.map(drop));
     }
 
@@ -168,13 +170,29 @@ impl Courier {
     }
 }
 
+/// Whether a notice that still waits need not be sent any more: a newer table is there, or the end; or the same round
+/// is announced anew.
+fn is_outdated(old: &Message, new: &Message) -> bool {
+    match (old, new) {
+        (Message::LeagueStandingsUpdate(_), Message::LeagueStandingsUpdate(_) | Message::LeagueCompleted(_)) => true,
+        (Message::RoundAnnouncement(old), Message::RoundAnnouncement(new)) => old.round_id == new.round_id,
+        _ => false,
+    }
+}
+
 fn is_table(message: &Message) -> bool {
     matches!(message, Message::LeagueStandingsUpdate(_))
 }
 
-/// Whether somebody is there and does not want what was sent.
+/// Whether it was taken, though not answered as JSON-RPC has it: 202 and its like.
+fn is_taken(failure: &Failure) -> bool {
+    matches!(failure, Failure::Trouble(Trouble::Status(200..=299)))
+}
+
+/// Whether somebody is there and does not want what was sent: it answers with an error. Whatever else it answers
+/// changes nothing (R1).
 fn is_refusal(failure: &Failure) -> bool {
-    matches!(failure, Failure::Rpc(..) | Failure::Trouble(Trouble::Status(_)))
+    matches!(failure, Failure::Rpc(..) | Failure::Trouble(Trouble::Status(_))) && !is_taken(failure)
 }
 
 fn is_error(result: &Value) -> bool {

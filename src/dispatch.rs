@@ -30,6 +30,8 @@ pub trait Agent: Send + Sync + 'static {
     fn handle(&self, from: &From, message: Message) -> Result<Option<Message>, Denial>;
     /// Answers a tool that is no message (R1).
     fn tool(&self, tool: &str, arguments: &Value) -> Result<Value, Denial>;
+    /// It was pinged by somebody who claims with a token to be the manager.
+    fn pinged(&self, _token: &str) {}
     /// What `GET /health` shows.
     fn health(&self) -> Value;
 }
@@ -100,6 +102,7 @@ pub fn run(agent: &dyn Agent, method: &str, params: &Packet, peer: IpAddr) -> Re
 }
 
 fn run_tool(agent: &dyn Agent, tool: &str, params: &Packet) -> Result<Answer, RpcError> {
+    agent.voice().note("tool_called", params, Line::default());
     match agent.tool(tool, &Value::Object(params.clone())) {
         Ok(result) => Ok(Answer { result, is_error: false }),
         Err(denial) => deny(agent, params, denial),

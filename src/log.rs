@@ -128,6 +128,13 @@ fn format(component: &str, event_type: &str, mut line: Line) -> String {
         line: Line<'a>,
     }
     mask(&mut line.message);
+    let [peer, conversation_id, match_id] = [line.peer, line.conversation_id, line.match_id].map(|it| it.map(masked));
+    let line = Line {
+        peer: peer.as_deref(),
+        conversation_id: conversation_id.as_deref(),
+        match_id: match_id.as_deref(),
+        ..line
+    };
     let whole = Whole { timestamp: Timestamp::now(), component, event_type, line };
     serde_json::to_string(&whole).unwrap_or_default() + "\n"
 }

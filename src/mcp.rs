@@ -37,7 +37,11 @@ pub fn answer(agent: &dyn Agent, method: &str, params: &Packet, call: &Call) -> 
         "server/discover" => Ok(discover(agent)),
         "tools/list" => Ok(lasting(json!({"tools": tools(agent)}))),
         "tools/call" => call_tool(agent, params, call),
-        _ => Ok(json!({})), // ping; notifications are taken note of
+        "ping" => {
+            params.get("auth_token").and_then(Value::as_str).into_iter().for_each(|token| agent.pinged(token));
+            Ok(json!({}))
+        }
+        _ => Ok(json!({})), // notifications are taken note of
     })
 }
 

@@ -24,6 +24,9 @@ object! {
     History { player_id: String, league_id: String, matches: Vec<Past>, }
 }
 
+/// How many matches we join without having heard of them from the manager.
+const TRUSTED: usize = 100;
+
 /// A match we joined.
 #[derive(Debug, Clone)]
 pub struct Seat {
@@ -48,8 +51,8 @@ pub struct Memory {
 #[derive(Default)]
 struct Inside {
     history: Vec<Past>,
-    /// The match tokens that the manager announced: only invitations with them are true ones.
-    promised: HashMap<String, String>,
+    /// The matches that the manager announced, and the tokens that their invitations will carry.
+    announced: HashMap<String, Option<String>>,
     seats: HashMap<String, Seat>,
 }
 
@@ -85,14 +88,10 @@ impl Memory {
         let mut inside = lock(&self.inside);
         let ours = |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
         for entry in announcement.matches.into_iter().filter(ours) {
-            if let Some(token) = entry.match_token {
-                inside.promised.insert(entry.match_id, token);
-            } else {
-                inside.promised.remove(&entry.match_id); // it went to a referee that makes tokens of its own
-                if let Some(seat) = inside.seats.get_mut(&entry.match_id) {
-                    seat.replaceable = true;
-                }
-            }
+            // Without a token: its referee makes tokens of its own, and its next invitation is the one.
+            let seat = inside.seats.get_mut(&entry.match_id).filter(|_| entry.match_token.is_none());
+            seat.into_iter().for_each(|seat| seat.replaceable = true);
+            inside.announced.insert(entry.match_id, entry.match_token);
         }
     }
 
@@ -101,9 +100,15 @@ impl Memory {
         let false_one = |problem: &str| Err(Refusal::field(Code::E012, "auth_token", problem));
         let (match_id, token) = (invitation.match_id.clone(), from.auth_token.clone());
         let mut inside = lock(&self.inside);
-        let promised = inside.promised.get(&match_id);
+        let promised = inside.announced.get(&match_id).and_then(Option::as_deref);
         if promised.is_some_and(|promised| !self.same(token.as_deref(), Some(promised))) {
             return false_one("not the match token that the league manager announced");
+        }
+        // A manager that announces tokens announces every match; without one, strangers must not fill our memory.
+        let tokens = self.tokens && inside.announced.values().any(Option::is_some);
+        let full = inside.seats.len() >= TRUSTED && !inside.seats.contains_key(&match_id);
+        if !inside.announced.contains_key(&match_id) && (tokens || full) {
+            return Err(Refusal::field(Code::E015, "match_id", "not a match that the league manager has announced"));
         }
         let again = |seat: &Seat| {
             seat.conversation_id == from.conversation_id && self.same(token.as_deref(), seat.token.as_deref())
@@ -135,18 +140,19 @@ impl Memory {
     }
 
     /// A match is over: on disk in `folder` when this returns.
-    pub fn remember(&self, folder: &Path, card: &Card, from: &Envelope, over: GameOver) -> Result<(), Denial> {
+    pub fn remember(&self, folder: &Path, card: &Card, from: &Envelope, over: GameOver) -> Result<Past, Denial> {
         let seat = self.seat(from, &over.match_id)?;
         let result = GameResult { reason: over.game_result.reason.clone().or(over.reason), ..over.game_result };
         let (match_id, opponent_id) = (over.match_id, seat.invitation.opponent_id);
         let past = Past { match_id, conversation_id: seat.conversation_id, opponent_id, result };
         let mut inside = lock(&self.inside);
         match inside.history.iter_mut().find(|known| known.match_id == past.match_id) {
-            Some(known) => *known = past,
-            None => inside.history.push(past),
+            Some(known) => known.clone_from(&past),
+            None => inside.history.push(past.clone()),
         }
         let (player_id, league_id) = (card.agent_id.clone(), card.league_id.clone());
         let file = History { player_id, league_id, matches: inside.history.clone() };
-        Ok(files::replace_json(&folder.join("history.json"), Access::Everybody, &file)?)
+        files::replace_json(&folder.join("history.json"), Access::Everybody, &file)?;
+        Ok(past)
     }
 }

@@ -416,6 +416,11 @@ impl std::fmt::Display for Refusal {
 }
 
 impl LeagueError {
+    /// Whether the manager knows the token, and its time is over.
+    pub fn says_expired(&self) -> bool {
+        self.context.as_ref().is_some_and(|context| context.contains_key("expired_at"))
+    }
+
     /// The code, its name, and what exactly was wrong, in one line.
     pub fn explain(&self) -> String {
         let text = |key| self.context.as_ref().and_then(|context| context.get(key)).and_then(Value::as_str);

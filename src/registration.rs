@@ -120,7 +120,8 @@ impl League {
             (None, Some(known)) if known.conversation_id == from.conversation_id && known.peer == from.peer => {
                 Ok((None, known.clone()))
             }
-            (None, Some(known)) if !self.started && known.peer == from.peer => {
+            // Before the start; or a referee without which the league does not go on.
+            (None, Some(known)) if known.peer == from.peer && (!self.started || self.may_come_late(profile, from)) => {
                 Ok(self.re_attach(known, profile, from, true))
             }
             (None, Some(known)) => {
@@ -132,6 +133,10 @@ impl League {
             }
             (None, None) => self.newcomer(profile, from),
         }
+    }
+
+    fn may_come_late(&self, profile: &Profile, from: &Applicant) -> bool {
+        profile.kind == Kind::Referee && from.referee_wanted
     }
 
     fn re_attach(&self, known: &Member, profile: &Profile, from: &Applicant, renew: bool) -> (Option<Event>, Member) {
@@ -153,7 +158,7 @@ impl League {
     }
 
     fn newcomer(&self, profile: &Profile, from: &Applicant) -> Result<(Option<Event>, Member), Rejection> {
-        if self.started && !(profile.kind == Kind::Referee && from.referee_wanted) {
+        if self.started && !self.may_come_late(profile, from) {
             return reject(late(profile.kind), Some(Code::E019));
         }
         if profile.kind == Kind::Player && self.members(Kind::Player).len() >= from.room {

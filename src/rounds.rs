@@ -37,6 +37,7 @@ pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
         Round::new(floor, round).play(&mut told);
         floor.send_round_completed(round);
     }
+    floor.screen.end(&floor.record);
     floor.end()
 }
 

@@ -25,6 +25,19 @@ pub fn shown(name: &str) -> String {
     name.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// A line on standard output. A terminal that is gone stops nothing.
+pub fn say(words: &str) {
+    let _ = writeln!(std::io::stdout(), "{words}");
+}
+
+/// `1 point`, `2 points`.
+pub fn counted(number: impl Into<i64>, what: &str) -> String {
+    match number.into() {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
 impl Screen {
     /// A screen on which the agents known so far need no greeting; a `quiet` one prints nothing.
     pub fn new(quiet: bool, record: &Record) -> Screen {
@@ -50,10 +63,10 @@ impl Screen {
         }
     }
 
-    /// A line. A terminal that is gone stops nothing.
+    /// A line.
     pub fn say(&self, words: &str) {
         if !self.quiet {
-            let _ = writeln!(std::io::stdout(), "{words}");
+            say(words);
         }
     }
 
@@ -78,7 +91,7 @@ impl Screen {
         self.say(&format!("\n{}", grid(&table)));
         if let Some(first) = table.first() {
             let name = shown(&first.display_name);
-            self.say(&format!("\nChampion: {name} ({}) with {} points", first.player_id, first.points));
+            self.say(&format!("\nChampion: {name} ({}) with {}", first.player_id, counted(first.points, "point")));
         }
     }
 }

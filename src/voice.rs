@@ -277,9 +277,10 @@ impl Voice {
         reply.remove("result").or_else(|| reply.remove("params")).ok_or_else(|| wrong("the answer has no result"))
     }
 
-    /// Whether anybody is there: any HTTP answer means yes (R6).
-    pub fn ping(&self, to: Peer, limit: Duration) -> Result<(), Failure> {
-        match self.post(to, "ping", &Packet::new(), limit) {
+    /// Whether anybody is there: any HTTP answer means yes (R6). The agent's own token proves who asks.
+    pub fn ping(&self, to: Peer, token: &str, limit: Duration) -> Result<(), Failure> {
+        let params = Packet::from_iter([("auth_token".to_string(), Value::from(token))]);
+        match self.post(to, "ping", &params, limit) {
             Err(Failure::Trouble(Trouble::Status(_))) => Ok(()),
             Err(failure) if failure.is_trouble() => Err(failure),
             _ => Ok(()),

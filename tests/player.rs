@@ -183,22 +183,6 @@ fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
     let other = Referee("tok-other", "conv-other");
     converse(
         &player,
-        "announced with its token",
-        &[
-            (announces("R1M1", Some("tok-true")), "ok"),
-            (STRANGER.invites("R1M1"), "E012"),
-            (TRUE.asks("R1M1"), "E015"),
-            (TRUE.invites("R1M1"), JOINS),
-            (STRANGER.invites("R1M1"), "E012"),
-            (STRANGER.asks("R1M1"), "E012"),
-            (STRANGER.complains("R1M1"), "E012"),
-            (REPLAY.asks("R1M1"), "E015"),
-            (TRUE.complains("R1M1"), "ok"),
-            (TRUE.asks("R1M1"), CHOOSES),
-        ],
-    );
-    converse(
-        &player,
         "not announced: taken on trust",
         &[
             (TRUE.invites("R2M1"), JOINS),
@@ -217,6 +201,23 @@ fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
             (TRUE.invites("R3M1"), JOINS),
             (STRANGER.asks("R3M1"), "E012"),
             (TRUE.asks("R3M1"), CHOOSES),
+        ],
+    );
+    converse(
+        &player,
+        "announced with its token",
+        &[
+            (announces("R1M1", Some("tok-true")), "ok"),
+            (STRANGER.invites("R1M1"), "E012"),
+            (TRUE.asks("R1M1"), "E015"),
+            (TRUE.invites("R1M1"), JOINS),
+            (STRANGER.invites("R1M1"), "E012"),
+            (STRANGER.asks("R1M1"), "E012"),
+            (STRANGER.complains("R1M1"), "E012"),
+            (REPLAY.asks("R1M1"), "E015"),
+            (TRUE.complains("R1M1"), "ok"),
+            (TRUE.asks("R1M1"), CHOOSES),
+            (STRANGER.invites("R9M1"), "E015"), // a manager that announces tokens announces every match
         ],
     );
     converse(

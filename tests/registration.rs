@@ -269,6 +269,7 @@ fn a_referee_may_come_late_only_where_none_is_left() {
     let rows = [
         (9000, None, true, false, late),
         (9000, None, true, true, "REF03 tok-ref03-again x1"),
+        (8001, None, true, true, "REF01 tok-ref01-again x2"),
         (9000, None, false, true, untrusted),
         (9000, OWN, true, false, "REF01 tok-ref01-first x2"),
         (9000, OWN, false, false, "REF01 tok-ref01-first x2"),
@@ -276,7 +277,7 @@ fn a_referee_may_come_late_only_where_none_is_left() {
             8001,
             None,
             true,
-            true,
+            false,
             "E019 League already started: contact_endpoint is REF01's, whose token must come with the request",
         ),
     ];
