@@ -7,7 +7,7 @@ use crate::{
     config_files::{PlayerDefaults, RefereeDefaults},
     dispatch::{Agent, From},
     endpoint::Endpoint,
-    failure::{Failure, pause},
+    failure::pause,
     files::{self, Access},
     log::Level,
     object,
@@ -53,8 +53,6 @@ pub struct Me {
     introduced: Condvar,
     /// Whether a notice of the manager has carried our token: from then on all must (R4).
     proven: AtomicBool,
-    /// The user knows whom we are waiting for.
-    said_waiting: AtomicBool,
     /// How it ended, once it has.
     end: Mutex<Option<Result<(), Stop>>>,
     ended: Condvar,
@@ -76,8 +74,8 @@ pub fn run<A: Registrant>(
     let wish = options.text(id_option(kind)).unwrap_or("new");
     let sender = format!("{kind}:{wish}");
     let base = Base::new(options, kind, &sender)?;
-    let (card, introduced, proven, said_waiting, end, ended) = Default::default();
-    let me = Arc::new(Me { base, kind, card, introduced, proven, said_waiting, end, ended });
+    let (card, introduced, proven, end, ended) = Default::default();
+    let me = Arc::new(Me { base, kind, card, introduced, proven, end, ended });
     let agent = make(Arc::clone(&me))?;
     let door = me.base.serve(Arc::clone(&agent) as Arc<dyn Agent>, MAX_NOTICE)?;
     let end = me.live(&*agent);
@@ -231,7 +229,7 @@ impl Me {
     /// manager has said that it knows that token, and that its time is over.
     pub fn register(&self, agent: &dyn Registrant, old: Option<Card>, expired: bool) -> Result<(), Stop> {
         let operator = base::operator_token(self.options())?;
-        let expired = expired || old.as_ref().map_or(Ok(false), |card| self.has_expired(card))?;
+        let expired = expired || old.as_ref().is_some_and(|card| self.has_expired(card));
         let own = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
         let card = match self.ask_to_register(own.clone().or(operator.clone()))? {
             // Another run of the league does not know our card; the operator's word may help.
@@ -247,41 +245,37 @@ impl Me {
         self.introduce(agent, card, fresh)
     }
 
-    /// Our card, or the reason why we are not let in.
-    fn ask_to_register(&self, auth_token: Option<String>) -> Result<Result<Card, String>, Stop> {
-        let about = About { conversation_id: self.conversation()?, auth_token, ..About::default() };
-        let (message, limit) = self.application()?;
-        let manager = self.base.manager();
-        let reply = self.ask_manager(&message, &about, limit);
-        self.accepted(reply.map_err(|failure| Stop::failed(format!("{manager}: {}", failure.explain())))?)
-    }
-
     /// Whether the manager knows the token of a card, and its time is over. Registering with it we get another one, as
-    /// in a new league; but what we keep stays ours.
-    fn has_expired(&self, card: &Card) -> Result<bool, Stop> {
+    /// in a new league; but what we keep stays ours. Asked once: a manager that does not answer does not know it.
+    fn has_expired(&self, card: &Card) -> bool {
         self.voice().join(&format!("{}:{}", self.kind, card.agent_id), &card.league_id);
         let (league_id, query_type) = (card.league_id.clone(), Unread::new(QueryType::Standings.word()));
         let query = LeagueQuery { league_id, query_type, query_params: None }.into();
         let (conversation_id, auth_token) = (voice::conversation("known"), Some(card.token.clone()));
         let about = About { conversation_id, auth_token, ..About::default() };
-        let reply = self.ask_manager(&query, &about, self.config().generic_limit);
-        Ok(matches!(reply, Ok(Message::LeagueError(error)) if error.says_expired()))
+        let reply = self.voice().ask(self.to_manager(), &query, &about, self.config().generic_limit);
+        matches!(reply, Ok((_, Message::LeagueError(error))) if error.says_expired())
     }
 
-    /// Asks until the manager answers, and says once whom we are waiting for.
-    fn ask_manager(&self, message: &Message, about: &About, limit: Duration) -> Result<Message, Failure> {
-        let manager = self.base.manager();
-        let to = Peer { name: "league_manager", endpoint: manager, max: MAX_NOTICE };
-        let again = |failure: &Failure| {
-            if failure.may_pass() && !self.said_waiting.swap(true, Ordering::SeqCst) {
-                eprintln!("waiting for the league manager at {manager} ({})", failure.explain());
-            }
-            failure.may_pass()
-        };
+    fn to_manager(&self) -> Peer<'_> {
+        Peer { name: "league_manager", endpoint: self.base.manager(), max: MAX_NOTICE }
+    }
+
+    /// Our card, or the reason why we are not let in. Asks until the manager answers.
+    fn ask_to_register(&self, auth_token: Option<String>) -> Result<Result<Card, String>, Stop> {
+        let (to, (message, limit)) = (self.to_manager(), self.application()?);
+        let about = About { conversation_id: self.conversation()?, auth_token, ..About::default() };
+        let mut said = false;
         loop {
-            match self.voice().ask(to, message, about, limit) {
-                Err(failure) if again(&failure) => pause(self.config().retry.base_delay),
-                done => return done.map(|(_, reply)| reply),
+            match self.voice().ask(to, &message, &about, limit) {
+                Ok((_, reply)) => return self.accepted(reply),
+                Err(failure) if failure.may_pass() => {
+                    if !std::mem::replace(&mut said, true) {
+                        eprintln!("waiting for the league manager at {} ({})", to.endpoint, failure.explain());
+                    }
+                    pause(self.config().retry.base_delay);
+                }
+                Err(failure) => return Err(Stop::failed(format!("{}: {}", to.endpoint, failure.explain()))),
             }
         }
     }

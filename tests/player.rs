@@ -329,11 +329,14 @@ fn only_the_manager_ends_it() {
             (ended(None), "ok"), // perhaps this manager sends no tokens
             (ended(Some("tok-p01-wrong")), "E012"),
             (completed(Some("tok-p01-wrong")), "E012"),
-            (ended(Some(MANAGER)), "ok"), // it does
-            (ended(None), "E011"),
-            (completed(None), "E011"),
-            (completed(Some("tok-p01-wrong")), "E012"),
         ],
+    );
+    // The manager pings whoever has registered, with its token: from then on all must carry it.
+    assert_eq!(call(&player.url(), "ping", json!({"auth_token": MANAGER}))["result"], json!({}));
+    converse(
+        &player,
+        "strangers, after the ping",
+        &[(ended(None), "E011"), (completed(None), "E011"), (completed(Some("tok-p01-wrong")), "E012")],
     );
     assert!(player.child.try_wait().unwrap().is_none() && state(&player)["state"] == "ACTIVE");
     converse(&player, "the manager", &[(completed(Some(MANAGER)), "ok")]);
@@ -363,6 +366,25 @@ fn its_history_lives_as_long_as_its_registration() {
         assert_eq!(request["player_meta"]["contact_endpoint"], again.url(), "{name}");
         again.kill();
     }
+    // A token that has expired is replaced at the registration; the history stays.
+    let expiring = Peer::new(|request| match request["params"]["message_type"].as_str() {
+        Some("LEAGUE_QUERY") => {
+            let context = json!({"problem": "expired", "expired_at": now()});
+            let error = json!({"error_code": "E012", "error_description": "AUTH_TOKEN_INVALID", "context": context});
+            Does::Answer(message("LEAGUE_ERROR", "league_manager", error))
+        }
+        _ => {
+            let mut request = request.clone();
+            request["params"]["auth_token"] = json!(null);
+            accepted(&request, "tok-p01-renewed")
+        }
+    });
+    let card = world.data("agents/P01.json").to_string().replace(&manager.url, &expiring.url);
+    fs::write(world.folder.join("data/agents/P01.json"), card).unwrap();
+    let mut renewed = player(&world, &expiring, &[]);
+    assert_eq!(state(&renewed)["record"]["wins"], 1, "an expired token");
+    assert_eq!(world.data("agents/P01.json")["token"], "tok-p01-renewed");
+    renewed.kill();
     fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
     let fresh = player(&world, &manager, &[]);
     assert_eq!((&state(&fresh)["matches"], history(&world).exists()), (&json!([]), false));

@@ -441,6 +441,18 @@ fn tokens_are_masked_by_their_key() {
 }
 
 #[test]
+fn tokens_are_masked_in_every_field_of_a_line() {
+    let (world, ours) = (World::new(&[]), Some("tok-p01-0123456789abcdef0123456789abcdef"));
+    let log = log::Log::new(&world.folder, "P01");
+    log.open("P01", "P01.log.jsonl");
+    log.write("event", log::Line { peer: ours, conversation_id: ours, match_id: ours, ..Default::default() });
+    let lines = support::json_lines(&world.folder.join("P01.log.jsonl"));
+    for key in ["peer", "conversation_id", "match_id"] {
+        assert_eq!(lines[0][key], "tok-p01-***");
+    }
+}
+
+#[test]
 fn endpoints_are_compared_normalised() {
     for (url, expected) in [
         ("http://localhost:8101/mcp", "http://127.0.0.1:8101/mcp"),
