@@ -14,7 +14,7 @@
 //! The rest is looked up. Arrows point downwards only:
 //! ```text
 //! bin/player  →  memory         bin/referee  →  desk, referee         bin/league_manager  →  rounds, launcher
-//!    what they are made of      agent → base → rpc → mcp → dispatch → voice → http
+//!    what they are made of      joining → agent → base → rpc → mcp → dispatch → voice → http
 //!    what the manager keeps     rounds → floor → courier, records, screen → journal → league
 //!    what is decided            reports, registration, answers → league → schedule, standings → game
 //!    what all know              protocol → wire       config → config_files       options, log, files, clock, endpoint, threads
@@ -42,6 +42,7 @@ pub mod files;
 pub mod floor;
 pub mod game;
 pub mod http;
+pub mod joining;
 pub mod journal;
 pub mod launcher;
 pub mod league;

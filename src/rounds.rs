@@ -9,7 +9,7 @@ use crate::{
     registration,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     io,
     sync::mpsc::{Receiver, TryRecvError},
     time::{Duration, Instant},
@@ -96,9 +96,8 @@ impl Round<'_> {
         let standings = self.standings();
         let those = |wanted: Standing| standings.iter().filter(move |(_, it)| *it == wanted).map(|(id, _)| id.clone());
         let mut present: Vec<String> = those(Standing::Alive).collect();
-        let late: BTreeSet<String> = those(Standing::Overdue).collect();
         if present.is_empty() {
-            present = late.iter().cloned().collect();
+            present = those(Standing::Overdue).collect();
         }
         for (id, how) in standings.iter().filter(|(_, how)| *how != Standing::Alive) {
             self.forget(id, *how);
