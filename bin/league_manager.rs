@@ -76,7 +76,7 @@ struct Manager {
 object! {
     /// `GET /health`: the manager's own state, and LEAGUE_STATUS; the uptime is in seconds.
     Health {
-        name: String, version: String, agent_id: String, kind: Kind, state: AgentState, uptime_sec: u32, league_id: String,
+        name: String, version: String, id: String, kind: Kind, state: AgentState, uptime: u32, league_id: String,
         status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
         ; optional reason: String,
     }
@@ -341,10 +341,10 @@ impl Agent for Manager {
         let health = Health {
             name: entry.display_name.clone(),
             version: entry.version.clone(),
-            agent_id: self.voice().sender(),
+            id: self.voice().sender(),
             kind: Kind::Manager,
             state,
-            uptime_sec: self.base.started.elapsed().as_secs() as u32,
+            uptime: self.base.started.elapsed().as_secs() as u32,
             league_id: status.league_id,
             status: status.status,
             current_round: status.current_round,

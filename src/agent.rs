@@ -32,7 +32,7 @@ object! {
     /// What an agent must know to be itself again: `data/agents/ID.json`.
     Card { agent_id: String, token: String, league_id: String, manager: String, endpoint: String, }
     /// `GET /health` of a referee or player; the uptime is in seconds.
-    Health { name: String, kind: Kind, state: AgentState, uptime_sec: u32, ; nullable agent_id: String, }
+    Health { name: String, kind: Kind, state: AgentState, uptime: u32, ; nullable id: String, }
 }
 
 /// A referee or a player.
@@ -150,9 +150,9 @@ impl Me {
 
     /// What `GET /health` shows of us.
     pub fn health(&self) -> Value {
-        let agent_id = self.card_now().map(|card| card.agent_id);
-        let (name, uptime_sec) = (self.display_name(), self.base.started.elapsed().as_secs() as u32);
-        let health = Health { name, kind: self.kind, state: self.state(), uptime_sec, agent_id };
+        let id = self.card_now().map(|card| card.agent_id);
+        let (name, uptime) = (self.display_name(), self.base.started.elapsed().as_secs() as u32);
+        let health = Health { name, kind: self.kind, state: self.state(), uptime, id };
         serde_json::to_value(health).unwrap_or_default()
     }
 

@@ -283,9 +283,9 @@ fn pages_and_verbs(kind: Kind, url: &str) {
     }
     let (_, body) = http("GET", &health, "", b"");
     let body = json_of(&body);
-    let id = body["agent_id"].as_str().unwrap_or_else(|| panic!("{body}"));
+    let id = body["id"].as_str().unwrap_or_else(|| panic!("{body}"));
     assert!(["league_manager", "league_manager:LM01", "REF01", "P01"].contains(&id), "{body}");
-    assert!(!body["name"].as_str().unwrap().is_empty() && body["uptime_sec"].is_u64(), "{body}");
+    assert!(!body["name"].as_str().unwrap().is_empty() && body["uptime"].is_u64(), "{body}");
     assert_eq!((&body["kind"], &body["state"]), (&json!(kind.word()), &json!("ACTIVE")), "{body}");
 }
 
