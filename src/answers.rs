@@ -171,12 +171,11 @@ impl League {
     /// The announcement of what is still to be played in a round, in `reader`'s copy (R4, R6): players find their own
     /// match token; referees find endpoints and records, and both tokens of the matches that are theirs.
     pub fn announcement(&self, round: u32, reader: &Member) -> RoundAnnouncement {
-        let wanted = self.round(round).filter(|game| game.recorded.is_none());
         let table = if reader.kind == Kind::Referee { self.table() } else { Vec::new() };
         RoundAnnouncement {
             league_id: self.rules.league_id.clone(),
             round_id: round,
-            matches: wanted.map(|game| self.announced(game, reader, &table)).collect(),
+            matches: self.open_matches(round).map(|game| self.announced(game, reader, &table)).collect(),
         }
     }
 

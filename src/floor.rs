@@ -48,7 +48,7 @@ pub struct Floor {
     pub farewell: Duration,
     /// Hex digits of a token.
     pub token_length: u32,
-    /// What the league waits for, if it does.
+    /// What a league that has started waits for, if it does not go on.
     pub stalled: Mutex<Option<String>>,
 }
 
@@ -80,16 +80,22 @@ impl Floor {
         })
     }
 
+    /// The ids of those that have registered and do not answer.
+    fn unreachable(&self) -> Vec<String> {
+        let ids: Vec<String> = self.record.read(|league| league.members.keys().cloned().collect());
+        ids.into_iter().filter(|id| self.couriers.heard(id).unreachable).collect()
+    }
+
     /// Asks those again that did not answer after they had registered: many register before their server is up.
     pub fn look_again(&self) {
-        let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
-        ids.iter().filter(|id| self.couriers.heard(id).unreachable).for_each(|id| self.couriers.ping(id));
+        for id in self.unreachable() {
+            self.couriers.ping(&id);
+        }
     }
 
     /// Names those that have registered and do not answer (R5).
     pub fn warn_of_the_unreachable(&self) {
-        let ids = self.record.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
-        for id in ids.iter().filter(|id| self.couriers.heard(id).unreachable) {
+        for id in self.unreachable() {
             let words = format!("{id} has registered and cannot be reached: it forfeits until it answers");
             self.log.say(Level::Warning, "unreachable", &*words);
             self.screen.say(&words);
@@ -100,7 +106,7 @@ impl Floor {
     pub fn end(&self) -> io::Result<()> {
         let completed = self.record.read(League::completed);
         if let Some(message) = completed.map(Message::from) {
-            let out = self.send(&[Kind::Player, Kind::Referee], "league-complete", None, |_| message.clone());
+            let out = self.send(&[Kind::Player, Kind::Referee], "league-complete", None, |_, _| message.clone());
             if out.recv_timeout(self.farewell) == Err(RecvTimeoutError::Timeout) {
                 self.log.say(Level::Warning, "farewell", "not everybody could be told that the league is over");
             }
@@ -109,32 +115,33 @@ impl Floor {
         self.record.commit(|_| Ok((Some(Event::Closed), ())))
     }
 
-    /// Sends every agent of some kinds its copy of a notice.
+    /// Sends every agent of some kinds its copy of a notice, in a conversation named by `words`. What comes back
+    /// breaks off when all copies are out.
     pub fn send(
         &self,
         kinds: &[Kind],
         words: &str,
         round: Option<u32>,
-        copy: impl Fn((&League, &Member)) -> Message,
+        copy: impl Fn(&League, &Member) -> Message,
     ) -> Receiver<()> {
         let about = About { conversation_id: voice::conversation(words), round_id: round, ..About::default() };
         let notices = self.record.read(|league| {
             let members = kinds.iter().flat_map(|kind| league.members(*kind));
-            members.map(|member| (member.id.clone(), copy((league, member)))).collect()
+            members.map(|member| (member.id.clone(), copy(league, member))).collect()
         });
         self.couriers.post(notices, &about)
     }
 
     /// Sends the table to all players.
     pub fn send_table(&self) -> Receiver<()> {
-        self.send(&[Kind::Player], "standings", None, |(league, _)| league.standings_update().into())
+        self.send(&[Kind::Player], "standings", None, |league, _| league.standings_update().into())
     }
 
     /// Tells all agents that a round is over.
     pub fn send_round_completed(&self, round: u32) {
         let words = format!("round-{round}-complete");
         let both = [Kind::Player, Kind::Referee];
-        self.send(&both, &words, Some(round), |(league, _)| league.round_completed(round).into());
+        self.send(&both, &words, Some(round), |league, _| league.round_completed(round).into());
     }
 
     /// Brings the files for people up to date. That they cannot be written is said once, and stops no league.

@@ -137,8 +137,16 @@ pub struct League {
 impl League {
     /// A league in which nothing has happened yet.
     pub fn new(rules: Rules) -> League {
-        let (members, matches, played) = Default::default();
-        League { rules, members, matches, started: false, closed: false, seed: None, played, changes: 0 }
+        League {
+            rules,
+            members: BTreeMap::new(),
+            matches: Vec::new(),
+            started: false,
+            closed: false,
+            seed: None,
+            played: Vec::new(),
+            changes: 0,
+        }
     }
 
     /// The agents of a kind, in the order of their ids.
@@ -168,9 +176,19 @@ impl League {
         self.matches.last().map_or(0, |game| game.round)
     }
 
+    /// The matches of a round that have no result yet.
+    pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Match> {
+        self.round(round).filter(|game| game.recorded.is_none())
+    }
+
     /// The first round that is not over.
     pub fn open_round(&self) -> Option<u32> {
         self.matches.iter().find(|game| game.recorded.is_none()).map(|game| game.round)
+    }
+
+    /// How many rounds are over: those before the open one, or all.
+    pub fn rounds_completed(&self) -> u32 {
+        self.open_round().map_or(self.rounds(), |open| open - 1)
     }
 
     /// Waiting, running, or completed.
@@ -228,10 +246,13 @@ impl League {
     pub fn assign(&self, round: u32, present: &[String], mut token: impl FnMut(&str) -> String) -> Option<Event> {
         let referees: Vec<&Member> = present.iter().filter_map(|id| self.members.get(id)).collect();
         let mut load: BTreeMap<&str, u32> = referees.iter().map(|referee| (&*referee.id, 0)).collect();
-        let open: Vec<&Match> = self.round(round).filter(|game| game.recorded.is_none()).collect();
-        let (kept, orphans): (Vec<&Match>, Vec<&Match>) =
-            open.into_iter().partition(|game| game.referee().is_some_and(|id| load.contains_key(id)));
-        kept.iter().filter_map(|game| game.referee()).for_each(|id| *load.entry(id).or_default() += 1);
+        let mut orphans = Vec::new();
+        for game in self.open_matches(round) {
+            match game.referee().and_then(|id| load.get_mut(id)) {
+                Some(matches) => *matches += 1,
+                None => orphans.push(game),
+            }
+        }
         let mut orders = Vec::new();
         for game in orphans {
             // The least laden for what it can carry; among equals the lowest id.

@@ -13,7 +13,7 @@ pub struct Heard {
 
 /// Whether matches can be given to a referee, and stay with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Standing {
+pub enum Liveness {
     /// It answers, or has not been asked yet.
     Alive,
     /// Nobody is there; it counts again when it answers.
@@ -24,13 +24,14 @@ pub enum Standing {
     Overdue,
 }
 
-/// How a referee stands that has registered `registrations` times and must have reported by `due`.
-pub fn standing(heard: Heard, registrations: u32, due: Option<Duration>, now: Duration) -> Standing {
+/// Whether a referee counts that has registered `registrations` times and must have reported by `due`; `due` and
+/// `now` are counted from the same moment.
+pub fn liveness(heard: Heard, registrations: u32, due: Option<Duration>, now: Duration) -> Liveness {
     match heard {
-        Heard { refused: Some(then), .. } if then == registrations => Standing::Refusing,
-        Heard { unreachable: true, .. } => Standing::Lost,
-        _ if due.is_some_and(|due| now > due) => Standing::Overdue,
-        _ => Standing::Alive,
+        Heard { refused: Some(then), .. } if then == registrations => Liveness::Refusing,
+        Heard { unreachable: true, .. } => Liveness::Lost,
+        _ if due.is_some_and(|due| now > due) => Liveness::Overdue,
+        _ => Liveness::Alive,
     }
 }
 

@@ -64,7 +64,7 @@ fn standings_page(league: &League) -> StandingsPage {
         league_id: league.rules.league_id.clone(),
         last_updated: Timestamp::now(),
         version: league.played.len() as u32,
-        rounds_completed: league.open_round().map_or(league.rounds(), |round| round - 1),
+        rounds_completed: league.rounds_completed(),
         standings: league.table(),
     }
 }

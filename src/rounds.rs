@@ -3,7 +3,7 @@
 use crate::{
     floor::Floor,
     league::{League, Match, Member},
-    liveness::{Standing, patience, standing},
+    liveness::{Liveness, liveness, patience},
     log::Level,
     protocol::Kind,
     registration,
@@ -27,7 +27,7 @@ pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
     floor.write_records();
     if resumed {
         told.sweep = Some((floor.send_table(), Instant::now()));
-        let last = floor.record.read(|league| league.open_round().unwrap_or(league.rounds() + 1) - 1);
+        let last = floor.record.read(League::rounds_completed);
         if last > 0 {
             floor.send_round_completed(last);
         }
@@ -43,20 +43,30 @@ pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
 
 /// What has been told so far.
 struct Told {
+    /// How many results.
     results: usize,
-    /// The last table that was sent: it breaks off when it has reached everybody.
+    /// The last table that was sent, and when: it breaks off when it has reached everybody.
     sweep: Option<(Receiver<()>, Instant)>,
 }
 
 /// What an assignment depends on: if anything of it changes, it is announced again.
-type Key = (String, [u32; 3], [String; 2]);
+#[derive(Clone, PartialEq)]
+struct Assignment {
+    referee_id: String,
+    /// How often its referee, player A and player B have registered.
+    registrations: [u32; 3],
+    tokens: [String; 2],
+}
 
 struct Round<'a> {
     floor: &'a Floor,
     round: u32,
     began: Instant,
-    players_told: BTreeMap<String, Key>,
-    referees_told: BTreeMap<String, Key>,
+    /// What has been announced to the players, by match.
+    players_told: BTreeMap<String, Assignment>,
+    /// What has been announced to the referees, by match.
+    referees_told: BTreeMap<String, Assignment>,
+    /// When the referees may be told; known once the players have been.
     lead_over: Option<Instant>,
     /// How many matches a referee was given, and by when it must have reported them, counted from `began`.
     due: BTreeMap<String, (usize, Duration)>,
@@ -65,9 +75,17 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn new(floor: &Floor, round: u32) -> Round<'_> {
-        let (players_told, referees_told, due) = Default::default();
-        let (began, lead_over) = (Instant::now(), None);
-        Round { floor, round, began, players_told, referees_told, lead_over, due, pinged: began }
+        let now = Instant::now();
+        Round {
+            floor,
+            round,
+            began: now,
+            players_told: BTreeMap::new(),
+            referees_told: BTreeMap::new(),
+            lead_over: None,
+            due: BTreeMap::new(),
+            pinged: now,
+        }
     }
 
     fn play(&mut self, told: &mut Told) {
@@ -87,19 +105,17 @@ impl Round<'_> {
         self.floor.record.read(ask)
     }
 
-    fn open(league: &League, round: u32) -> impl Iterator<Item = &Match> {
-        league.round(round).filter(|game| game.recorded.is_none())
-    }
-
     /// Sees to it that every open match has a referee that is there, and that all have been told.
     fn hand_out(&mut self) {
-        let standings = self.standings();
-        let those = |wanted: Standing| standings.iter().filter(move |(_, it)| *it == wanted).map(|(id, _)| id.clone());
-        let mut present: Vec<String> = those(Standing::Alive).collect();
+        let referees = self.referees();
+        let those = |wanted: Liveness| -> Vec<String> {
+            referees.iter().filter(|(_, how)| *how == wanted).map(|(id, _)| id.clone()).collect()
+        };
+        let mut present = those(Liveness::Alive);
         if present.is_empty() {
-            present = those(Standing::Overdue).collect();
+            present = those(Liveness::Overdue);
         }
-        for (id, how) in standings.iter().filter(|(_, how)| *how != Standing::Alive) {
+        for (id, how) in referees.iter().filter(|(_, how)| *how != Liveness::Alive) {
             self.forget(id, *how);
         }
         if present.is_empty() {
@@ -119,32 +135,33 @@ impl Round<'_> {
         }
     }
 
-    /// How each referee stands. Those at work are asked from time to time whether they are there.
-    fn standings(&mut self) -> Vec<(String, Standing)> {
+    /// Every referee, and whether it counts. From time to time they are asked whether they are there.
+    fn referees(&mut self) -> Vec<(String, Liveness)> {
         let ping = self.pinged.elapsed() >= self.floor.ping_every;
         if ping {
             self.pinged = Instant::now();
         }
-        let referees = self.look(|league| {
-            let referees = league.members(Kind::Referee);
-            referees.into_iter().map(|referee| (referee.id.clone(), referee.registrations)).collect::<Vec<_>>()
+        let registered: Vec<(String, u32)> = self.look(|league| {
+            let referees = league.members(Kind::Referee).into_iter();
+            referees.map(|referee| (referee.id.clone(), referee.registrations)).collect()
         });
         let now = self.began.elapsed();
-        let standing = |(id, registrations): (String, u32)| {
+        let mut referees = Vec::new();
+        for (id, registrations) in registered {
             if ping {
                 self.floor.couriers.ping(&id);
             }
             let due = self.due.get(&id).map(|(_, due)| *due);
-            let standing = standing(self.floor.couriers.heard(&id), registrations, due, now);
-            (id, standing)
-        };
-        referees.into_iter().map(standing).collect()
+            let how = liveness(self.floor.couriers.heard(&id), registrations, due, now);
+            referees.push((id, how));
+        }
+        referees
     }
 
     /// A referee is not what it should be: what it was told does not count any more.
-    fn forget(&mut self, referee_id: &str, how: Standing) {
+    fn forget(&mut self, referee_id: &str, how: Liveness) {
         let held = self.referees_told.len();
-        self.referees_told.retain(|_, (referee, ..)| referee != referee_id);
+        self.referees_told.retain(|_, told| told.referee_id != referee_id);
         self.due.remove(referee_id);
         if self.referees_told.len() < held {
             let words =
@@ -158,20 +175,20 @@ impl Round<'_> {
     /// passed, to the referees (R6).
     fn announce(&mut self) {
         let (round, words) = (self.round, format!("round-{}-announce", self.round));
-        let keys: BTreeMap<String, Key> =
-            self.look(|league| Round::open(league, round).filter_map(|game| key(league, game)).collect());
-        let news = |told: &BTreeMap<String, Key>| keys.iter().any(|(id, key)| told.get(id) != Some(key));
-        let copy = |(league, reader): (&League, &Member)| league.announcement(round, reader).into();
+        let current: BTreeMap<String, Assignment> =
+            self.look(|league| league.open_matches(round).filter_map(|game| assignment(league, game)).collect());
+        let news = |told: &BTreeMap<String, Assignment>| current.iter().any(|(id, it)| told.get(id) != Some(it));
+        let copy = |league: &League, reader: &Member| league.announcement(round, reader).into();
         if news(&self.players_told) {
             let out = self.floor.send(&[Kind::Player], &words, Some(round), copy);
             let _ = out.recv_timeout(SWEEP);
             self.lead_over.get_or_insert(Instant::now() + self.floor.lead);
-            self.players_told.clone_from(&keys);
+            self.players_told.clone_from(&current);
         }
         if news(&self.referees_told) && self.lead_over.is_some_and(|over| Instant::now() >= over) {
             self.floor.send(&[Kind::Referee], &words, Some(round), copy);
             self.expect_reports();
-            self.referees_told = keys;
+            self.referees_told = current;
         }
     }
 
@@ -180,7 +197,7 @@ impl Round<'_> {
     fn expect_reports(&mut self) {
         let (now, round, limit) = (self.began.elapsed(), self.round, self.floor.match_limit);
         let given = self.look(|league| {
-            let own = |id: &str| Round::open(league, round).filter(|game| game.referee() == Some(id)).count();
+            let own = |id: &str| league.open_matches(round).filter(|game| game.referee() == Some(id)).count();
             let referees = league.members(Kind::Referee).into_iter();
             referees.map(|it| (it.id.clone(), own(&it.id), it.max_concurrent_matches)).collect::<Vec<_>>()
         });
@@ -196,10 +213,14 @@ impl Round<'_> {
     /// load one stands for many results. The last table of a round is always sent.
     fn tell_results(&self, told: &mut Told, over: bool) {
         let results = self.look(|league| league.played.len());
-        let last_is_out = |(out, when): &(Receiver<()>, Instant)| {
-            out.try_recv() == Err(TryRecvError::Disconnected) || when.elapsed() >= SWEEP
+        if results == told.results {
+            return;
+        }
+        let last_is_out = match &told.sweep {
+            Some((out, when)) => out.try_recv() == Err(TryRecvError::Disconnected) || when.elapsed() >= SWEEP,
+            None => true,
         };
-        if results == told.results || !over && !told.sweep.as_ref().is_none_or(last_is_out) {
+        if !last_is_out && !over {
             return;
         }
         self.floor.screen.results(&self.floor.record, told.results);
@@ -209,11 +230,12 @@ impl Round<'_> {
     }
 }
 
-/// What the announcement of a match says, as far as it can change; nothing before it has a referee.
-fn key(league: &League, game: &Match) -> Option<(String, Key)> {
+/// A match's id and what its announcement depends on; nothing before it has a referee.
+fn assignment(league: &League, game: &Match) -> Option<(String, Assignment)> {
     let order = game.order.as_ref()?;
     let times = |id: &String| league.members.get(id).map_or(0, |member| member.registrations);
     let [a, b] = &game.players;
-    let key = (order.referee_id.clone(), [times(&order.referee_id), times(a), times(b)], order.tokens.clone());
-    Some((game.id.clone(), key))
+    let registrations = [times(&order.referee_id), times(a), times(b)];
+    let (referee_id, tokens) = (order.referee_id.clone(), order.tokens.clone());
+    Some((game.id.clone(), Assignment { referee_id, registrations, tokens }))
 }

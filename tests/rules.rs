@@ -340,7 +340,7 @@ fn with_a_seed_random_choices_are_the_same_in_every_run() {
 
 #[test]
 fn a_referee_counts_by_what_was_heard_of_it() {
-    use liveness::Standing::*;
+    use liveness::Liveness::*;
     let heard = |unreachable, refused| Heard { unreachable, refused };
     let (silent, dead) = (heard(false, None), heard(true, None));
     // What was heard, how often it has registered, by when it must have reported, now.
@@ -360,7 +360,7 @@ fn a_referee_counts_by_what_was_heard_of_it() {
         (heard(true, Some(1)), 2, None, 0, Lost),
     ];
     for (heard, registrations, due, now, expected) in rows {
-        let standing = liveness::standing(heard, registrations, due.map(sec), sec(now));
+        let standing = liveness::liveness(heard, registrations, due.map(sec), sec(now));
         assert_eq!(standing, expected, "{heard:?}, registered {registrations} times, due {due:?}, now {now}");
     }
     for (matches, at_once, seconds) in [(0, 2, 0), (1, 2, 10), (2, 2, 10), (3, 2, 20), (7, 1, 70), (3, 0, 30)] {
