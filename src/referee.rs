@@ -35,7 +35,7 @@ pub struct Game {
     pub seats: [Seat; 2],
 }
 
-/// How long things may take.
+/// How long things may take. The first three are for one attempt each.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Limits {
@@ -59,19 +59,21 @@ pub trait Line: Sync {
     fn now(&self) -> Instant;
     /// The wall clock, to write deadlines with.
     fn clock(&self) -> Timestamp;
-    /// The match has come so far; false: it is no longer ours.
+    /// Notes that the match has come so far; false: it is no longer ours, and ends here.
     fn reached(&self, state: MatchState) -> bool;
 }
 
-/// Why a player gets no point by its own doing, or why the match cannot go on here.
+/// Why there is nothing from a player.
 #[derive(Debug)]
 enum Miss {
+    /// By its own doing, and how: it forfeits the match.
     Player(String),
+    /// By a fault of our own machine, for too long: the match cannot go on here.
     Ours,
 }
 
-/// Plays one match. `keep` makes the outcome durable before anybody hears of it. `None`: it was taken from us, or
-/// our own machine failed for too long.
+/// Plays one match. `draw` gives the number, `keep` makes the outcome durable before anybody hears of it (false: it
+/// is not ours to tell). `None`: the match was taken from us, or our own machine failed for too long.
 pub fn play(
     game: &Game,
     line: &impl Line,
@@ -79,21 +81,29 @@ pub fn play(
     draw: impl FnOnce() -> u32,
     keep: impl FnOnce(&Outcome) -> bool,
 ) -> Option<Outcome> {
-    let table = Table { game, line, limits, patience: line.now() + limits.own_faults };
-    line.reached(MatchState::WaitingForPlayers).then_some(())?;
-    let joined = table.both(|seat| table.invite(seat))?;
-    line.reached(MatchState::CollectingChoices).then_some(())?;
+    let at_play = AtPlay { game, line, limits, patience: line.now() + limits.own_faults };
+    if !line.reached(MatchState::WaitingForPlayers) {
+        return None;
+    }
+    let joined = at_play.both(|seat| at_play.invite(seat))?;
+    if !line.reached(MatchState::CollectingChoices) {
+        return None;
+    }
     let asked = match joined {
-        [None, None] => table.both_choices()?,
+        [None, None] => at_play.both_choices()?,
         failures => (failures, [None, None]), // one joined perhaps, but is not asked
     };
-    line.reached(MatchState::DrawingNumber).then_some(())?;
+    if !line.reached(MatchState::DrawingNumber) {
+        return None;
+    }
     let players = game.seats.each_ref().map(|seat| seat.player_id.clone());
     let outcome = match asked {
         ([None, None], [Some(a), Some(b)]) => game::judge(players, [a, b], draw()),
         (failures, choices) => game::forfeit(players, choices, failures),
     };
-    keep(&outcome).then_some(())?;
+    if !keep(&outcome) {
+        return None;
+    }
     let over: Message = GameOver {
         match_id: game.match_id.clone(),
         game_type: GAME.into(),
@@ -101,10 +111,11 @@ pub fn play(
         reason: None,
     }
     .into();
-    let _ = table.both(|seat| {
+    // One attempt: the result stands, heard or not.
+    let _ = at_play.both(|seat| {
         let _ = line.ask(seat, &over, limits.game_over);
         Ok(())
-    }); // one attempt: the result stands, heard or not
+    });
     line.reached(MatchState::Finished);
     Some(outcome)
 }
@@ -122,7 +133,8 @@ struct Attempt {
     after_wrong: bool,
 }
 
-struct Table<'a, L: Line> {
+/// A match in play.
+struct AtPlay<'a, L: Line> {
     game: &'a Game,
     line: &'a L,
     limits: &'a Limits,
@@ -130,7 +142,7 @@ struct Table<'a, L: Line> {
     patience: Instant,
 }
 
-impl<L: Line> Table<'_, L> {
+impl<L: Line> AtPlay<'_, L> {
     /// Does the same with both seats at once; `None` if our own machine failed.
     fn side_by_side<T: Send>(&self, act: impl Fn(usize) -> Result<T, Miss> + Sync) -> Option<[Result<T, String>; 2]> {
         let results = thread::scope(|scope| {
@@ -152,10 +164,12 @@ impl<L: Line> Table<'_, L> {
         Some([a?, b?])
     }
 
+    /// Does something with both seats at once; says how each failed, if it did.
     fn both(&self, act: impl Fn(usize) -> Result<(), Miss> + Sync) -> Option<Failures> {
         self.side_by_side(act).map(|results| results.map(Result::err))
     }
 
+    /// Asks both for their choices at once: by seat how it failed, and what it chose.
     fn both_choices(&self) -> Option<(Failures, [Option<Parity>; 2])> {
         let results = self.side_by_side(|seat| self.choice(seat))?;
         Some((results.clone().map(Result::err), results.map(Result::ok)))
