@@ -19,6 +19,7 @@ use std::{
 /// The file, open and locked against a second manager.
 pub struct Journal {
     file: File,
+    /// Bytes of whole lines.
     length: u64,
 }
 
@@ -98,22 +99,30 @@ fn end(error: &io::Error) -> ! {
 
 /// League and journal.
 pub struct Record {
-    book: Mutex<(League, Journal)>,
+    book: Mutex<Book>,
+    /// Rung when something new is durable.
     changed: Condvar,
+    /// The journal's file once more, to be synced while others write.
     disk: File,
+    /// How many bytes of the journal are durable.
     synced: Mutex<u64>,
+}
+
+struct Book {
+    league: League,
+    journal: Journal,
 }
 
 impl Record {
     /// Puts a league and the journal it was read from together.
     pub fn new(league: League, journal: Journal) -> io::Result<Record> {
         let (disk, synced) = (journal.file.try_clone()?, Mutex::new(journal.length));
-        Ok(Record { book: Mutex::new((league, journal)), changed: Condvar::new(), disk, synced })
+        Ok(Record { book: Mutex::new(Book { league, journal }), changed: Condvar::new(), disk, synced })
     }
 
     /// Looks at the league.
     pub fn read<T>(&self, ask: impl FnOnce(&League) -> T) -> T {
-        ask(&lock(&self.book).0)
+        ask(&lock(&self.book).league)
     }
 
     /// Decides, appends, applies, and returns when that is durable. Where there is no event nothing is new; but
@@ -123,16 +132,16 @@ impl Record {
         decide: impl FnOnce(&League) -> Result<(Option<Event>, T), R>,
     ) -> Result<T, R> {
         let mut book = lock(&self.book);
-        let (event, answer) = decide(&book.0)?;
+        let (event, answer) = decide(&book.league)?;
         if let Some(event) = event {
-            book.1.append(&event)?;
-            book.0.apply(&event);
+            book.journal.append(&event)?;
+            book.league.apply(&event);
         }
-        let written = book.1.length;
+        let written = book.journal.length;
         drop(book);
         let mut synced = lock(&self.synced);
         if *synced < written {
-            let reached = lock(&self.book).1.length; // a neighbour's line is taken along
+            let reached = lock(&self.book).journal.length; // a neighbour's line is taken along
             self.disk.sync_data().unwrap_or_else(|error| end(&error));
             *synced = reached;
         }
@@ -143,7 +152,7 @@ impl Record {
 
     /// Waits until the league is as asked, at most `limit`.
     pub fn wait(&self, limit: Duration, until: impl Fn(&League) -> bool) {
-        let waited = self.changed.wait_timeout_while(lock(&self.book), limit, |book| !until(&book.0));
+        let waited = self.changed.wait_timeout_while(lock(&self.book), limit, |book| !until(&book.league));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The page to read is `messages!` below: every message with its type, its tool (the JSON-RPC method) and
 //! who may be sent it. Nothing else in the program spells a wire name. Pure: no I/O, no clock.
-//! Read next: `bin/player.rs`, which answers four of these messages.
+//! Read next: `referee.rs`, which plays a match with them.
 
 use crate::{
     clock::Timestamp,
@@ -396,9 +396,17 @@ impl Refusal {
 
     /// What exactly was wrong, in one line.
     pub fn explain(&self) -> String {
-        let text = |key| self.context.get(key).and_then(Value::as_str);
-        let field = text("field").map_or(String::new(), |field| format!("{field}: "));
-        format!("{field}{}", text("problem").unwrap_or_default())
+        in_one_line(&self.context)
+    }
+}
+
+/// The field and the problem of a context.
+fn in_one_line(context: &Packet) -> String {
+    let text = |key| context.get(key).and_then(Value::as_str);
+    let problem = text("problem").unwrap_or_default();
+    match text("field") {
+        Some(field) => format!("{field}: {problem}"),
+        None => problem.into(),
     }
 }
 
@@ -423,9 +431,8 @@ impl LeagueError {
 
     /// The code, its name, and what exactly was wrong, in one line.
     pub fn explain(&self) -> String {
-        let text = |key| self.context.as_ref().and_then(|context| context.get(key)).and_then(Value::as_str);
-        let field = text("field").map_or(String::new(), |field| format!("{field}: "));
-        format!("{} {}: {field}{}", self.error_code, self.error_description, text("problem").unwrap_or_default())
+        let problem = self.context.as_ref().map(in_one_line).unwrap_or_default();
+        format!("{} {}: {problem}", self.error_code, self.error_description)
     }
 }
 
