@@ -104,9 +104,8 @@ impl Manager {
             Journal::find(&base.data, config.rules.clone(), options.has("--fresh")).map_err(broken)?;
         base.voice.log.open("league_manager", &format!("league/{league_id}/league.log.jsonl"));
         let seed = options.number("--seed")?.or(league.seed);
-        let defaults = local.then_some((4, 2));
-        let players = options.number("--players")?.or(defaults.map(|(players, _)| players));
-        let referees = options.number("--referees")?.or(defaults.map(|(_, referees)| referees)).unwrap_or(1);
+        let players = options.number("--players")?.or(local.then_some(4));
+        let referees = options.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
         let operator_token = operator_token(&base).map_err(broken)?;
         let floor = Arc::new(Floor::new(&base, Arc::new(Record::new(league, journal).map_err(broken)?), local)?);
         let awaited = players.map(|players| (players, referees));

@@ -65,8 +65,10 @@ object! {
 
 impl Player {
     fn new(me: Arc<Me>) -> Result<Arc<Player>, Stop> {
-        let default = ("defaults/player.json: strategy", &*me.config().player_defaults.strategy);
-        let (source, strategy) = me.options().text("--strategy").map_or(default, |name| ("--strategy", name));
+        let (source, strategy) = match me.options().text("--strategy") {
+            Some(name) => ("--strategy", name),
+            None => ("defaults/player.json: strategy", me.config().player_defaults.strategy.as_str()),
+        };
         if strategies::named(strategy).is_none() {
             let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
             return Err(Stop::usage(format!("{source}: got {strategy:?}, expected one of {}", all.join(", "))));
@@ -136,7 +138,7 @@ impl Agent for Player {
                 let past = self.memory.remember(&self.folder(&card), &card, &from.envelope, over)?;
                 say(&format!("{}: {}", shown(&past.match_id), shown(&past.result.reason.unwrap_or_default())));
             }
-            Message::GameError(error) => drop(self.memory.seat(&from.envelope, &error.match_id)?), // it is logged
+            Message::GameError(error) => drop(self.memory.seat(&from.envelope, &error.match_id)?), // for the log
             // From the manager.
             Message::RoundAnnouncement(announcement) => {
                 self.me.check_manager(from)?;
@@ -154,10 +156,14 @@ impl Agent for Player {
     /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
     fn tool(&self, _tool: &str, _arguments: &Value) -> Result<Value, Denial> {
         let (player_id, matches) = (self.me.card_now().map(|card| card.agent_id), self.memory.history());
-        let count = |wanted: &dyn Fn(&Past) -> bool| matches.iter().filter(|past| wanted(past)).count() as u32;
-        let wins = count(&|past| past.result.winner_player_id == player_id);
-        let draws = count(&|past| past.result.status == Ending::Draw);
-        let record = Record { wins, draws, losses: matches.len() as u32 - wins - draws };
+        let mut record = Record { wins: 0, draws: 0, losses: 0 };
+        for past in &matches {
+            match past.result.status {
+                Ending::Draw => record.draws += 1,
+                _ if past.result.winner_player_id == player_id => record.wins += 1,
+                _ => record.losses += 1,
+            }
+        }
         let (display_name, state, strategy) = (self.me.display_name(), self.me.state(), self.strategy.clone());
         Ok(serde_json::to_value(PlayerState { display_name, state, strategy, record, player_id, matches })?)
     }

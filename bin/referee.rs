@@ -71,12 +71,17 @@ impl Referee {
             own_faults: config.match_limit(),
         };
         let referee = Arc::new(Referee { me, desk: Desk::default(), limits, seed });
-        let works = std::iter::repeat_n(("match", Referee::play_matches as fn(&Referee)), at_once as usize);
-        for (name, work) in works.chain([("report", Referee::report_results as fn(&Referee))]) {
-            let here = Arc::clone(&referee);
-            spawn(name, move || work(&here)).then_some(()).ok_or_else(|| Stop::failed("no thread to work with"))?;
+        for _ in 0..at_once {
+            referee.start("match", Referee::play_matches)?;
         }
+        referee.start("report", Referee::report_results)?;
         Ok(referee)
+    }
+
+    /// Has a thread of its own do a work that never ends.
+    fn start(self: &Arc<Self>, name: &str, work: fn(&Referee)) -> Result<(), Stop> {
+        let here = Arc::clone(self);
+        if spawn(name, move || work(&here)) { Ok(()) } else { Err(Stop::failed("no thread to work with")) }
     }
 
     /// A worker: plays one match after the other, for ever.
@@ -167,6 +172,7 @@ fn to_seat<T>(order: &Order, seat: usize, max: usize, act: impl FnOnce(Peer, &Ab
 impl Line for HttpLine<'_> {
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, Failure> {
         to_seat(self.order, seat, self.referee.me.config().max_message_bytes, |to, about| match message {
+            // Answered with a plain "ok": there is no message to return but its own.
             Message::GameOver(_) => self.referee.voice().notify(to, message, about, limit).map(|()| message.clone()),
             _ => self.referee.voice().ask(to, message, about, limit).map(|(_, reply)| reply),
         })
