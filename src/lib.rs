@@ -13,9 +13,9 @@
 //!
 //! The rest is looked up. Arrows point downwards only:
 //! ```text
-//! bin/player  →  memory         bin/referee  →  desk, referee         bin/league_manager  →  rounds, launcher
-//!    what they are made of      joining → agent → base → rpc → mcp → dispatch → voice → http
-//!    what the manager keeps     rounds → floor → courier, records, screen → journal → league
+//! bin/player  →  memory, strategies         bin/referee  →  desk, referee         bin/league_manager  →  rounds, launcher
+//!    what they are made of      joining → agent → base → rpc → mcp → dispatch → voice → failure → http
+//!    what the manager keeps     rounds → floor → courier, records, screen → journal → league       rounds, courier → liveness
 //!    what is decided            reports, registration, answers → league → schedule, standings → game
 //!    what all know              protocol → wire       config → config_files       options, log, files, clock, endpoint, threads
 //! ```
