@@ -134,8 +134,10 @@ impl Me {
     pub fn max_concurrent_matches(&self) -> Result<u32, Stop> {
         let listed = self.config().referee(self.wish()).max_concurrent_matches;
         let at_once = self.options().number("--max-concurrent-matches")?.unwrap_or(listed);
-        let fault = || Stop::usage(format!("--max-concurrent-matches: got {at_once}, expected 1 to 10"));
-        (1..=10).contains(&at_once).then_some(at_once).ok_or_else(fault)
+        if !(1..=10).contains(&at_once) {
+            return Err(Stop::usage(format!("--max-concurrent-matches: got {at_once}, expected 1 to 10")));
+        }
+        Ok(at_once)
     }
 
     /// Where we stand in our life (004).

@@ -1,9 +1,10 @@
 //! What the manager answers to queries, and what its notices say: messages made from the state. Pure.
 
 use crate::{
-    league::{League, Match, Member},
+    league::{Event, League, Match, Member},
     object,
     protocol::*,
+    schedule::round_robin,
     standings::ending,
     wire::{Fault, Wire},
     words,
@@ -87,8 +88,8 @@ impl League {
         let preview = || {
             let mut preview = self.clone();
             let players: Vec<String> = self.members(Kind::Player).into_iter().map(|p| p.id.clone()).collect();
-            let rounds = crate::schedule::round_robin(&players, self.rules.cycles);
-            preview.apply(&crate::league::Event::Started { seed: None, rounds });
+            let rounds = round_robin(&players, self.rules.cycles);
+            preview.apply(&Event::Started { seed: None, rounds });
             preview
         };
         let preview = (!self.started).then(preview);

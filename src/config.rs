@@ -99,7 +99,8 @@ impl Config {
             lead: seconds(&format!("leagues/{league_id}.json"), "scheduling.round_announcement_lead_sec", lead)?,
             strict_envelope: system.security.strict_envelope != Some(false),
             token_length: system.security.token_length,
-            max_message_bytes: system.limits.and_then(|limits| limits.max_message_bytes).unwrap_or(10 << 10) as usize,
+            max_message_bytes: system.limits.and_then(|limits| limits.max_message_bytes).unwrap_or(MAX_MESSAGE_BYTES)
+                as usize,
             network: system.network,
             agents,
             league,
@@ -110,33 +111,23 @@ impl Config {
 
     /// A referee's entry in the list, or the defaults for one that no list names.
     pub fn referee(&self, id: &str) -> RefereeDefaults {
-        let listed = self.agents.referees.iter().find(|entry| entry.referee_id == id).cloned();
-        listed.map_or_else(
-            || self.referee_defaults.clone(),
-            |RefereeEntry { display_name, version, game_types, max_concurrent_matches, .. }| RefereeDefaults {
-                display_name,
-                version,
-                game_types,
-                max_concurrent_matches,
-            },
-        )
+        match self.agents.referees.iter().find(|entry| entry.referee_id == id).cloned() {
+            Some(RefereeEntry { display_name, version, game_types, max_concurrent_matches, .. }) => {
+                RefereeDefaults { display_name, version, game_types, max_concurrent_matches }
+            }
+            None => self.referee_defaults.clone(),
+        }
     }
 
     /// A player's entry in the list, or the defaults for one that no list names.
     pub fn player(&self, id: &str) -> PlayerDefaults {
-        let (listed, strategy) = (
-            self.agents.players.iter().find(|entry| entry.player_id == id).cloned(),
-            self.player_defaults.strategy.clone(),
-        );
-        listed.map_or_else(
-            || self.player_defaults.clone(),
-            |PlayerEntry { display_name, version, game_types, .. }| PlayerDefaults {
-                display_name,
-                version,
-                game_types,
-                strategy,
-            },
-        )
+        let defaults = self.player_defaults.clone();
+        match self.agents.players.iter().find(|entry| entry.player_id == id).cloned() {
+            Some(PlayerEntry { display_name, version, game_types, .. }) => {
+                PlayerDefaults { display_name, version, game_types, ..defaults }
+            }
+            None => defaults,
+        }
     }
 
     /// The port of a listed agent's endpoint.

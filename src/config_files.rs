@@ -89,6 +89,9 @@ object! {
     PlayerDefaults { display_name: String, version: String, game_types: Vec<String>, strategy: String, }
 }
 
+/// The largest message of an agent, unless the file says otherwise (R11).
+pub(crate) const MAX_MESSAGE_BYTES: u32 = 10 << 10;
+
 /// Reads a file and checks its keys.
 pub(crate) fn read<T: Wire>(folder: &Path, name: &str) -> Result<T, String> {
     let path = folder.join(name);
@@ -133,7 +136,7 @@ pub(crate) fn check_system(system: &SystemFile) -> Result<(), String> {
     legal(hours > 0.0 && hours <= 87_600.0, file, "security.token_ttl_hours", hours, "more than 0, at most 87600")?;
     let attempts = system.retry_policy.max_retries;
     legal((1..=100).contains(&attempts), file, "retry_policy.max_retries", attempts, "1 to 100 attempts in all")?;
-    let bytes = system.limits.as_ref().and_then(|limits| limits.max_message_bytes).unwrap_or(10 << 10);
+    let bytes = system.limits.as_ref().and_then(|limits| limits.max_message_bytes).unwrap_or(MAX_MESSAGE_BYTES);
     legal((1024..=1 << 20).contains(&bytes), file, "limits.max_message_bytes", bytes, "1024 to 1048576")
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{
     config::RetryPolicy,
+    endpoint::Endpoint,
     failure::{Failure, pause, retry},
     http::Trouble,
     journal::Record,
@@ -201,7 +202,7 @@ fn is_error(result: &Value) -> bool {
 
 /// Hands matches over one by one to a referee that knows no ROUND_ANNOUNCEMENT (R1).
 fn start_matches(route: &Route, to: Peer, announcement: &RoundAnnouncement, about: &About) -> Result<Value, Failure> {
-    let own = |entry: &&MatchEntry| crate::endpoint::Endpoint::same(&entry.referee_endpoint, to.endpoint);
+    let own = |entry: &&MatchEntry| Endpoint::same(&entry.referee_endpoint, to.endpoint);
     let mut answer = Ok(Value::Null);
     for entry in announcement.matches.iter().filter(own) {
         let order = StartMatch {

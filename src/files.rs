@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// Whether a name from outside can be a part of a path: letters, digits, `_` and `-`.
@@ -64,9 +64,9 @@ pub fn read_json(path: &Path) -> io::Result<Value> {
 }
 
 /// Moves a file or folder out of the way, if it is there, to a name that says when: no record is lost.
-pub fn set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
+pub fn set_aside(path: &Path) -> io::Result<()> {
     if !path.exists() {
-        return Ok(None);
+        return Ok(());
     }
     let stamp = Timestamp::now().to_string().replace(':', "");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -75,8 +75,7 @@ pub fn set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
         .map(|name| path.with_file_name(name))
         .find(|aside| !aside.exists());
     let aside = aside.unwrap_or_else(|| path.with_extension("old"));
-    fs::rename(path, &aside)?;
-    Ok(Some(aside))
+    fs::rename(path, aside)
 }
 
 /// Random bytes as hex digits, from the operating system: fit for secrets.

@@ -1,7 +1,6 @@
 //! Even/Odd: what may be chosen, what is drawn, who wins (004, Game Rules). Pure.
 
-use crate::protocol::{Code, Details, Refusal};
-use crate::protocol::{Ending, GameResult, MatchResult, Parity};
+use crate::protocol::{Code, Details, Ending, GameResult, MatchResult, Parity, Refusal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -52,13 +51,14 @@ pub fn parity(number: u32) -> Parity {
     if number.is_multiple_of(2) { Parity::Even } else { Parity::Odd }
 }
 
-/// A match that has ended: who played, what they chose, what was drawn, and why nobody drew if so.
+/// A match that has ended. Without a number nobody drew: somebody failed, as `reason` says.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
     pub players: [String; 2],
     pub choices: [Option<Parity>; 2],
     pub number: Option<u32>,
+    /// The winner's seat: 0 or 1.
     pub winner: Option<usize>,
     pub reason: String,
 }

@@ -13,8 +13,10 @@
 //! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a `Trouble` that says
 //! whose fault it was. Read next: `rpc.rs`, which gives the bytes a meaning.
 
-use crate::endpoint::Endpoint;
-use crate::threads::{lock, spawn};
+use crate::{
+    endpoint::Endpoint,
+    threads::{lock, spawn},
+};
 use std::{
     io::{self, Read, Write},
     net::{IpAddr, Ipv4Addr, TcpListener},
@@ -254,6 +256,7 @@ impl Client {
     }
 }
 
+/// The body of a good answer, read to its end.
 fn finish(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>, max: u64) -> Result<Vec<u8>, Trouble> {
     let mut response = response.map_err(trouble)?;
     if response.status() != 200 {

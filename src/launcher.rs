@@ -19,16 +19,17 @@ use crate::{
 use std::{
     io,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
     },
+    time::{Duration, Instant},
 };
 
 /// The children of a local league.
 pub struct Children {
-    stdins: Vec<std::process::ChildStdin>,
+    stdins: Vec<ChildStdin>,
     ended: Receiver<Ended>,
     count: usize,
 }
@@ -74,10 +75,10 @@ impl Children {
     }
 
     /// Waits until all have ended by themselves, at most so long; whoever is left ends with our end.
-    pub fn wait(&self, limit: std::time::Duration) {
-        let until = std::time::Instant::now() + limit;
+    pub fn wait(&self, limit: Duration) {
+        let until = Instant::now() + limit;
         for _ in 0..self.count {
-            let left = until.saturating_duration_since(std::time::Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
             if self.ended.recv_timeout(left).is_err() {
                 return;
             }

@@ -2,14 +2,14 @@
 //!
 //! An agent knows its file only when it has an id: until then its lines wait in memory.
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, threads::lock};
 use serde::Serialize;
 use serde_json::Value;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 /// How serious a line is.
@@ -62,7 +62,7 @@ enum Target {
 }
 
 /// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
-const PATIENCE: usize = 1 << 20;
+const MAX_WAITING: usize = 1 << 20;
 
 impl Log {
     /// A log below `root` whose file is not known yet.
@@ -73,7 +73,7 @@ impl Log {
 
     /// From now on lines go to `path` below the root, those that waited first.
     pub fn open(&self, component: &str, path: &str) {
-        let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut target = lock(&self.target);
         let path = self.root.join(path);
         let file = append_to(&path);
         let file = file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display())).ok();
@@ -85,8 +85,8 @@ impl Log {
 
     /// Writes one line. A log that cannot be written stops nothing.
     pub fn write(&self, event_type: &str, line: Line) {
-        match &mut *self.target.lock().unwrap_or_else(PoisonError::into_inner) {
-            Target::Waiting { component, lines } if lines.len() < PATIENCE => {
+        match &mut *lock(&self.target) {
+            Target::Waiting { component, lines } if lines.len() < MAX_WAITING => {
                 *lines += &format(component, event_type, line);
             }
             Target::Open { component, file: Some(file) } => {
@@ -103,7 +103,7 @@ impl Log {
 
     /// Writes one line of words into the log that all programs share: starting, ending, the machine's faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        let component = match &*self.target.lock().unwrap_or_else(PoisonError::into_inner) {
+        let component = match &*lock(&self.target) {
             Target::Waiting { component, .. } | Target::Open { component, .. } => component.clone(),
         };
         let line = Line { level, message: Value::String(words.into()), ..Line::default() };

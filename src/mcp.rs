@@ -38,7 +38,9 @@ pub fn answer(agent: &dyn Agent, method: &str, params: &Packet, call: &Call) -> 
         "tools/list" => Ok(lasting(json!({"tools": tools(agent)}))),
         "tools/call" => call_tool(agent, params, call),
         "ping" => {
-            params.get("auth_token").and_then(Value::as_str).into_iter().for_each(|token| agent.pinged(token));
+            if let Some(token) = params.get("auth_token").and_then(Value::as_str) {
+                agent.pinged(token);
+            }
             Ok(json!({}))
         }
         _ => Ok(json!({})), // notifications are taken note of

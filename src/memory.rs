@@ -89,8 +89,11 @@ impl Memory {
         let ours = |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
         for entry in announcement.matches.into_iter().filter(ours) {
             // Without a token: its referee makes tokens of its own, and its next invitation is the one.
-            let seat = inside.seats.get_mut(&entry.match_id).filter(|_| entry.match_token.is_none());
-            seat.into_iter().for_each(|seat| seat.replaceable = true);
+            if entry.match_token.is_none()
+                && let Some(seat) = inside.seats.get_mut(&entry.match_id)
+            {
+                seat.replaceable = true;
+            }
             inside.announced.insert(entry.match_id, entry.match_token);
         }
     }

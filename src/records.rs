@@ -11,7 +11,12 @@ use crate::{
     protocol::{MatchResult, MatchState, Standing},
     threads::lock,
 };
-use std::{collections::BTreeMap, io, path::PathBuf, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
 
 object! {
     /// `standings.json` (004); the version counts the results.
@@ -37,7 +42,7 @@ pub struct Records {
 
 impl Records {
     /// Pages below the data folder, for one league.
-    pub fn new(data: &std::path::Path, league_id: &str) -> Records {
+    pub fn new(data: &Path, league_id: &str) -> Records {
         let (league, matches) = (data.join("leagues").join(league_id), data.join("matches").join(league_id));
         Records { league, matches, written: Mutex::default() }
     }

@@ -120,7 +120,7 @@ fn line(league: &League, game: &Match) -> String {
 }
 
 /// The table with aligned columns.
-pub fn grid(table: &[Standing]) -> String {
+fn grid(table: &[Standing]) -> String {
     let names: Vec<String> = table.iter().map(|row| shown(&row.display_name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("Player".len());
     let head = format!("Rank  Id    {:<width$}  Played  Wins  Draws  Losses  Points", "Player");
