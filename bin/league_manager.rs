@@ -99,15 +99,13 @@ impl Manager {
         let league_id = &config.rules.league_id;
         let sender = config.agents.league_manager.agent_id.as_ref();
         base.voice.join(&sender.map_or("league_manager".into(), |id| format!("league_manager:{id}")), league_id);
-        let broken = |error: io::Error| Stop::failed(error.to_string());
-        let (league, journal, resumed) =
-            Journal::find(&base.data, config.rules.clone(), options.has("--fresh")).map_err(broken)?;
+        let (league, journal, resumed) = Journal::find(&base.data, config.rules.clone(), options.has("--fresh"))?;
         base.voice.log.open("league_manager", &format!("league/{league_id}/league.log.jsonl"));
         let seed = options.number("--seed")?.or(league.seed);
         let players = options.number("--players")?.or(local.then_some(4));
         let referees = options.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
-        let operator_token = operator_token(&base).map_err(broken)?;
-        let floor = Arc::new(Floor::new(&base, Arc::new(Record::new(league, journal).map_err(broken)?), local)?);
+        let operator_token = operator_token(&base)?;
+        let floor = Arc::new(Floor::new(&base, Arc::new(Record::new(league, journal)?), local)?);
         let awaited = players.map(|players| (players, referees));
         let manager = Manager { floor, awaited, seed, operator_token, base };
         manager.check_numbers()?;
@@ -128,7 +126,7 @@ impl Manager {
         let under_way = self.floor.record.read(|league| league.started);
         self.wait_for_start(children.as_ref())?;
         self.announce_start();
-        rounds::play(&self.floor, under_way).map_err(|error| Stop::failed(error.to_string()))?;
+        rounds::play(&self.floor, under_way)?;
         self.end(door, children);
         Ok(())
     }
@@ -163,7 +161,7 @@ impl Manager {
     }
 
     fn wait_for_start(&self, children: Option<&Children>) -> Result<(), Stop> {
-        self.start_if_complete().map_err(|error| Stop::failed(error.to_string()))?;
+        self.start_if_complete()?;
         let (record, mut looked) = (&self.floor.record, Instant::now());
         loop {
             if looked.elapsed() >= self.floor.ping_every {
@@ -242,6 +240,28 @@ impl Manager {
         Ok(registered)
     }
 
+    /// Registers an agent, or says why not.
+    fn admit(&self, profile: &Profile, from: &From) -> io::Result<Admission> {
+        Ok(match self.register(profile, from)? {
+            Ok(member) => Admission {
+                status: Verdict::Accepted,
+                id: Some(member.id),
+                auth_token: Some(member.token),
+                league_id: Some(self.base.config.rules.league_id.clone()),
+                reason: None,
+                error_code: None,
+            },
+            Err(no) => Admission {
+                status: Verdict::Rejected,
+                id: None,
+                auth_token: None,
+                league_id: None,
+                reason: Some(no.reason),
+                error_code: no.code.map(|code| code.to_string()),
+            },
+        })
+    }
+
     /// From this machine, or with the operator's token (R4).
     fn is_operator(&self, from: &From) -> bool {
         let token = from.envelope.auth_token.as_deref().unwrap_or_default();
@@ -250,12 +270,12 @@ impl Manager {
 
     /// Whether a referee comes from the host of its listed endpoint.
     fn is_listed_host(&self, profile: &Profile, peer: IpAddr) -> bool {
-        let here = |endpoint: &str| Endpoint::same(endpoint, &profile.contact_endpoint);
-        let listed =
-            self.base.config.rules.listed.iter().find(|listed| listed.kind == profile.kind && here(&listed.endpoint));
-        let host = listed.and_then(|listed| Endpoint::parse(&listed.endpoint).ok());
-        let addresses = host.and_then(|host| (host.host.trim_matches(['[', ']']), host.port).to_socket_addrs().ok());
-        addresses.is_some_and(|mut addresses| addresses.any(|address| address.ip().to_canonical() == peer))
+        let listed = self.floor.record.read(|league| league.listed_at(profile).cloned());
+        let Some(Ok(place)) = listed.map(|listed| Endpoint::parse(&listed.endpoint)) else { return false };
+        match (place.host.trim_matches(['[', ']']), place.port).to_socket_addrs() {
+            Ok(mut addresses) => addresses.any(|address| address.ip().to_canonical() == peer),
+            Err(_) => false,
+        }
     }
 
     /// Whose request this is (R4).
@@ -301,15 +321,13 @@ impl Agent for Manager {
     fn handle(&self, from: &From, message: Message) -> Result<Option<Message>, Denial> {
         Ok(Some(match message {
             Message::RefereeRegisterRequest(request) => {
-                let (status, referee_id, auth_token, reason, error_code) =
-                    verdict(self.register(&request.referee_meta.into(), from)?);
-                let league_id = Some(self.base.config.rules.league_id.clone()).filter(|_| referee_id.is_some());
+                let Admission { status, id: referee_id, auth_token, league_id, reason, error_code } =
+                    self.admit(&request.referee_meta.into(), from)?;
                 RefereeRegisterResponse { status, referee_id, reason, auth_token, league_id, error_code }.into()
             }
             Message::LeagueRegisterRequest(request) => {
-                let (status, player_id, auth_token, reason, error_code) =
-                    verdict(self.register(&request.player_meta.into(), from)?);
-                let league_id = Some(self.base.config.rules.league_id.clone()).filter(|_| player_id.is_some());
+                let Admission { status, id: player_id, auth_token, league_id, reason, error_code } =
+                    self.admit(&request.player_meta.into(), from)?;
                 LeagueRegisterResponse { status, player_id, reason, auth_token, league_id, error_code }.into()
             }
             Message::MatchResultReport(report) => self.report(from, &report)?,
@@ -355,14 +373,14 @@ impl Agent for Manager {
     }
 }
 
-/// Status, id, token, reason and code of a registration's answer.
-type Verdicts = (Verdict, Option<String>, Option<String>, Option<String>, Option<String>);
-
-fn verdict(registered: Result<Member, Rejection>) -> Verdicts {
-    match registered {
-        Ok(member) => (Verdict::Accepted, Some(member.id), Some(member.token), None, None),
-        Err(no) => (Verdict::Rejected, None, None, Some(no.reason), no.code.map(|code| code.to_string())),
-    }
+/// What the answer to a registration says, a referee's or a player's.
+struct Admission {
+    status: Verdict,
+    id: Option<String>,
+    auth_token: Option<String>,
+    league_id: Option<String>,
+    reason: Option<String>,
+    error_code: Option<String>,
 }
 
 fn operator_file(base: &Base) -> PathBuf {

@@ -45,7 +45,7 @@ impl Base {
         let config = load(&options)?;
         let host = options.text("--host").unwrap_or("127.0.0.1");
         let listener = listen(&options, &config, kind, host)?;
-        let port = listener.local_addr().map_err(|error| Stop::failed(error.to_string()))?.port();
+        let port = listener.local_addr()?.port();
         let base_host = &config.network.base_host;
         let endpoint = match options.text("--contact-endpoint") {
             Some(given) => given.to_string(),
@@ -79,7 +79,7 @@ impl Base {
     pub fn serve(&self, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
         let listener = lock(&self.listener).take().ok_or_else(|| Stop::failed("serves already"))?;
         let served = Arc::new(Served(agent));
-        let door = http::serve(listener, max_body, served).map_err(|error| Stop::failed(error.to_string()))?;
+        let door = http::serve(listener, max_body, served)?;
         say(&format!("listening on {}", self.address));
         self.voice.log.orchestrator(Level::Info, "started", &*self.address);
         if self.options.has("--until-stdin-closes") {

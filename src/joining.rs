@@ -103,7 +103,7 @@ impl Me {
         }
         let conversation_id = voice::conversation(&format!("{}-registration", self.kind));
         let asked = Asked { conversation_id, league_id, manager, endpoint };
-        files::replace_json(&self.asked(), Access::Owner, &asked).map_err(|error| Stop::failed(error.to_string()))?;
+        files::replace_json(&self.asked(), Access::Owner, &asked)?;
         Ok(asked.conversation_id)
     }
 
@@ -157,12 +157,13 @@ impl Me {
         }
     }
 
+    /// The manager has let us in: we sign and log under our id, begin, and keep the card.
     fn introduce(&self, agent: &dyn Registrant, card: Card, fresh: bool) -> Result<(), Stop> {
         self.voice().join(&format!("{}:{}", self.kind, card.agent_id), &card.league_id);
         self.voice().log.open(&card.agent_id, &format!("agents/{}.log.jsonl", card.agent_id));
         agent.begin(&card, fresh)?;
         let path = self.data().join(format!("agents/{}.json", card.agent_id));
-        files::replace_json(&path, Access::Owner, &card).map_err(|error| Stop::failed(error.to_string()))?;
+        files::replace_json(&path, Access::Owner, &card)?;
         let _ = fs::remove_file(self.asked()); // if it stays, the next registration is in the same conversation
         *lock(&self.card) = Some(card);
         self.introduced.notify_all();

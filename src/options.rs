@@ -47,6 +47,13 @@ impl Stop {
     }
 }
 
+impl From<std::io::Error> for Stop {
+    /// The disk or the network does not do what it must: exit code 1.
+    fn from(error: std::io::Error) -> Stop {
+        Stop::failed(error.to_string())
+    }
+}
+
 /// The options that were given.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -95,13 +102,12 @@ impl Program {
     fn help(&self) -> String {
         let words = if self.words.is_empty() { "" } else { " [WORD]" };
         let mut text = format!("{}\n\nusage: {}{words} [OPTIONS]\n", self.about, self.name);
-        let rows = self.words.iter().map(|(word, says)| (word.to_string(), *says));
         let mut section = |title: &str, rows: &mut dyn Iterator<Item = (String, &str)>| {
             text += &format!("\n{title}:\n");
             rows.for_each(|(left, right)| text += &format!("  {left:<30} {right}\n"));
         };
         if !self.words.is_empty() {
-            section("words", &mut rows.into_iter());
+            section("words", &mut self.words.iter().map(|(word, says)| (word.to_string(), *says)));
         }
         section("options", &mut self.options().map(|(name, value, says)| (format!("{name} {value}"), *says)));
         text += "\nexit codes: 0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";

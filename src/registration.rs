@@ -213,7 +213,8 @@ impl League {
         }
     }
 
-    fn listed_at(&self, profile: &Profile) -> Option<&Listed> {
+    /// The listed agent of that kind at that endpoint, if there is one.
+    pub fn listed_at(&self, profile: &Profile) -> Option<&Listed> {
         let here = |listed: &&Listed| Endpoint::same(&listed.endpoint, &profile.contact_endpoint);
         self.rules.listed.iter().filter(|listed| listed.kind == profile.kind).find(here)
     }
