@@ -7,6 +7,7 @@ use crate::{
     failure::{Failure, pause, retry},
     http::Trouble,
     journal::Record,
+    league::Member,
     liveness::Heard,
     log::{Level, Line},
     protocol::{Code, Kind, MatchEntry, Message, RoundAnnouncement, StartMatch},
@@ -54,7 +55,7 @@ struct Courier {
 
 enum Job {
     /// A message, what it is about, and the end of a line that breaks when the message is out, or dropped.
-    Notice(Box<Message>, About, #[allow(dead_code, reason = "it is there to be dropped")] Sender<()>),
+    Notice(Box<Message>, About, Sender<()>),
     Ping,
 }
 
@@ -69,8 +70,13 @@ impl Couriers {
         if let Some(known) = all.get(id) {
             return Arc::clone(known);
         }
-        let (queue, bell, heard, failing) = Default::default();
-        let courier = Arc::new(Courier { id: id.into(), queue, bell, heard, failing });
+        let courier = Arc::new(Courier {
+            id: id.into(),
+            queue: Mutex::default(),
+            bell: Condvar::new(),
+            heard: Mutex::default(),
+            failing: AtomicBool::new(false),
+        });
         let (route, here) = (Arc::clone(&self.route), Arc::clone(&courier));
         if spawn("courier", move || here.work(&route)) {
             all.insert(id.into(), Arc::clone(&courier));
@@ -122,15 +128,22 @@ impl Courier {
         }
     }
 
+    /// Does a job for the agent as it is registered now, and notes whether it answers.
     fn deliver(&self, route: &Route, job: Job) {
         let Some(member) = route.record.read(|league| league.members.get(&self.id).cloned()) else { return };
         let to = Peer { name: &self.id, endpoint: &member.endpoint, max: MAX_NOTICE };
-        let (message, about) = match &job {
-            Job::Ping => return self.hear(&route.voice.ping(to, &member.token, route.limit)),
-            Job::Notice(message, about, _) => (&**message, about),
-        };
-        let about = About { auth_token: Some(member.token.clone()), ..about.clone() };
-        let packet = route.voice.write(message, &about);
+        match job {
+            Job::Ping => self.hear(&route.voice.ping(to, &member.token, route.limit)),
+            Job::Notice(message, about, _line) => {
+                let about = About { auth_token: Some(member.token.clone()), ..about };
+                self.hear(&self.tell(route, to, &member, &message, &about));
+            }
+        }
+    }
+
+    /// Delivers a notice. What is answered is logged; only to an assignment does it matter (R1, R6).
+    fn tell(&self, route: &Route, to: Peer, member: &Member, message: &Message, about: &About) -> Result<(), Failure> {
+        let packet = route.voice.write(message, about);
         let assignment = matches!(message, Message::RoundAnnouncement(_)) && member.kind == Kind::Referee;
         let table = is_table(message);
         let last = matches!(message, Message::LeagueCompleted(_));
@@ -146,7 +159,7 @@ impl Courier {
                 .map(|(result, _)| result);
         if let (Message::RoundAnnouncement(announcement), true) = (message, assignment) {
             if matches!(result, Err(Failure::Rpc(-32601, _))) {
-                result = start_matches(route, to, announcement, &about);
+                result = start_matches(route, to, announcement, about);
             }
             let refused = result.as_ref().map_or_else(is_refusal, is_error);
             lock(&self.heard).refused = refused.then_some(member.registrations);
@@ -160,7 +173,7 @@ impl Courier {
             let line = Line { level, peer: Some(&self.id), message: answer.clone(), ..Line::default() };
             route.voice.note("notice_answered", &packet, line);
         }
-        self.hear(&result.map(drop));
+        result.map(drop)
     }
 
     fn hear(&self, result: &Result<(), Failure>) {
