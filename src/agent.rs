@@ -40,6 +40,7 @@ pub struct Me {
     pub(crate) base: Base,
     pub(crate) kind: Kind,
     pub(crate) card: Mutex<Option<Card>>,
+    /// Rung when there is a card.
     pub(crate) introduced: Condvar,
     /// Whether a notice of the manager has carried our token: from then on all must (R4).
     proven: AtomicBool,
@@ -64,8 +65,15 @@ pub fn run<A: Registrant>(
     let wish = options.text(id_option(kind)).unwrap_or("new");
     let sender = format!("{kind}:{wish}");
     let base = Base::new(options, kind, &sender)?;
-    let (card, introduced, proven, end, ended) = Default::default();
-    let me = Arc::new(Me { base, kind, card, introduced, proven, end, ended });
+    let me = Arc::new(Me {
+        base,
+        kind,
+        card: Mutex::new(None),
+        introduced: Condvar::new(),
+        proven: AtomicBool::new(false),
+        end: Mutex::new(None),
+        ended: Condvar::new(),
+    });
     let agent = make(Arc::clone(&me))?;
     let door = me.base.serve(Arc::clone(&agent) as Arc<dyn Agent>, MAX_NOTICE)?;
     let end = me.live(&*agent);

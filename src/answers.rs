@@ -45,26 +45,25 @@ impl League {
     /// Answers a query (002 §8.2, R10). Whatever is wrong with the question is `success: false`, not an error.
     pub fn answer(&self, query: &LeagueQuery, sender: &Member) -> Result<LeagueQueryResponse, Refusal> {
         let query_type = String::read(&query.query_type.0).map_err(|fault| fault.under("query_type"))?;
-        let (success, data, error) = match self.answer_data(query, sender) {
-            Ok(data) => (true, Some(data), None),
-            Err(refusal) => (
-                false,
-                None,
-                Some(QueryError {
-                    error_code: refusal.code.to_string(),
-                    error_name: refusal.code.name().into(),
-                    error_description: refusal.explain(),
-                }),
-            ),
+        let (data, refusal) = match self.answer_data(query, sender) {
+            Ok(data) => (Some(data), None),
+            Err(refusal) => (None, Some(refusal)),
         };
-        Ok(LeagueQueryResponse { query_type, success, data, error })
+        let error = refusal.map(|refusal| QueryError {
+            error_code: refusal.code.to_string(),
+            error_name: refusal.code.name().into(),
+            error_description: refusal.explain(),
+        });
+        Ok(LeagueQueryResponse { query_type, success: error.is_none(), data, error })
     }
 
     fn answer_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Packet, Refusal> {
         let at = |field: &'static str| move |fault: Fault| Refusal::from(fault.under(field));
         let query_type = query.query_type.get().map_err(at("query_type"))?;
-        let params = query.query_params.as_ref().map_or(Ok(None), |params| params.get().map(Some));
-        let params = params.map_err(at("query_params"))?.unwrap_or(QueryParams { player_id: None, round_id: None });
+        let params = match &query.query_params {
+            Some(params) => params.get().map_err(at("query_params"))?,
+            None => QueryParams { player_id: None, round_id: None },
+        };
         let player = || {
             let id = match (&params.player_id, sender.kind) {
                 (Some(id), _) => id,

@@ -309,7 +309,8 @@ impl Match {
 
     /// The other player.
     pub fn opponent(&self, player_id: &str) -> String {
-        self.players[usize::from(self.players[0] == player_id)].clone()
+        let [a, b] = &self.players;
+        if a == player_id { b.clone() } else { a.clone() }
     }
 
     /// As the table wants it, once it is played.

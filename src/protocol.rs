@@ -450,9 +450,11 @@ pub fn read(packet: &Packet, mend: impl Fn(&Fault) -> Option<Value>) -> Result<(
         ("timestamp", field::<Timestamp>(&packet, "timestamp").err()),
         ("conversation_id", field::<String>(&packet, "conversation_id").err()),
     ];
-    for (name, fault) in checks.into_iter().filter_map(|(name, fault)| Some((name, fault?))) {
-        let mended = mend(&fault).ok_or(fault)?;
-        packet.insert(name.into(), mended);
+    for (name, fault) in checks {
+        if let Some(fault) = fault {
+            let mended = mend(&fault).ok_or(fault)?;
+            packet.insert(name.into(), mended);
+        }
     }
     let name: String = field(&packet, "message_type")?;
     let packet = Value::Object(packet);
@@ -461,10 +463,11 @@ pub fn read(packet: &Packet, mend: impl Fn(&Fault) -> Option<Value>) -> Result<(
 
 /// Writes a message with its envelope as one flat object.
 pub fn write(envelope: &Envelope, message: &Message) -> Packet {
-    let objects = [serde_json::to_value(envelope), message.write_body()];
-    let maps = objects.into_iter().filter_map(|object| match object {
-        Ok(Value::Object(map)) => Some(map),
-        _ => None, // cannot be: they are structs
-    });
-    maps.flatten().collect()
+    let mut packet = Packet::new();
+    for written in [serde_json::to_value(envelope), message.write_body()] {
+        if let Ok(Value::Object(fields)) = written {
+            packet.extend(fields); // always: both are structs
+        }
+    }
+    packet
 }

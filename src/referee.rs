@@ -318,10 +318,7 @@ impl<L: Line> AtPlay<'_, L> {
         let player = &self.game.seats[seat].player_id;
         let context = match failure {
             Failure::Wrong(refusal) => refusal.context.clone(),
-            other => Packet::from_iter(
-                [("problem", other.explain()), ("expected", action.into())]
-                    .map(|(key, text)| (key.into(), text.into())),
-            ),
+            other => Refusal::new(other.code(), other.explain()).with("expected", action).context,
         };
         let error = GameError {
             match_id: self.game.match_id.clone(),

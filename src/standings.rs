@@ -28,12 +28,12 @@ pub fn by_number(one: &str, other: &str) -> Ordering {
 
 /// How a result ended: its own word, or what the number says (R7).
 pub fn ending(result: &MatchResult) -> Ending {
-    let by_number = match (result.details.drawn_number, &result.winner) {
+    let derived = match (result.details.drawn_number, &result.winner) {
         (None, _) => Ending::TechnicalLoss,
         (_, None) => Ending::Draw,
         _ => Ending::Win,
     };
-    result.details.status.unwrap_or(by_number)
+    result.details.status.unwrap_or(derived)
 }
 
 /// The table of `players` (id and name) after the matches played, best first, ranked 1, 2, 3… without gaps.
