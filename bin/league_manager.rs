@@ -56,6 +56,9 @@ const PROGRAM: Program = Program {
     ],
 };
 
+/// How often the manager looks, before the start, at what no event tells: children that failed, agents that are silent.
+const TICK: Duration = Duration::from_millis(200);
+
 fn main() -> ExitCode {
     PROGRAM.main(|options| match options.word {
         Some("start") => launcher::start(&options),
@@ -177,7 +180,7 @@ impl Manager {
                 let remedy = "with --port N (make league PORT=N) all take free ports";
                 return Err(Stop::failed(format!("{name} could not start, so the league does not; {remedy}")));
             }
-            record.wait(Duration::from_millis(200), |league| league.changes != changes);
+            record.wait(TICK, |league| league.changes != changes);
         }
     }
 

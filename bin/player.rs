@@ -58,7 +58,7 @@ struct Player {
 object! {
     /// What `get_player_state` shows.
     PlayerState {
-        display_name: String, state: AgentState, strategy: String, record: Record, matches: Vec<Past>,
+        display_name: String, state: AgentState, strategy: String, record: Tally, matches: Vec<Past>,
         ; nullable player_id: String,
     }
 }
@@ -156,7 +156,7 @@ impl Agent for Player {
     /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
     fn tool(&self, _tool: &str, _arguments: &Value) -> Result<Value, Denial> {
         let (player_id, matches) = (self.me.card_now().map(|card| card.agent_id), self.memory.history());
-        let mut record = Record { wins: 0, draws: 0, losses: 0 };
+        let mut record = Tally { wins: 0, draws: 0, losses: 0 };
         for past in &matches {
             match past.result.status {
                 Ending::Draw => record.draws += 1,

@@ -35,7 +35,7 @@ object! {
     PlayerStats {
         player_id: String, display_name: String, state: AgentState,
         played: u32, wins: u32, draws: u32, losses: u32, points: i32,
-        win_rate: f64, technical_losses: u32, choices: ChoiceCounts, opponents: BTreeMap<String, Record>,
+        win_rate: f64, technical_losses: u32, choices: ChoiceCounts, opponents: BTreeMap<String, Tally>,
     }
     /// How often a player chose what.
     ChoiceCounts { even: u32, odd: u32, }
@@ -129,7 +129,7 @@ impl League {
                 Some(Parity::Odd) => choices.odd += 1,
                 None => {}
             }
-            let against = opponents.entry(game.opponent(&player.id)).or_insert(Record { wins: 0, losses: 0, draws: 0 });
+            let against = opponents.entry(game.opponent(&player.id)).or_insert(Tally { wins: 0, losses: 0, draws: 0 });
             match (recorded.result.winner.as_ref(), ending(&recorded.result)) {
                 (Some(winner), _) if *winner == player.id => against.wins += 1,
                 (_, Ending::Draw) => against.draws += 1,
@@ -186,7 +186,7 @@ impl League {
         let its_own = referee.is_some_and(|referee| referee.id == reader.id);
         let endpoint = |id: &String| self.members.get(id).filter(|_| for_referee).map(|it| it.endpoint.clone());
         let row = |id: &String| table.iter().find(|row| row.player_id == *id);
-        let record = |id| row(id).map(|row| Record { wins: row.wins, losses: row.losses, draws: row.draws });
+        let record = |id| row(id).map(|row| Tally { wins: row.wins, losses: row.losses, draws: row.draws });
         let token = |seat: usize, shown: bool| {
             let order = game.order.as_ref().filter(|_| shown);
             order.map(|order| order.tokens[seat].clone()).filter(|token| !token.is_empty())

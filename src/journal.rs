@@ -66,8 +66,9 @@ impl Journal {
         let mut league = League::new(rules);
         let mut opened = Journal::open(&path, &mut league);
         let busy = opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        let begun = league.changes > 0 || opened.is_err();
-        if !busy && (league.closed && opened.is_ok() || fresh && begun) {
+        let over = opened.is_ok() && league.closed;
+        let unwanted = fresh && (opened.is_err() || league.changes > 0);
+        if !busy && (over || unwanted) {
             // The old journal stays locked until it is out of the way.
             files::set_aside(&folder)?;
             files::set_aside(&data.join("matches").join(&league.rules.league_id))?;

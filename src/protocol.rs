@@ -239,11 +239,11 @@ object! {
     MatchEntry {
         match_id: String, game_type: String, player_A_id: String, player_B_id: String, referee_endpoint: String,
         ; optional player_A_endpoint: String, player_B_endpoint: String,
-        player_A_standings: Record, player_B_standings: Record,
+        player_A_standings: Tally, player_B_standings: Tally,
         player_A_token: String, player_B_token: String, match_token: String,
     }
-    /// A player's record so far.
-    Record { wins: u32, losses: u32, draws: u32, }
+    /// What a player has won, lost and drawn so far.
+    Tally { wins: u32, losses: u32, draws: u32, }
     /// 002 §5.1. The conversation of the envelope is the match's.
     GameInvitation {
         league_id: String, round_id: u32, match_id: String, game_type: String, role_in_match: Role,
@@ -261,7 +261,7 @@ object! {
         ; optional context: TurnContext,
     }
     /// What a player is told along with the call (002 §6.1.2).
-    TurnContext { ; optional opponent_id: String, round_id: u32, your_standings: Record, }
+    TurnContext { ; optional opponent_id: String, round_id: u32, your_standings: Tally, }
     /// 002 §6.2. Judging the choice is the game's business (E004), not the reader's.
     ChooseParityResponse {
         match_id: String, player_id: String, parity_choice: Unread<Parity>,

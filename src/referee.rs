@@ -22,7 +22,7 @@ use std::{
 pub struct Seat {
     pub player_id: String,
     pub role: Role,
-    pub standings: Option<Record>,
+    pub standings: Option<Tally>,
 }
 
 /// A match to be played.

@@ -20,7 +20,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long a round waits until its announcement has reached the players, and a table until the last is out.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// Plays the league from where it stands to its end, and tells everybody.
+/// Plays the league from where it stands to its end, and tells everybody. `resumed`: it had started before this
+/// program did; then the last news is told again (R9).
 pub fn play(floor: &Floor, resumed: bool) -> io::Result<()> {
     floor.warn_of_the_unreachable();
     let mut told = Told { results: floor.record.read(|league| league.played.len()), sweep: None };

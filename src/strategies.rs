@@ -3,7 +3,7 @@
 use crate::{
     game::mix,
     object,
-    protocol::{GameResult, Parity, Record},
+    protocol::{GameResult, Parity, Tally},
 };
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ pub struct Turn {
     pub match_id: String,
     pub round_id: u32,
     /// Our record in the league, if the referee told it.
-    pub standings: Option<Record>,
+    pub standings: Option<Tally>,
     /// Every match of ours so far, oldest first.
     pub history: Vec<Past>,
     /// The name of the strategy to use.
