@@ -11,7 +11,7 @@ use crate::{
     registration,
     threads::lock,
     voice,
-    wire::{Fault, Wire},
+    wire::Fault,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -76,9 +76,10 @@ impl Desk {
         }
         fs::create_dir_all(folder)?;
         for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
-            let json = path.extension().is_some_and(|extension| extension == "json");
-            let read = || Finished::read(&files::read_json(&path).ok()?).ok();
-            if let Some(finished) = json.then(read).flatten() {
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue; // half-written by a program that died
+            }
+            if let Some(finished) = files::read_json::<Finished>(&path) {
                 inside.outbox.insert(finished.report.match_id.clone(), finished);
             }
         }

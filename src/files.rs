@@ -1,7 +1,7 @@
 //! Files that are replaced whole: what people read, cards, outboxes. Whoever reads one sees the old or the
 //! new text, never half of it.
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, wire::Wire};
 use serde::Serialize;
 use serde_json::Value;
 use std::{
@@ -58,9 +58,10 @@ pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::
     replace(path, access, &(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// Reads a file as JSON.
-pub fn read_json(path: &Path) -> io::Result<Value> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+/// Reads what `replace_json` wrote; nothing where there is no such file, or something else stands in it.
+pub fn read_json<T: Wire>(path: &Path) -> Option<T> {
+    let file: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    T::read(&file).ok()
 }
 
 /// Moves a file or folder out of the way, if it is there, to a name that says when: no record is lost.

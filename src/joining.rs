@@ -14,7 +14,7 @@ use crate::{
     protocol::*,
     threads::lock,
     voice::{self, About, MAX_NOTICE, Peer},
-    wire::{Unread, Wire},
+    wire::Unread,
 };
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -28,13 +28,13 @@ impl Me {
     /// The card of our id, else the one of our endpoint, if it is of this league and manager.
     pub(crate) fn find_card(&self) -> Option<Card> {
         let folder = self.data().join("agents");
-        let read = |path: PathBuf| Card::read(&files::read_json(&path).ok()?).ok();
-        let found = read(folder.join(format!("{}.json", self.wish()))).or_else(|| {
-            let mut cards = fs::read_dir(&folder).ok()?.flatten().filter_map(|entry| read(entry.path()));
+        let found = files::read_json(&folder.join(format!("{}.json", self.wish()))).or_else(|| {
+            let entries = fs::read_dir(&folder).ok()?.flatten();
+            let mut cards = entries.filter_map(|entry| files::read_json::<Card>(&entry.path()));
             cards.find(|card| Endpoint::same(&card.endpoint, self.endpoint()))
         });
         let league = &self.config().rules.league_id;
-        found.filter(|card| card.league_id == *league && Endpoint::same(&card.manager, self.base.manager()))
+        found.filter(|card: &Card| card.league_id == *league && Endpoint::same(&card.manager, self.base.manager()))
     }
 
     /// Registers, with the token of an older card if there is one; asks until the manager answers. `expired`: the
@@ -94,7 +94,7 @@ impl Me {
 
     /// The conversation of a registration: kept until its answer is on a card.
     fn conversation(&self) -> Result<String, Stop> {
-        let asked = files::read_json(&self.asked()).ok().and_then(|file| Asked::read(&file).ok());
+        let asked: Option<Asked> = files::read_json(&self.asked());
         let (league_id, manager) = (self.config().rules.league_id.clone(), self.base.manager().to_string());
         let endpoint = self.endpoint().to_string();
         let same = |it: &Asked| it.league_id == league_id && it.manager == manager && it.endpoint == endpoint;

@@ -10,7 +10,6 @@ use crate::{
     registration::equal,
     strategies::Past,
     threads::lock,
-    wire::Wire,
 };
 use std::{
     collections::HashMap,
@@ -72,8 +71,8 @@ impl Memory {
         if fresh {
             files::set_aside(folder)?;
         }
-        let read = files::read_json(&folder.join("history.json")).ok().and_then(|file| History::read(&file).ok());
-        lock(&self.inside).history = read.map(|file| file.matches).unwrap_or_default();
+        let kept: Option<History> = files::read_json(&folder.join("history.json"));
+        lock(&self.inside).history = kept.map(|history| history.matches).unwrap_or_default();
         Ok(())
     }
 

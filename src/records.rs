@@ -54,7 +54,10 @@ impl Records {
             let begun = league.matches.iter().filter(|game| game.order.is_some());
             (standings_page(league), rounds_page(league), begun.map(match_page).collect::<Vec<_>>())
         });
-        for page in pages.into_iter().filter(|page| written.get(&page.match_id) != Some(page)).collect::<Vec<_>>() {
+        for page in pages {
+            if written.get(&page.match_id) == Some(&page) {
+                continue;
+            }
             files::replace_json(&self.matches.join(format!("{}.json", page.match_id)), Access::Everybody, &page)?;
             written.insert(page.match_id.clone(), page);
         }

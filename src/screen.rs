@@ -49,7 +49,10 @@ impl Screen {
     pub fn arrivals(&self, record: &Record, awaited: Option<(usize, usize)>) {
         let members: Vec<Member> = record.read(|league| league.members.values().cloned().collect());
         let mut greeted = lock(&self.greeted);
-        for member in members.iter().filter(|it| greeted.get(&it.id) != Some(&it.registrations)).collect::<Vec<_>>() {
+        for member in &members {
+            if greeted.get(&member.id) == Some(&member.registrations) {
+                continue;
+            }
             let again = greeted.insert(member.id.clone(), member.registrations).is_some();
             let alike = |id: &&String| members.iter().any(|known| known.id == **id && known.kind == member.kind);
             let count = greeted.keys().filter(alike).count();
