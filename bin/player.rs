@@ -1,7 +1,7 @@
 //! A player. To write your own, copy this file and change `choose`: all else is what a legal player needs.
 //!
 //! The league manager announces rounds; a referee then invites us, asks for our choice, and tells how the match
-//! ended. What we may believe, and what we remember, is in `src/memory.rs`.
+//! ended. What we may believe, and what we remember, is in `src/memory.rs`. Read next: `src/protocol.rs`.
 
 use league::{
     agent::{self, Card, Me, Registrant},

@@ -179,6 +179,7 @@ impl League {
         }
     }
 
+    /// A match as `reader` may see it.
     fn announced(&self, game: &Match, reader: &Member, table: &[Standing]) -> MatchEntry {
         let [a, b] = &game.players;
         let referee = game.referee().and_then(|id| self.members.get(id));

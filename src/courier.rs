@@ -119,6 +119,7 @@ impl Couriers {
 }
 
 impl Courier {
+    /// Does one job after the other, for ever.
     fn work(&self, route: &Route) {
         loop {
             let queue = self.bell.wait_while(lock(&self.queue), |queue| queue.is_empty());
@@ -176,6 +177,7 @@ impl Courier {
         result.map(drop)
     }
 
+    /// Notes whether the agent answered, for the next delivery and for the round loop.
     fn hear(&self, result: &Result<(), Failure>) {
         self.failing.store(result.as_ref().is_err_and(Failure::is_trouble), Ordering::SeqCst);
         if !result.as_ref().is_err_and(Failure::is_ours) {

@@ -184,6 +184,7 @@ impl Inside {
         self.folder.join(format!("{match_id}.json"))
     }
 
+    /// A result whose match is over for the players too, or was played before we were restarted.
     fn reportable(&self) -> Option<&Finished> {
         let over = |order: &Arc<Order>| *lock(&order.state) == MatchState::Finished;
         self.outbox.values().find(|finished| self.orders.get(&finished.report.match_id).is_none_or(over))
@@ -219,6 +220,7 @@ impl Inside {
         self.forget(match_id);
     }
 
+    /// The result need not be kept any longer.
     fn forget(&mut self, match_id: &str) {
         if self.outbox.remove(match_id).is_some() {
             let _ = fs::remove_file(self.file(match_id)); // if it stays, its report is acknowledged once more

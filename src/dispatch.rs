@@ -79,7 +79,8 @@ impl RpcError {
     }
 }
 
-/// Runs a league request under any of its names: the one way in, for direct calls and for tools.
+/// Runs a league request: the one way in, for direct calls and for tools. Its `message_type` decides; the method, the
+/// tool's name or the message type itself, may only agree with it, or stand alone (R1).
 pub fn run(agent: &dyn Agent, method: &str, params: &Packet, peer: IpAddr) -> Result<Answer, RpcError> {
     let by_method = Entry::of_method(method);
     let by_type = params.get("message_type").and_then(Value::as_str).and_then(Entry::of_message);

@@ -152,6 +152,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
+/// Answers a request in a thread of its own, and counts it while it is in our hands.
 fn in_a_thread(request: Request, shared: &Arc<Shared>) {
     if request.body_length().is_some_and(|claimed| claimed > ABSURD) {
         return std::mem::forget(request);
@@ -270,6 +271,7 @@ fn finish(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>, max: 
     }
 }
 
+/// Whose fault it was that a call failed.
 fn trouble(error: ureq::Error) -> Trouble {
     // No memory, no descriptors (of the system, of the process), no ports, no buffers.
     let spent = |error: &io::Error| matches!(error.raw_os_error(), Some(12 | 23 | 24 | 99 | 105));

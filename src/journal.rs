@@ -79,6 +79,7 @@ impl Journal {
         Ok((league, opened?, resumed))
     }
 
+    /// Adds one line. What was written of it before an error is cut off again, so that nothing has changed.
     fn append(&mut self, event: &Event) -> io::Result<()> {
         let line = serde_json::to_string(event)? + "\n";
         if let Err(error) = self.file.write_all(line.as_bytes()) {

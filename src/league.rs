@@ -320,6 +320,7 @@ impl Match {
     }
 }
 
+/// The matches of a round, numbered: `R1M1`, `R1M2`, …
 fn matches_of(round: u32, pairs: &[Pair]) -> impl Iterator<Item = Match> {
     (1..).zip(pairs).map(move |(n, (a, b))| Match {
         id: format!("R{round}M{n}"),

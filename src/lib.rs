@@ -13,11 +13,12 @@
 //!
 //! The rest is looked up. Arrows point downwards only:
 //! ```text
-//! bin/player  →  memory, strategies         bin/referee  →  desk, referee         bin/league_manager  →  rounds, launcher
+//! bin/player  →  memory, strategies      bin/referee  →  desk, referee      bin/league_manager  →  rounds, launcher
 //!    what they are made of      joining → agent → base → rpc → mcp → dispatch → voice → failure → http
-//!    what the manager keeps     rounds → floor → courier, records, screen → journal → league       rounds, courier → liveness
+//!    what the manager keeps     rounds → floor → courier, records, screen → journal → league      courier → liveness
 //!    what is decided            reports, registration, answers → league → schedule, standings → game
-//!    what all know              protocol → wire       config → config_files       options, log, files, clock, endpoint, threads
+//!    what all know              protocol → wire      config → config_files
+//!                               options, log, files, clock, endpoint, threads
 //! ```
 //! `protocol`, `wire`, `game`, `league`, `registration`, `reports`, `answers`, `schedule`, `standings`, `liveness`
 //! and `endpoint` are pure: they know no thread, lock, file or socket, and take time and randomness as arguments.

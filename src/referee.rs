@@ -220,6 +220,7 @@ impl<L: Line> AtPlay<'_, L> {
         }
     }
 
+    /// Whether a reply says that the player has come.
     fn joined(&self, seat: usize, reply: Message) -> Result<(), Failure> {
         let Message::GameJoinAck(ack) = reply else { return Err(unexpected(&reply, GameJoinAck::NAME)) };
         self.same_match(seat, &ack.match_id, &ack.player_id)?;
@@ -277,6 +278,7 @@ impl<L: Line> AtPlay<'_, L> {
         Ok(self.attempt(number + 1))
     }
 
+    /// The call for a choice (002 §6.1).
     fn call(&self, seat: usize, deadline: Timestamp) -> Message {
         let Seat { player_id, standings, .. } = &self.game.seats[seat];
         ChooseParityCall {
@@ -293,6 +295,7 @@ impl<L: Line> AtPlay<'_, L> {
         .into()
     }
 
+    /// The choice in a reply, or what is wrong with it.
     fn chosen(&self, seat: usize, reply: Message) -> Result<Parity, Failure> {
         let Message::ChooseParityResponse(response) = reply else {
             return Err(unexpected(&reply, ChooseParityResponse::NAME));
@@ -301,6 +304,7 @@ impl<L: Line> AtPlay<'_, L> {
         game::choice(&response.parity_choice.0).map_err(Failure::Wrong)
     }
 
+    /// Whether a reply is about this match and from this player.
     fn same_match(&self, seat: usize, match_id: &str, player_id: &str) -> Result<(), Failure> {
         let (game, player) = (&self.game.match_id, &self.game.seats[seat].player_id);
         let wrong = |code, field, came, expected: &String| {

@@ -135,10 +135,12 @@ impl League {
         }
     }
 
+    /// Whether it is let in after the start: a referee, while no live one is left.
     fn may_come_late(&self, profile: &Profile, from: &Applicant) -> bool {
         profile.kind == Kind::Referee && from.referee_wanted
     }
 
+    /// The member that an agent becomes when it registers again: the same id; `renew`: with a new token.
     fn re_attach(&self, known: &Member, profile: &Profile, from: &Applicant, renew: bool) -> (Option<Event>, Member) {
         let mut member = Member {
             display_name: profile.display_name.clone(),

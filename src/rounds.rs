@@ -89,6 +89,7 @@ impl Round<'_> {
         }
     }
 
+    /// Looks, tells, hands out and waits, until every match of the round has a result.
     fn play(&mut self, told: &mut Told) {
         loop {
             let (changes, over) = self.look(|league| (league.changes, league.open_round() != Some(self.round)));
