@@ -43,6 +43,7 @@ impl Me {
         let operator = base::operator_token(self.options())?;
         let expired = expired || old.as_ref().is_some_and(|card| self.has_expired(card));
         let own = old.as_ref().map(|card| card.token.clone()).filter(|token| !token.is_empty());
+        lock(&self.card).take(); // what the manager sends from now on may carry the next token: it waits for it
         let card = match self.ask_to_register(own.clone().or(operator.clone()))? {
             // Another run of the league does not know our card; the operator's word may help.
             Err(_) if own.is_some() && operator.is_some() => self.ask_to_register(operator)?,
