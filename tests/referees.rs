@@ -6,7 +6,12 @@ mod support;
 use serde_json::{Value, json};
 use std::{
     fs,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::channel,
+    },
+    thread,
 };
 use support::*;
 
@@ -266,6 +271,44 @@ fn a_stale_outbox_never_counts() {
         let kept = aside.iter().find(|path| path.ends_with("R1M1.json") && path.to_string_lossy().contains("/REF01~"));
         assert!(fs::read_to_string(kept.unwrap()).unwrap().contains("conv-kept"));
     }
+}
+
+#[test]
+fn what_comes_with_the_next_token_waits_for_it() {
+    let world = Arc::new(World::new(&[]));
+    let (here, registrations, (told, answers)) = (Arc::clone(&world), AtomicUsize::new(0), channel());
+    let manager = Peer::new(move |request| {
+        let (asked, next) = (&request["params"], TOKEN.replace('0', "1"));
+        let (message_type, body) = match asked["message_type"].as_str() {
+            Some("REFEREE_REGISTER_REQUEST") => {
+                let again = registrations.fetch_add(1, Ordering::SeqCst) > 0;
+                if again {
+                    let url = asked["referee_meta"]["contact_endpoint"].as_str().unwrap().to_string();
+                    let body = json!({"auth_token": next, "league_id": LEAGUE, "round_id": 1, "matches": []});
+                    let told = told.clone();
+                    thread::spawn(move || {
+                        told.send(send(&url, &message("ROUND_ANNOUNCEMENT", "league_manager", body)))
+                    });
+                    let there = |line: &Value| line["message_type"] == "ROUND_ANNOUNCEMENT";
+                    until("it overtakes the answer", || here.logs().iter().any(there).then_some(()));
+                }
+                let token = if again { &next } else { TOKEN };
+                let body = json!({"status": "ACCEPTED", "referee_id": "REF01", "reason": null, "auth_token": token});
+                ("REFEREE_REGISTER_RESPONSE", body)
+            }
+            _ => {
+                let context = json!({"expired_at": now()});
+                let error =
+                    json!({"error_code": "E012", "error_description": "AUTH_TOKEN_INVALID", "context": context});
+                ("LEAGUE_ERROR", error)
+            }
+        };
+        Does::Answer(message(message_type, "league_manager", body))
+    });
+    keep(&world, "referees/REF01/R1M1.json", kept_report(["P01", "P02"]));
+    keep(&world, "agents/REF01.json", card(&manager.url, TOKEN));
+    let _referee = world.start("referee", &["--manager", &manager.url, "--referee-id", "REF01"]);
+    assert_eq!(answers.recv().unwrap()["status"], "ok");
 }
 
 /// Puts a file into the data folder.
