@@ -6,7 +6,7 @@ use crate::{
     base,
     config_files::{PlayerDefaults, RefereeDefaults},
     endpoint::Endpoint,
-    failure::pause,
+    failure::{Failure, pause},
     files::{self, Access},
     log::Level,
     object,
@@ -59,36 +59,48 @@ impl Me {
     }
 
     /// Whether the manager knows the token of a card, and its time is over. Registering with it we get another one, as
-    /// in a new league; but what we keep stays ours. Asked once: a manager that does not answer does not know it.
+    /// in a new league; but what we keep stays ours. A manager that is not there yet is waited for; one that is there
+    /// and does not answer does not know it.
     fn has_expired(&self, card: &Card) -> bool {
         self.voice().join(&format!("{}:{}", self.kind, card.agent_id), &card.league_id);
         let (league_id, query_type) = (card.league_id.clone(), Unread::new(QueryType::Standings.word()));
         let query = LeagueQuery { league_id, query_type, query_params: None }.into();
         let (conversation_id, auth_token) = (voice::conversation("known"), Some(card.token.clone()));
         let about = About { conversation_id, auth_token, ..About::default() };
-        let reply = self.voice().ask(self.to_manager(), &query, &about, self.config().generic_limit);
-        matches!(reply, Ok((_, Message::LeagueError(error))) if error.says_expired())
-    }
-
-    fn to_manager(&self) -> Peer<'_> {
-        Peer { name: "league_manager", endpoint: self.base.manager(), max: MAX_NOTICE }
+        let reply = self.ask_manager(&query, &about, self.config().generic_limit, Failure::is_absence);
+        matches!(reply, Ok(Message::LeagueError(error)) if error.says_expired())
     }
 
     /// Our card, or the reason why we are not let in. Asks until the manager answers.
     fn ask_to_register(&self, auth_token: Option<String>) -> Result<Result<Card, String>, Stop> {
-        let (to, (message, limit)) = (self.to_manager(), self.application()?);
+        let (message, limit) = self.application()?;
         let about = About { conversation_id: self.conversation()?, auth_token, ..About::default() };
+        let manager = self.base.manager();
+        match self.ask_manager(&message, &about, limit, Failure::may_pass) {
+            Ok(reply) => self.accepted(reply),
+            Err(failure) => Err(Stop::failed(format!("{manager}: {}", failure.explain()))),
+        }
+    }
+
+    /// Asks as long as `again` finds that the manager may answer yet, and says once whom we are waiting for.
+    fn ask_manager(
+        &self,
+        message: &Message,
+        about: &About,
+        limit: Duration,
+        again: impl Fn(&Failure) -> bool,
+    ) -> Result<Message, Failure> {
+        let to = Peer { name: "league_manager", endpoint: self.base.manager(), max: MAX_NOTICE };
         let mut said = false;
         loop {
-            match self.voice().ask(to, &message, &about, limit) {
-                Ok((_, reply)) => return self.accepted(reply),
-                Err(failure) if failure.may_pass() => {
+            match self.voice().ask(to, message, about, limit) {
+                Err(failure) if again(&failure) => {
                     if !std::mem::replace(&mut said, true) {
                         eprintln!("waiting for the league manager at {} ({})", to.endpoint, failure.explain());
                     }
                     pause(self.config().retry.base_delay);
                 }
-                Err(failure) => return Err(Stop::failed(format!("{}: {}", to.endpoint, failure.explain()))),
+                done => return done.map(|(_, reply)| reply),
             }
         }
     }

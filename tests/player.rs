@@ -9,7 +9,7 @@ use std::{
     path::PathBuf,
     sync::{
         Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::channel,
     },
     thread,
@@ -367,7 +367,9 @@ fn its_history_lives_as_long_as_its_registration() {
         again.kill();
     }
     // A token that has expired is replaced at the registration; the history stays.
-    let expiring = Peer::new(|request| match request["params"]["message_type"].as_str() {
+    let away = AtomicBool::new(true);
+    let expiring = Peer::new(move |request| match request["params"]["message_type"].as_str() {
+        Some("LEAGUE_QUERY") if away.swap(false, Ordering::SeqCst) => Does::Close, // it is only starting
         Some("LEAGUE_QUERY") => {
             let context = json!({"problem": "expired", "expired_at": now()});
             let error = json!({"error_code": "E012", "error_description": "AUTH_TOKEN_INVALID", "context": context});
