@@ -129,38 +129,58 @@ impl Courier {
         }
     }
 
-    /// Does a job for the agent as it is registered now, and notes whether it answers.
+    /// Does a job, and notes whether the agent answers.
     fn deliver(&self, route: &Route, job: Job) {
-        let Some(member) = route.record.read(|league| league.members.get(&self.id).cloned()) else { return };
-        let to = Peer { name: &self.id, endpoint: &member.endpoint, max: MAX_NOTICE };
-        match job {
-            Job::Ping => self.hear(&route.voice.ping(to, &member.token, route.limit)),
-            Job::Notice(message, about, _line) => {
-                let about = About { auth_token: Some(member.token.clone()), ..about };
-                self.hear(&self.tell(route, to, &member, &message, &about));
-            }
-        }
+        let result = match job {
+            Job::Ping => self.ask(route, |to, member| route.voice.ping(to, &member.token, route.limit)),
+            Job::Notice(message, about, _line) => self.tell(route, &message, &about),
+        };
+        self.hear(&result);
     }
 
-    /// Delivers a notice. What is answered is logged; only to an assignment does it matter (R1, R6).
-    fn tell(&self, route: &Route, to: Peer, member: &Member, message: &Message, about: &About) -> Result<(), Failure> {
-        let packet = route.voice.write(message, about);
-        let assignment = matches!(message, Message::RoundAnnouncement(_)) && member.kind == Kind::Referee;
-        let table = is_table(message);
-        let last = matches!(message, Message::LeagueCompleted(_));
+    /// Asks the agent as it is registered at this moment: it may have moved, or got a new token, since the last time.
+    fn ask<T: Default>(
+        &self,
+        route: &Route,
+        ask: impl FnOnce(Peer, &Member) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let member = route.record.read(|league| league.members.get(&self.id).cloned());
+        let to = |member: &Member| ask(Peer { name: &self.id, endpoint: &member.endpoint, max: MAX_NOTICE }, member);
+        member.as_ref().map_or(Ok(T::default()), to)
+    }
+
+    /// Delivers a notice, as often as it is worth it.
+    fn tell(&self, route: &Route, message: &Message, about: &About) -> Result<(), Failure> {
         // Whoever did not answer last time gets one attempt, until it answers: a dead agent must not pile up work.
-        // A referee that is gone is the round loop's business at once.
-        let patient = last || !table && !self.failing.load(Ordering::SeqCst);
+        let last = matches!(message, Message::LeagueCompleted(_));
+        let patient = last || !is_table(message) && !self.failing.load(Ordering::SeqCst);
+        let is_referee =
+            route.record.read(|league| league.members.get(&self.id).map(|it| it.kind)) == Some(Kind::Referee);
         let again = |failure: &Failure| {
-            let may_help = failure.is_trouble() && !is_taken(failure);
-            patient && may_help && (!assignment || failure.code() == Code::E001 || failure.is_ours())
+            // That a referee is gone is the round loop's business at once.
+            let gone = is_referee && !last && failure.code() == Code::E009 && !failure.is_ours();
+            patient && failure.is_trouble() && !is_taken(failure) && !gone
         };
-        let mut result =
-            retry(&route.policy, pause, again, || route.voice.send(to, message.tool(), &packet, route.limit))
-                .map(|(result, _)| result);
-        if let (Message::RoundAnnouncement(announcement), true) = (message, assignment) {
+        retry(&route.policy, pause, again, || {
+            self.ask(route, |to, member| self.attempt(route, to, member, message, about))
+        })
+    }
+
+    /// One attempt. What is answered is logged; only to an assignment does it matter (R1, R6).
+    fn attempt(
+        &self,
+        route: &Route,
+        to: Peer,
+        member: &Member,
+        message: &Message,
+        about: &About,
+    ) -> Result<(), Failure> {
+        let about = About { auth_token: Some(member.token.clone()), ..about.clone() };
+        let packet = route.voice.write(message, &about);
+        let mut result = route.voice.send(to, message.tool(), &packet, route.limit).map(|(result, _)| result);
+        if let (Message::RoundAnnouncement(announcement), Kind::Referee) = (message, member.kind) {
             if matches!(result, Err(Failure::Rpc(-32601, _))) {
-                result = start_matches(route, to, announcement, about);
+                result = start_matches(route, to, announcement, &about);
             }
             let refused = result.as_ref().map_or_else(is_refusal, is_error);
             lock(&self.heard).refused = refused.then_some(member.registrations);

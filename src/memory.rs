@@ -106,10 +106,9 @@ impl Memory {
         if promised.is_some_and(|promised| !self.same(token.as_deref(), Some(promised))) {
             return false_one("not the match token that the league manager announced");
         }
-        // A manager that announces tokens announces every match; without one, strangers must not fill our memory.
-        let tokens = self.tokens && inside.announced.values().any(Option::is_some);
-        let full = inside.seats.len() >= TRUSTED && !inside.seats.contains_key(&match_id);
-        if !inside.announced.contains_key(&match_id) && (tokens || full) {
+        // Strangers must not fill our memory with matches that nobody has announced.
+        let known = inside.announced.contains_key(&match_id) || inside.seats.contains_key(&match_id);
+        if !known && inside.seats.len() >= TRUSTED {
             return Err(Refusal::field(Code::E015, "match_id", "not a match that the league manager has announced"));
         }
         let again = |seat: &Seat| {

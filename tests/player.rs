@@ -217,7 +217,6 @@ fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
             (REPLAY.asks("R1M1"), "E015"),
             (TRUE.complains("R1M1"), "ok"),
             (TRUE.asks("R1M1"), CHOOSES),
-            (STRANGER.invites("R9M1"), "E015"), // a manager that announces tokens announces every match
         ],
     );
     converse(
@@ -248,6 +247,11 @@ fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
             (other.asks("R6M1"), CHOOSES),
         ],
     );
+    // A stranger can take a hundred seats at most, and none of an announced match.
+    let replies: Vec<Value> = (1..=100).map(|n| send(&player.url(), &STRANGER.invites(&format!("S{n}")))).collect();
+    assert_eq!(told(&replies[0]), JOINS);
+    assert_eq!(told(&replies[99]), "E015");
+    converse(&player, "the table is full", &[(announces("R7M1", None), "ok"), (TRUE.invites("R7M1"), JOINS)]);
     let mut not_for_us = TRUE.invites("R5M1");
     not_for_us["player_id"] = "P02".into();
     converse(&player, "for somebody else", &[(not_for_us, "E012"), (TRUE.asks("R5M1"), "E015")]);
