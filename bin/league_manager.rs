@@ -102,17 +102,13 @@ impl Manager {
         let league_id = &config.rules.league_id;
         let sender = config.agents.league_manager.agent_id.as_ref();
         base.voice.join(&sender.map_or("league_manager".into(), |id| format!("league_manager:{id}")), league_id);
+        let (awaited, seed) = (awaited(&base, local)?, options.number("--seed")?);
         let (league, journal, resumed) = Journal::find(&base.data, config.rules.clone(), options.has("--fresh"))?;
         base.voice.log.open("league_manager", &format!("league/{league_id}/league.log.jsonl"));
-        let seed = options.number("--seed")?.or(league.seed);
-        let players = options.number("--players")?.or(local.then_some(4));
-        let referees = options.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
+        let seed = seed.or(league.seed);
         let operator_token = operator_token(&base)?;
         let floor = Arc::new(Floor::new(&base, Arc::new(Record::new(league, journal)?), local)?);
-        let awaited = players.map(|players| (players, referees));
-        let manager = Manager { floor, awaited, seed, operator_token, base };
-        manager.check_numbers()?;
-        Ok((manager, resumed))
+        Ok((Manager { floor, awaited, seed, operator_token, base }, resumed))
     }
 
     /// Plays the league to its end, with its agents as our children if it is `local`.
@@ -131,22 +127,6 @@ impl Manager {
         self.announce_start();
         rounds::play(&self.floor, under_way)?;
         self.end(door, children);
-        Ok(())
-    }
-
-    fn check_numbers(&self) -> Result<(), Stop> {
-        let file = &self.base.config.league;
-        if let Some((players, referees)) = self.awaited {
-            let (min, max) = (file.participants.min_players as usize, file.participants.max_players as usize);
-            if !(min..=max).contains(&players) {
-                return Err(Stop::usage(format!(
-                    "--players: got {players}, expected {min} to {max}, as in the league file"
-                )));
-            }
-            if referees == 0 {
-                return Err(Stop::usage("--referees: got 0, expected at least 1"));
-            }
-        }
         Ok(())
     }
 
@@ -384,6 +364,22 @@ struct Admission {
     league_id: Option<String>,
     reason: Option<String>,
     error_code: Option<String>,
+}
+
+/// How many players and referees start the league: as asked for, or as a `local` league has them.
+fn awaited(base: &Base, local: bool) -> Result<Option<(usize, usize)>, Stop> {
+    let Some(players) = base.options.number("--players")?.or(local.then_some(4)) else { return Ok(None) };
+    let referees = base.options.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
+    let people = &base.config.league.participants;
+    let (min, max) = (people.min_players as usize, people.max_players as usize);
+    if !(min..=max).contains(&players) {
+        let legal = format!("{min} to {max}, as in the league file");
+        return Err(Stop::usage(format!("--players: got {players}, expected {legal}")));
+    }
+    if referees == 0 {
+        return Err(Stop::usage("--referees: got 0, expected at least 1"));
+    }
+    Ok(Some((players, referees)))
 }
 
 fn operator_file(base: &Base) -> PathBuf {
