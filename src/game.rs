@@ -95,14 +95,19 @@ pub fn forfeit(players: [String; 2], choices: [Option<Parity>; 2], failures: [Op
     Outcome { players, choices, number: None, winner, reason }
 }
 
+/// How a match ended in which a number was drawn, or not, and somebody won, or not (R7).
+pub fn ending(drawn: bool, won: bool) -> Ending {
+    match (drawn, won) {
+        (false, _) => Ending::TechnicalLoss,
+        (true, false) => Ending::Draw,
+        (true, true) => Ending::Win,
+    }
+}
+
 impl Outcome {
     /// WIN, DRAW or TECHNICAL_LOSS.
     pub fn ending(&self) -> Ending {
-        match (self.number, self.winner) {
-            (None, _) => Ending::TechnicalLoss,
-            (_, None) => Ending::Draw,
-            _ => Ending::Win,
-        }
+        ending(self.number.is_some(), self.winner.is_some())
     }
 
     fn winner_id(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Points, tie-breaks, ranks (R9). Pure.
 
 use crate::{
-    game::Scoring,
+    game::{self, Scoring},
     protocol::{Ending, MatchResult, Standing},
     words,
 };
@@ -28,11 +28,7 @@ pub fn by_number(one: &str, other: &str) -> Ordering {
 
 /// How a result ended: its own word, or what the number says (R7).
 pub fn ending(result: &MatchResult) -> Ending {
-    let derived = match (result.details.drawn_number, &result.winner) {
-        (None, _) => Ending::TechnicalLoss,
-        (_, None) => Ending::Draw,
-        _ => Ending::Win,
-    };
+    let derived = game::ending(result.details.drawn_number.is_some(), result.winner.is_some());
     result.details.status.unwrap_or(derived)
 }
 
@@ -97,6 +93,6 @@ fn row(id: &str, name: &str, played: &[Played], scoring: &Scoring) -> Standing {
 fn points(game: &Played, id: &str, scoring: &Scoring) -> i32 {
     let seat = |wanted: &str| game.players.iter().position(|player| *player == wanted);
     let winner = game.result.winner.as_deref().and_then(seat);
-    let score = crate::game::score(ending(game.result), winner, scoring);
+    let score = game::score(ending(game.result), winner, scoring);
     seat(id).map_or(0, |seat| score[seat])
 }
