@@ -33,12 +33,15 @@ object! {
     }
 }
 
-/// Where the pages go, and what stands on those of the matches.
+/// Where the pages go, and what those of the matches depended on when they were written.
 pub struct Records {
     league: PathBuf,
     matches: PathBuf,
-    written: Mutex<BTreeMap<String, MatchPage>>,
+    written: Mutex<BTreeMap<String, Progress>>,
 }
+
+/// What a match's page depends on: its referee, and whether it has a result.
+type Progress = (String, bool);
 
 impl Records {
     /// Pages below the data folder, for one league.
@@ -51,19 +54,22 @@ impl Records {
     pub fn write(&self, record: &Record) -> io::Result<()> {
         let mut written = lock(&self.written);
         let (standings, rounds, pages) = record.read(|league| {
-            let begun = league.matches.iter().filter(|game| game.order.is_some());
-            (standings_page(league), rounds_page(league), begun.map(match_page).collect::<Vec<_>>())
+            let begun = league.matches.iter().filter_map(|game| Some((progress(game)?, game)));
+            let news = begun.filter(|(now, game)| written.get(&game.id) != Some(now));
+            let pages: Vec<_> = news.map(|(now, game)| (now, match_page(game))).collect();
+            (standings_page(league), rounds_page(league), pages)
         });
-        for page in pages {
-            if written.get(&page.match_id) == Some(&page) {
-                continue;
-            }
+        for (now, page) in pages {
             files::replace_json(&self.matches.join(format!("{}.json", page.match_id)), Access::Everybody, &page)?;
-            written.insert(page.match_id.clone(), page);
+            written.insert(page.match_id, now);
         }
         files::replace_json(&self.league.join("rounds.json"), Access::Everybody, &rounds)?;
         files::replace_json(&self.league.join("standings.json"), Access::Everybody, &standings)
     }
+}
+
+fn progress(game: &Match) -> Option<Progress> {
+    Some((game.referee()?.to_string(), game.recorded.is_some()))
 }
 
 fn standings_page(league: &League) -> StandingsPage {

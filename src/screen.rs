@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, io::Write, sync::Mutex};
 /// The terminal, or silence. One thread writes to it, so that lines come in the order in which things happened.
 pub struct Screen {
     quiet: bool,
-    /// How often each agent had registered when it was last greeted.
-    greeted: Mutex<BTreeMap<String, u32>>,
+    /// Each agent's kind, and how often it had registered when it was last greeted.
+    greeted: Mutex<BTreeMap<String, (Kind, u32)>>,
 }
 
 /// A name as it can be shown: nothing in it moves the cursor or turns the text around.
@@ -41,21 +41,21 @@ pub fn counted(number: impl Into<i64>, what: &str) -> String {
 impl Screen {
     /// A screen on which the agents known so far need no greeting; a `quiet` one prints nothing.
     pub fn new(quiet: bool, record: &Record) -> Screen {
-        let known = record.read(|league| league.members.values().map(|it| (it.id.clone(), it.registrations)).collect());
+        let known = record.read(|league| league.members.values().map(greeting).collect());
         Screen { quiet, greeted: Mutex::new(known) }
     }
 
     /// Greets whoever has registered since the last time; so many players and referees are `awaited`.
     pub fn arrivals(&self, record: &Record, awaited: Option<(usize, usize)>) {
-        let members: Vec<Member> = record.read(|league| league.members.values().cloned().collect());
         let mut greeted = lock(&self.greeted);
-        for member in &members {
-            if greeted.get(&member.id) == Some(&member.registrations) {
-                continue;
-            }
-            let again = greeted.insert(member.id.clone(), member.registrations).is_some();
-            let alike = |id: &&String| members.iter().any(|known| known.id == **id && known.kind == member.kind);
-            let count = greeted.keys().filter(alike).count();
+        let arrived: Vec<Member> = record.read(|league| {
+            let news = |it: &&Member| greeted.get(&it.id).is_none_or(|(_, times)| *times != it.registrations);
+            league.members.values().filter(news).cloned().collect()
+        });
+        for member in arrived {
+            let (id, times) = greeting(&member);
+            let again = greeted.insert(id, times).is_some();
+            let count = greeted.values().filter(|(kind, _)| *kind == member.kind).count();
             let of = awaited.map(|(players, referees)| if member.kind == Kind::Player { players } else { referees });
             let said = match (again, of) {
                 (true, _) => "is back".into(),
@@ -97,6 +97,10 @@ impl Screen {
             self.say(&format!("\nChampion: {name} ({}) with {}", first.player_id, counted(first.points, "point")));
         }
     }
+}
+
+fn greeting(member: &Member) -> (String, (Kind, u32)) {
+    (member.id.clone(), (member.kind, member.registrations))
 }
 
 /// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`
