@@ -17,7 +17,7 @@ use league::{
     referee::{Game, Limits, Line, play},
     screen::{say, shown},
     threads::{lock, spawn},
-    voice::{self, About, MAX_NOTICE, Peer, Voice},
+    voice::{self, About, Peer, Voice},
     wire::Wire,
 };
 use serde_json::Value;
@@ -139,7 +139,7 @@ impl Referee {
     }
 
     fn report(&self, finished: &Finished, card: &Card) -> Result<Message, Failure> {
-        let to = Peer { name: "league_manager", endpoint: &card.manager, max: MAX_NOTICE };
+        let to = Peer::manager(&card.manager);
         let about = About {
             conversation_id: finished.conversation_id.clone(),
             auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),

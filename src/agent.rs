@@ -2,13 +2,13 @@
 //! How they join it is in `joining.rs`.
 
 use crate::{
-    base::{self, Base},
+    base::{self, Base, id_option},
     config::Config,
     dispatch::{Agent, From},
     object,
     options::{Options, Stop},
     protocol::*,
-    registration::equal,
+    registration::{MATCHES_AT_ONCE, equal},
     screen::{say, shown},
     threads::lock,
     voice::{MAX_NOTICE, Voice},
@@ -82,10 +82,6 @@ pub fn run<A: Registrant>(
     end
 }
 
-fn id_option(kind: Kind) -> &'static str {
-    if kind == Kind::Referee { "--referee-id" } else { "--player-id" }
-}
-
 impl Me {
     /// Registers, and answers until the league is over for us.
     fn live(&self, agent: &dyn Registrant) -> Result<(), Stop> {
@@ -142,7 +138,7 @@ impl Me {
     pub fn max_concurrent_matches(&self) -> Result<u32, Stop> {
         let listed = self.config().referee(self.wish()).max_concurrent_matches;
         let at_once = self.options().number("--max-concurrent-matches")?.unwrap_or(listed);
-        if !(1..=10).contains(&at_once) {
+        if !MATCHES_AT_ONCE.contains(&at_once) {
             return Err(Stop::usage(format!("--max-concurrent-matches: got {at_once}, expected 1 to 10")));
         }
         Ok(at_once)

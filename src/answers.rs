@@ -4,7 +4,6 @@ use crate::{
     league::{Event, League, Match, Member},
     object,
     protocol::*,
-    schedule::round_robin,
     standings::ending,
     wire::{Fault, Wire},
     words,
@@ -86,9 +85,7 @@ impl League {
     pub fn schedule(&self, round: Option<u32>) -> Result<ScheduleData, Refusal> {
         let preview = || {
             let mut preview = self.clone();
-            let players: Vec<String> = self.members(Kind::Player).into_iter().map(|p| p.id.clone()).collect();
-            let rounds = round_robin(&players, self.rules.cycles);
-            preview.apply(&Event::Started { seed: None, rounds });
+            preview.apply(&Event::Started { seed: None, rounds: self.pairings() });
             preview
         };
         let preview = (!self.started).then(preview);

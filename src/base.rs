@@ -61,11 +61,10 @@ impl Base {
         };
         let base_host = host_of(&format!("http://{base_host}/"))?;
         let own_hosts = ["127.0.0.1".into(), "[::1]".into(), host.into(), base_host, host_of(&endpoint)?];
-        let log = Arc::new(Log::new(Path::new(options.text("--logs").unwrap_or("logs")), sender));
         let shown = if host == "127.0.0.1" { "localhost" } else { host };
         Ok(Base {
             data: options.text("--data").unwrap_or("data").into(),
-            voice: Arc::new(Voice::new(sender, config.strict_envelope, own_hosts.into(), log)),
+            voice: Arc::new(Voice::new(sender, config.strict_envelope, own_hosts.into(), log(&options, sender))),
             started: Instant::now(),
             listener: Mutex::new(Some(listener)),
             address: format!("http://{shown}:{port}/mcp"),
@@ -107,6 +106,16 @@ impl Base {
     }
 }
 
+/// The option that names the id of a referee or a player.
+pub fn id_option(kind: Kind) -> &'static str {
+    if kind == Kind::Referee { "--referee-id" } else { "--player-id" }
+}
+
+/// A log in the folder that the options name.
+pub fn log(options: &Options, component: &str) -> Arc<Log> {
+    Arc::new(Log::new(Path::new(options.text("--logs").unwrap_or("logs")), component))
+}
+
 /// The configuration that the options name.
 pub fn load(options: &Options) -> Result<Config, Stop> {
     if let Some(url) = options.text("--manager") {
@@ -133,8 +142,7 @@ pub fn operator_token(options: &Options) -> Result<Option<String>, Stop> {
 fn listen(options: &Options, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
     let listed = match kind {
         Kind::Manager => Some(config.network.default_league_manager_port),
-        Kind::Referee => config.listed_port(kind, options.text("--referee-id")),
-        Kind::Player => config.listed_port(kind, options.text("--player-id")),
+        kind => config.listed_port(kind, options.text(id_option(kind))),
     };
     if let Some(port) = options.number("--port")?.or(listed) {
         let with_make = if options.word == Some("local") { ", or make league PORT=N" } else { "" };

@@ -6,8 +6,8 @@ use crate::{
     files::is_plain,
     game::NUMBERS,
     object,
-    protocol::{GAME, PROTOCOL},
-    registration::is_version,
+    protocol::{GAME, Kind, PROTOCOL},
+    registration::{MATCHES_AT_ONCE, NAME_LENGTH, is_id, is_version, numbered},
     standings::TieBreak,
     wire::{Wire, unknown_key},
     words,
@@ -143,14 +143,14 @@ pub(crate) fn check_system(system: &SystemFile) -> Result<(), String> {
 /// What the manager demands of a registration (R5).
 fn check_named(file: &str, key: &str, display_name: &str, version: &str) -> Result<(), String> {
     let length = display_name.chars().count();
-    legal((1..=50).contains(&length), file, &format!("{key}.display_name"), display_name, "1 to 50 characters")?;
+    legal(NAME_LENGTH.contains(&length), file, &format!("{key}.display_name"), display_name, "1 to 50 characters")?;
     legal(is_version(version), file, &format!("{key}.version"), version, "MAJOR.MINOR.PATCH")
 }
 
 /// What agents that no list names take.
 pub(crate) fn check_defaults(referee: &RefereeDefaults, player: &PlayerDefaults) -> Result<(), String> {
     let at_once = referee.max_concurrent_matches;
-    legal((1..=10).contains(&at_once), "defaults/referee.json", "max_concurrent_matches", at_once, "1 to 10")?;
+    legal(MATCHES_AT_ONCE.contains(&at_once), "defaults/referee.json", "max_concurrent_matches", at_once, "1 to 10")?;
     check_named("defaults", "referee.json", &referee.display_name, &referee.version)?;
     check_named("defaults", "player.json", &player.display_name, &player.version)
 }
@@ -177,17 +177,22 @@ pub(crate) fn check_agents(agents: &AgentsFile) -> Result<(), String> {
     for (n, referee) in agents.referees.iter().enumerate() {
         check_named(file, &format!("referees[{n}]"), &referee.display_name, &referee.version)?;
         let (key, came) = (format!("referees[{n}].max_concurrent_matches"), referee.max_concurrent_matches);
-        legal((1..=10).contains(&came), file, &key, came, "1 to 10")?;
+        legal(MATCHES_AT_ONCE.contains(&came), file, &key, came, "1 to 10")?;
     }
     let mut ids = Vec::new();
-    let referees =
-        agents.referees.iter().enumerate().map(|(n, it)| (format!("referees[{n}].referee_id"), &it.referee_id));
-    let players = agents.players.iter().enumerate().map(|(n, it)| (format!("players[{n}].player_id"), &it.player_id));
-    for (key, id) in referees.chain(players) {
-        let prefix = if key.starts_with("referees") { "REF" } else { "P" };
-        let number = id.strip_prefix(prefix).and_then(|digits| digits.parse::<u32>().ok());
-        let good = number.is_some_and(|n| n > 0 && format!("{prefix}{n:02}") == **id) && !ids.contains(&id);
-        legal(good, file, &key, id, &format!("{prefix}01, {prefix}02, …, each once"))?;
+    let referees = agents
+        .referees
+        .iter()
+        .enumerate()
+        .map(|(n, it)| (Kind::Referee, format!("referees[{n}].referee_id"), &it.referee_id));
+    let players = agents
+        .players
+        .iter()
+        .enumerate()
+        .map(|(n, it)| (Kind::Player, format!("players[{n}].player_id"), &it.player_id));
+    for (kind, key, id) in referees.chain(players) {
+        let good = is_id(kind, id) && !ids.contains(&id);
+        legal(good, file, &key, id, &format!("{}, {}, …, each once", numbered(kind, 1), numbered(kind, 2)))?;
         ids.push(id);
     }
     Ok(())

@@ -96,10 +96,17 @@ impl Floor {
     /// Names those that have registered and do not answer (R5).
     pub fn warn_of_the_unreachable(&self) {
         for id in self.unreachable() {
-            let words = format!("{id} has registered and cannot be reached: it forfeits until it answers");
-            self.log.say(Level::Warning, "unreachable", &*words);
-            self.screen.say(&words);
+            self.warn(
+                "unreachable",
+                &format!("{id} has registered and cannot be reached: it forfeits until it answers"),
+            );
         }
+    }
+
+    /// Says something on the screen and in the log.
+    pub fn warn(&self, event_type: &str, words: &str) {
+        self.log.say(Level::Warning, event_type, words);
+        self.screen.say(words);
     }
 
     /// Tells everybody that the league is over, and closes it (R9).
@@ -162,9 +169,7 @@ impl Floor {
         let mut stalled = lock(&self.stalled);
         if stalled.as_deref() != reason {
             *stalled = reason.map(String::from);
-            let words = reason.unwrap_or("the league goes on");
-            self.log.say(Level::Warning, "stalled", words);
-            self.screen.say(words);
+            self.warn("stalled", reason.unwrap_or("the league goes on"));
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Even/Odd: what may be chosen, what is drawn, who wins (004, Game Rules). Pure.
 
-use crate::protocol::{Code, Details, Ending, GameResult, MatchResult, Parity, Refusal};
-use serde_json::{Value, json};
+use crate::{
+    protocol::{Code, Details, Ending, GameResult, MatchResult, Parity, Refusal},
+    wire::Wire,
+};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The smallest and the largest number that can be drawn.
@@ -19,17 +22,13 @@ pub struct Scoring {
 
 /// Judges a choice as it came: exactly `"even"` or `"odd"`, else E004 (002 §6.2.2).
 pub fn choice(came: &Value) -> Result<Parity, Refusal> {
-    match came.as_str() {
-        Some("even") => Ok(Parity::Even),
-        Some("odd") => Ok(Parity::Odd),
-        _ => {
-            let cut: String = came.to_string().chars().take(60).collect();
-            let problem = format!("got {cut}, must be \"even\" or \"odd\" (002 §6.2.2)");
-            Err(Refusal::field(Code::E004, "parity_choice", problem)
-                .with("invalid_choice", cut)
-                .with("valid_choices", json!(["even", "odd"])))
-        }
-    }
+    Parity::read(came).map_err(|_| {
+        let cut: String = came.to_string().chars().take(60).collect();
+        let problem = format!("got {cut}, must be \"even\" or \"odd\" (002 §6.2.2)");
+        Refusal::field(Code::E004, "parity_choice", problem)
+            .with("invalid_choice", cut)
+            .with("valid_choices", Parity::schema()["enum"].clone())
+    })
 }
 
 /// Draws a number, each as likely as any other. With a seed: always the same for the same match.

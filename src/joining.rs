@@ -13,7 +13,7 @@ use crate::{
     options::Stop,
     protocol::*,
     threads::lock,
-    voice::{self, About, MAX_NOTICE, Peer},
+    voice::{self, About, Peer},
     wire::Unread,
 };
 use std::{fs, path::PathBuf, time::Duration};
@@ -90,7 +90,7 @@ impl Me {
         limit: Duration,
         again: impl Fn(&Failure) -> bool,
     ) -> Result<Message, Failure> {
-        let to = Peer { name: "league_manager", endpoint: self.base.manager(), max: MAX_NOTICE };
+        let to = Peer::manager(self.base.manager());
         let mut said = false;
         loop {
             match self.voice().ask(to, message, about, limit) {

@@ -7,23 +7,19 @@ use crate::{
     config::Config,
     endpoint::Endpoint,
     failure::Failure,
-    log::Log,
     options::{Options, Stop},
     protocol::*,
     screen::shown,
     strategies,
     threads::spawn,
-    voice::{self, About, MAX_NOTICE, Peer, Voice},
+    voice::{self, About, Peer, Voice},
     wire::Wire,
 };
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::mpsc::{Receiver, Sender, channel},
     time::{Duration, Instant},
 };
 
@@ -115,8 +111,7 @@ fn beside_us(program: &str) -> io::Result<PathBuf> {
 fn caller(options: &Options) -> Result<(Config, String, Voice), Stop> {
     let config = base::load(options)?;
     let manager = base::manager(options, &config).to_string();
-    let log = Arc::new(Log::new(Path::new(options.text("--logs").unwrap_or("logs")), "launcher"));
-    let voice = Voice::new("launcher", config.strict_envelope, Vec::new(), log);
+    let voice = Voice::new("launcher", config.strict_envelope, Vec::new(), base::log(options, "launcher"));
     voice.join("launcher", &config.rules.league_id);
     Ok((config, manager, voice))
 }
@@ -127,8 +122,7 @@ pub fn start(options: &Options) -> Result<(), Stop> {
     let auth_token = base::operator_token(options)?;
     let about = About { conversation_id: voice::conversation("start-league"), auth_token, ..About::default() };
     let message = StartLeague { league_id: config.rules.league_id.clone() }.into();
-    let to = Peer { name: "league_manager", endpoint: &manager, max: MAX_NOTICE };
-    match voice.ask(to, &message, &about, config.generic_limit) {
+    match voice.ask(Peer::manager(&manager), &message, &about, config.generic_limit) {
         Ok((_, Message::LeagueStatus(status))) => {
             print_status(&status);
             let waits = status.status == Progress::Waiting;

@@ -227,18 +227,24 @@ impl League {
         }
     }
 
+    /// Who would meet whom, by round, with the players so far.
+    pub fn pairings(&self) -> Vec<Vec<Pair>> {
+        let players: Vec<String> = self.members(Kind::Player).into_iter().map(|player| player.id.clone()).collect();
+        round_robin(&players, self.rules.cycles)
+    }
+
     /// Starts, or says what is missing. Nothing new where it has started already.
     pub fn start(&self, seed: Option<u64>) -> Result<Option<Event>, String> {
-        let players: Vec<String> = self.members(Kind::Player).into_iter().map(|player| player.id.clone()).collect();
-        let (referees, needed) = (self.members(Kind::Referee).len(), self.rules.min_players.max(2));
+        let (players, referees) = (self.members(Kind::Player).len(), self.members(Kind::Referee).len());
+        let needed = self.rules.min_players.max(2);
         if self.started {
             return Ok(None);
         }
-        if players.len() < needed || referees == 0 {
-            let have = format!("{} of at least {needed} players and {referees} of at least 1 referee", players.len());
+        if players < needed || referees == 0 {
+            let have = format!("{players} of at least {needed} players and {referees} of at least 1 referee");
             return Err(format!("{have} have registered"));
         }
-        Ok(Some(Event::Started { seed, rounds: round_robin(&players, self.rules.cycles) }))
+        Ok(Some(Event::Started { seed, rounds: self.pairings() }))
     }
 
     /// Gives the open matches of a round to the referees that are there, by their capacity. Matches whose

@@ -6,7 +6,12 @@ use crate::{
     league::{Event, League, Listed, Member},
     protocol::{Code, Kind, PlayerMeta, RefereeMeta, Refusal},
 };
-use std::net::IpAddr;
+use std::{net::IpAddr, ops::RangeInclusive};
+
+/// How many characters a display name may have (002 §3.1.2).
+pub const NAME_LENGTH: RangeInclusive<usize> = 1..=50;
+/// How many matches a referee may play at once (002 §3.1.2).
+pub const MATCHES_AT_ONCE: RangeInclusive<u32> = 1..=10;
 
 /// What an agent says of itself, the same for both kinds.
 #[derive(Debug, Clone)]
@@ -187,7 +192,7 @@ impl League {
     /// What an agent says of itself must be legal (002 §3.1.2, §3.3.2).
     fn check(&self, profile: &Profile) -> Result<(), Rejection> {
         let name = profile.display_name.chars().count();
-        if !(1..=50).contains(&name) {
+        if !NAME_LENGTH.contains(&name) {
             return reject(format!("Invalid display_name: got {name} characters, must be 1 to 50"), None);
         }
         if !is_version(&profile.version) {
@@ -200,7 +205,7 @@ impl League {
         if let Err(legal) = Endpoint::parse(&profile.contact_endpoint) {
             return reject(format!("{}: contact_endpoint must be {legal}", unreachable(profile.kind)), None);
         }
-        if profile.max_concurrent_matches.is_some_and(|matches| !(1..=10).contains(&matches)) {
+        if profile.max_concurrent_matches.is_some_and(|matches| !MATCHES_AT_ONCE.contains(&matches)) {
             return reject("Invalid max_concurrent_matches: must be 1 to 10", None);
         }
         let major = |version: &String| version.trim_start_matches("league.v").split('.').next() == Some("2");
@@ -228,21 +233,16 @@ impl League {
             return listed.id.clone();
         }
         let listed = |id: &str| self.rules.listed.iter().find(|listed| listed.id == id);
-        let prefix = if profile.kind == Kind::Referee { "REF" } else { "P" };
-        let numbered = |n: u32| format!("{prefix}{n:02}");
         let asked = from.sender.strip_prefix(profile.kind.word()).and_then(|rest| rest.strip_prefix(':'));
-        let well_formed = |id: &&str| {
-            let number = id.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
-            number.is_some_and(|n| n >= 1 && numbered(n) == **id)
-        };
         let unclaimed = |id: &&str| {
             listed(id).is_none_or(|listed| {
                 let used = self.members.values().any(|known| Endpoint::same(&known.endpoint, &listed.endpoint));
                 from.peer.is_loopback() && listed.active && !used
             })
         };
-        let asked = asked.filter(well_formed).filter(|id| free(id)).filter(unclaimed).map(String::from);
-        let lowest = || (1..).map(numbered).find(|id| free(id) && listed(id).is_none());
+        let asked =
+            asked.filter(|id| is_id(profile.kind, id)).filter(|id| free(id)).filter(unclaimed).map(String::from);
+        let lowest = || (1..).map(|n| numbered(profile.kind, n)).find(|id| free(id) && listed(id).is_none());
         asked.or_else(lowest).unwrap_or_default()
     }
 
@@ -279,6 +279,18 @@ impl League {
         }
         Ok(own)
     }
+}
+
+/// The n-th id of a kind: `P07`, `P100`, `REF01`.
+pub fn numbered(kind: Kind, n: u32) -> String {
+    let prefix = if kind == Kind::Referee { "REF" } else { "P" };
+    format!("{prefix}{n:02}")
+}
+
+/// Whether a text is an id of that kind.
+pub fn is_id(kind: Kind, text: &str) -> bool {
+    let number = text.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse().ok();
+    number.is_some_and(|n| n >= 1 && numbered(kind, n) == text)
 }
 
 /// Whether a text is MAJOR.MINOR.PATCH.

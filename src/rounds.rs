@@ -4,7 +4,6 @@ use crate::{
     floor::Floor,
     league::{League, Match, Member},
     liveness::{Liveness, liveness, patience},
-    log::Level,
     protocol::Kind,
     registration,
 };
@@ -168,8 +167,7 @@ impl Round<'_> {
         if self.referees_told.len() < held {
             let words =
                 format!("{referee_id} is {}: its matches are announced anew", format!("{how:?}").to_lowercase());
-            self.floor.log.say(Level::Warning, "referee_lost", &*words);
-            self.floor.screen.say(&words);
+            self.floor.warn("referee_lost", &words);
         }
     }
 

@@ -9,12 +9,13 @@ use crate::{
     http::{Client, Trouble},
     log::{Level, Line, Log},
     protocol::{self, Code, Envelope, GameError, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal},
+    threads::lock,
     wire::{Fault, Wire},
 };
 use serde_json::{Value, json};
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -39,6 +40,13 @@ pub struct Peer<'a> {
     pub max: usize,
 }
 
+impl<'a> Peer<'a> {
+    /// The league manager, at that URL.
+    pub fn manager(endpoint: &'a str) -> Peer<'a> {
+        Peer { name: "league_manager", endpoint, max: MAX_NOTICE }
+    }
+}
+
 /// What a request is about: the parts of its envelope that its sender chooses.
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs, reason = "fields of the envelope")]
@@ -54,8 +62,7 @@ pub const MAX_NOTICE: usize = 256 << 10;
 
 /// How an agent speaks: it signs, sends, reads and logs every message of its program.
 pub struct Voice {
-    sender: RwLock<String>,
-    league_id: RwLock<Option<String>>,
+    name: Mutex<Name>,
     strict: bool,
     own_hosts: Vec<String>,
     client: Client,
@@ -64,26 +71,28 @@ pub struct Voice {
     pub log: Arc<Log>,
 }
 
+/// How an agent signs, and of which league it is, once it knows.
+#[derive(Clone)]
+struct Name {
+    sender: String,
+    league_id: Option<String>,
+}
+
 impl Voice {
     /// A voice that signs as `sender`; `own_hosts` are the names under which browsers may call it.
     pub fn new(sender: &str, strict: bool, own_hosts: Vec<String>, log: Arc<Log>) -> Voice {
-        let (league_id, client, next_id) = (RwLock::new(None), Client::default(), AtomicU64::new(1));
-        Voice { sender: RwLock::new(sender.into()), league_id, strict, own_hosts, client, next_id, log }
+        let name = Mutex::new(Name { sender: sender.into(), league_id: None });
+        Voice { name, strict, own_hosts, client: Client::default(), next_id: AtomicU64::new(1), log }
     }
 
     /// From now on the agent has this name, and takes messages of this league only.
     pub fn join(&self, sender: &str, league_id: &str) {
-        *self.sender.write().unwrap_or_else(PoisonError::into_inner) = sender.into();
-        *self.league_id.write().unwrap_or_else(PoisonError::into_inner) = Some(league_id.into());
+        *lock(&self.name) = Name { sender: sender.into(), league_id: Some(league_id.into()) };
     }
 
     /// How it signs.
     pub fn sender(&self) -> String {
-        self.sender.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn league_id(&self) -> Option<String> {
-        self.league_id.read().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.name).sender.clone()
     }
 
     pub(crate) fn is_own_host(&self, origin: &str) -> bool {
@@ -92,14 +101,15 @@ impl Voice {
 
     /// A message with its envelope: the one place that builds one.
     pub fn write(&self, message: &Message, about: &About) -> Packet {
+        let Name { sender, league_id } = lock(&self.name).clone();
         let envelope = Envelope {
             protocol: PROTOCOL.into(),
             message_type: message.name().into(),
-            sender: self.sender(),
+            sender,
             timestamp: Timestamp::now(),
             conversation_id: about.conversation_id.clone(),
             auth_token: about.auth_token.clone(),
-            league_id: self.league_id(),
+            league_id,
             round_id: about.round_id,
             match_id: about.match_id.clone(),
         };
@@ -176,13 +186,20 @@ impl Voice {
             let words = format!("{}'s clock is {} s off ours", envelope.sender, skew.as_secs());
             self.log.say(Level::Warning, "clock_skew", words);
         }
-        match (&envelope.league_id, self.league_id()) {
-            (Some(came), Some(ours)) if *came != ours => {
+        match (&envelope.league_id, &lock(&self.name).league_id) {
+            (Some(came), Some(ours)) if came != ours => {
                 let code = if matches!(message, Message::MatchResultReport(_)) { Code::E015 } else { Code::E003 };
                 Err(Refusal::field(code, "league_id", format!("got {came:?}, expected {ours:?}")))
             }
             _ => Ok((envelope, message)),
         }
+    }
+
+    /// A message for one agent, logged as sent.
+    fn write_to(&self, to: Peer, message: &Message, about: &About) -> Packet {
+        let packet = self.write(message, about);
+        self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
+        packet
     }
 
     /// Sends a request and reads the message that answers it. Both are logged.
@@ -193,16 +210,14 @@ impl Voice {
         about: &About,
         limit: Duration,
     ) -> Result<(Envelope, Message), Failure> {
-        let packet = self.write(message, about);
-        self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
+        let packet = self.write_to(to, message, about);
         let (result, elapsed) = self.send(to, message.tool(), &packet, limit)?;
         self.take(to, &packet, result, elapsed)
     }
 
     /// Sends a notice. What is answered is logged, and changes nothing (R1).
     pub fn notify(&self, to: Peer, message: &Message, about: &About, limit: Duration) -> Result<(), Failure> {
-        let packet = self.write(message, about);
-        self.note("message_sent", &packet, Line { peer: Some(to.name), ..Line::default() });
+        let packet = self.write_to(to, message, about);
         let (answer, _) = self.send(to, message.tool(), &packet, limit)?;
         self.note("notice_answered", &packet, Line { peer: Some(to.name), message: answer, ..Line::default() });
         Ok(())
