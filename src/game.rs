@@ -1,30 +1,40 @@
-//! Even/Odd: what may be chosen, what is drawn, who wins (004, Game Rules). Pure.
+//! Even/Odd: what may be chosen, what is drawn, who wins. Pure.
 
-use crate::{
-    protocol::{Code, Details, Ending, GameResult, MatchResult, Parity, Refusal},
-    wire::Wire,
-};
+use crate::protocol::{Code, Details, Ending, GameResult, MatchResult, Parity, Refusal};
+use crate::wire::Wire;
+use crate::{object, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The smallest and the largest number that can be drawn.
 pub const NUMBERS: std::ops::RangeInclusive<u32> = 1..=10;
 
-/// Points by ending (league file, `scoring`).
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs, reason = "named as in the file")]
-pub struct Scoring {
-    pub win: i32,
-    pub draw: i32,
-    pub loss: i32,
-    pub technical_loss: i32,
+object! {
+    /// Points by ending, and what decides between equals: `scoring` in the league file.
+    Scoring {
+        win_points: i32, draw_points: i32, loss_points: i32, technical_loss_points: i32, tiebreakers: Vec<TieBreak>,
+    }
 }
 
-/// Judges a choice as it came: exactly `"even"` or `"odd"`, else E004 (002 §6.2.2).
+words! {
+    /// What decides between equal points, in the order of the league file.
+    TieBreak { Wins = "wins", HeadToHead = "head_to_head", Draws = "draws", }
+    /// The only game there is.
+    GameType { EvenOdd = "even_odd", }
+}
+
+impl Scoring {
+    /// From the most wanted ending to the least.
+    pub fn points(&self) -> [i32; 4] {
+        [self.win_points, self.draw_points, self.loss_points, self.technical_loss_points]
+    }
+}
+
+/// Judges a choice as it came: exactly `"even"` or `"odd"`, else E004.
 pub fn choice(came: &Value) -> Result<Parity, Refusal> {
     Parity::read(came).map_err(|_| {
         let cut: String = came.to_string().chars().take(60).collect();
-        let problem = format!("got {cut}, must be \"even\" or \"odd\" (002 §6.2.2)");
+        let problem = format!("got {cut}, must be \"even\" or \"odd\"");
         Refusal::field(Code::E004, "parity_choice", problem)
             .with("invalid_choice", cut)
             .with("valid_choices", Parity::schema()["enum"].clone())
@@ -80,7 +90,7 @@ pub fn judge(players: [String; 2], choices: [Parity; 2], number: u32) -> Outcome
     Outcome { players, choices: choices.map(Some), number: Some(number), winner, reason }
 }
 
-/// Somebody failed: the other wins, or nobody (R7). `failures` says how, by seat.
+/// Somebody failed: the other wins, or nobody. `failures` says how, by seat.
 pub fn forfeit(players: [String; 2], choices: [Option<Parity>; 2], failures: [Option<String>; 2]) -> Outcome {
     let told = |n: usize, how: &str| format!("{} {how}", players[n]);
     let (winner, reason) = match &failures {
@@ -88,13 +98,13 @@ pub fn forfeit(players: [String; 2], choices: [Option<Parity>; 2], failures: [Op
         [None, Some(how)] => (Some(0), format!("{} - {} wins by default", told(1, how), players[0])),
         [a, b] => {
             let how = |failure: &Option<String>| failure.clone().unwrap_or_default();
-            (None, format!("{} and {} - nobody wins", told(0, &how(a)), told(1, &how(b))))
+            (None, format!("{}; {} - nobody wins", told(0, &how(a)), told(1, &how(b))))
         }
     };
     Outcome { players, choices, number: None, winner, reason }
 }
 
-/// How a match ended in which a number was drawn, or not, and somebody won, or not (R7).
+/// How a match ended in which a number was drawn, or not, and somebody won, or not.
 pub fn ending(drawn: bool, won: bool) -> Ending {
     match (drawn, won) {
         (false, _) => Ending::TechnicalLoss,
@@ -117,7 +127,7 @@ impl Outcome {
         self.players.iter().cloned().zip(self.choices).collect()
     }
 
-    /// What the players are told (002 §5.3).
+    /// What the players are told.
     pub fn for_players(&self) -> GameResult {
         GameResult {
             status: self.ending(),
@@ -129,7 +139,7 @@ impl Outcome {
         }
     }
 
-    /// What the manager is told (002 §7.1).
+    /// What the manager is told.
     pub fn for_manager(&self, scoring: &Scoring) -> MatchResult {
         let score = self.players.iter().cloned().zip(score(self.ending(), self.winner, scoring)).collect();
         let details = Details {
@@ -144,10 +154,10 @@ impl Outcome {
 
 /// The points of both seats.
 pub fn score(ending: Ending, winner: Option<usize>, scoring: &Scoring) -> [i32; 2] {
-    let lost = if ending == Ending::TechnicalLoss { scoring.technical_loss } else { scoring.loss };
+    let lost = if ending == Ending::TechnicalLoss { scoring.technical_loss_points } else { scoring.loss_points };
     match winner {
-        Some(winner) => [0, 1].map(|seat| if seat == winner { scoring.win } else { lost }),
-        None if ending == Ending::Draw => [scoring.draw; 2],
+        Some(winner) => [0, 1].map(|seat| if seat == winner { scoring.win_points } else { lost }),
+        None if ending == Ending::Draw => [scoring.draw_points; 2],
         None => [lost; 2],
     }
 }

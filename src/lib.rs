@@ -2,67 +2,64 @@
 //!
 //! Three programs talk. The **manager** registers agents, announces rounds, records results, keeps the table.
 //! A **referee** invites two players, asks both for a choice, draws a number, reports who won. A **player** answers.
+//! What they say to each other is one page: [`protocol`](crate::protocol).
 //!
-//! To read it in an evening, take the spine in this order:
-//! 1. `bin/player.rs`: what a legal player does; `choose` is all that a student must write.
-//! 2. `protocol.rs`: the page `messages!` with the 21 messages, then their fields.
-//! 3. `referee.rs`: one match, from invitation to outcome.
-//! 4. `rounds.rs`: the round loop; start, restart and a lost referee are one act.
-//! 5. `journal.rs`: what is committed is on the disk before anybody hears of it.
-//! 6. `bin/league_manager.rs`: one `match` over the messages.
-//!
-//! The rest is looked up. Arrows point downwards only:
+//! # Where is what
 //! ```text
-//! bin/player  →  memory, strategies      bin/referee  →  desk, referee      bin/league_manager  →  rounds, launcher
-//!    what they are made of      joining → agent → base → rpc → mcp → dispatch → voice → failure → http
-//!    what the manager keeps     rounds → floor → courier, records, screen → journal → league      courier → liveness
-//!    what is decided            reports, registration, answers → league → schedule, standings → game
-//!    what all know              protocol → wire      config → config_files
-//!                               options, log, files, clock, endpoint, threads
+//! bin/           the command lines of the three programs; player.rs is the template for your own
+//! src/manager/   league: what is so · journal: what is kept · rounds: what happens next · notifier: who is told
+//! src/referee/   match_play: one match · assignments: what is to be played · outbox: what is to be reported
+//! src/player/    invitations: what may be believed · history: what was played · strategies: examples
+//! src/program/   what every program is made of: command line, configuration, registration, files, terminal
+//! src/net/       HTTP in and out, JSON-RPC, the same as MCP tools, retries, the log
+//! src/game.rs    Even/Odd: what may be chosen, what is drawn, who wins
+//! src/protocol.rs, src/protocol.md   the messages: as declarations, and as a page to read
+//! src/wire/      how an object is declared, read and described; timestamps, endpoints, tokens
 //! ```
-//! `protocol`, `wire`, `game`, `league`, `registration`, `reports`, `answers`, `schedule`, `standings`, `liveness`
-//! and `endpoint` are pure: they know no thread, lock, file or socket, and take time and randomness as arguments.
+//! Arrows point downwards in this list, and none goes from one program to another: a player knows nothing of the
+//! manager's rooms. The rooms that decide (`league`, `registration`, `results`, `schedule`, `standings`, `queries`,
+//! `notices`, `liveness`, `match_play`, `game`, `protocol`, `wire`) are pure: they know no thread, lock, file or
+//! socket, and take time and randomness as arguments.
+//!
+//! # To read it in an evening
+//! 1. `bin/player.rs`: what a player must decide.
+//! 2. `protocol.rs`: the page `messages!` with the 21 messages, then their fields.
+//! 3. `referee/match_play.rs`: one match, from invitation to outcome.
+//! 4. `manager/league.rs`: state, events, and the one function that changes it.
+//! 5. `manager/journal.rs`: what is on the disk before anybody sees it.
+//! 6. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
+//! 7. `manager.rs`: one `match` over the messages.
+//!
+//! # Words
+//! - **agent**: a manager, referee or player that answers on an endpoint. **Member**: an agent that the manager let in.
+//! - **card**: what an agent keeps to be itself again after a restart: id, token, league, manager.
+//! - **envelope**: the fields that every message has. **Conversation**: the messages that belong together; a match is one.
+//! - **notice**: a message that wants no answer but "ok". **Announcement**: the notice of a round's open matches.
+//! - **assignment**: a match given to a referee. **Outbox**: results that the manager has not acknowledged yet.
+//! - **match token**: what a referee shows a player, and the player shows it, in one match.
+//! - **event**: a line of the journal; the league is what all events make of it.
+//! - **edition**: what all readers are told alike, written once. **Contact**: what was last heard of an agent.
+//! - **page**: a file for people, which can be made again from the journal.
+//! - **technical loss**: lost without a number drawn, since a player did not answer as it must.
+//!
+//! # What goes wrong
+//! Five types, each for one reader:
+//! - [`Fault`](wire::Fault): a value that is not what it must be, with its path. For whoever wrote the value.
+//! - [`Refusal`](protocol::Refusal): a fault with its code: what a peer is answered.
+//! - [`Denial`](net::agent::Denial): what a handler ends with: a refusal, a JSON-RPC error, or that we cannot just now.
+//! - [`CallError`](net::retry::CallError): why no good answer came to a call of ours, and whose fault that was.
+//! - [`Stop`](program::args::Stop): why a program ends, in a line for its user.
 //!
 //! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, other games, a database.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod agent;
-pub mod answers;
-pub mod base;
-pub mod clock;
-pub mod config;
-pub mod config_files;
-pub mod courier;
-pub mod desk;
-pub mod dispatch;
-pub mod endpoint;
-pub mod failure;
-pub mod files;
-pub mod floor;
 pub mod game;
-pub mod http;
-pub mod joining;
-pub mod journal;
-pub mod launcher;
-pub mod league;
-pub mod liveness;
-pub mod log;
-pub mod mcp;
-pub mod memory;
-pub mod options;
+pub mod manager;
+pub mod net;
+pub mod player;
+pub mod program;
 pub mod protocol;
-pub mod records;
 pub mod referee;
-pub mod registration;
-pub mod reports;
-pub mod rounds;
-pub mod rpc;
-pub mod schedule;
-pub mod screen;
-pub mod standings;
-pub mod strategies;
-pub mod threads;
-pub mod voice;
 pub mod wire;

@@ -2,18 +2,15 @@
 //!
 //! The page to read is `messages!` below: every message with its type, its tool (the JSON-RPC method) and
 //! who may be sent it. Nothing else in the program spells a wire name. Pure: no I/O, no clock.
-//! Read next: `referee.rs`, which plays a match with them.
+//! Read next: `referee/match_play.rs`, which plays a match with them. The same as a page to read, with every exchange as JSON, is `protocol.md`, below.
+#![doc = include_str!("protocol.md")]
 
-use crate::{
-    clock::Timestamp,
-    object,
-    wire::{Fault, Unread, Wire, field},
-    words,
-};
+use crate::wire::{Fault, FaultKind, Reader, Timestamp, Unread, Wire, cut, lookalike};
+use crate::{object, words};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-/// The only protocol version there is (002 §10.2).
+/// The only protocol version there is.
 pub const PROTOCOL: &str = "league.v2";
 /// The only game there is.
 pub const GAME: &str = "even_odd";
@@ -45,10 +42,10 @@ macro_rules! messages {
                 match self { $(Message::$name(_) => $tool,)* }
             }
             /// Reads the fields that are the message's own.
-            fn read_body(name: &str, packet: &Value) -> Result<Message, Fault> {
+            fn read_body(name: &str, packet: &Value, reader: &mut Reader) -> Option<Message> {
                 match name {
-                    $($wire => Ok(Message::$name($name::read(packet)?)),)*
-                    _ => Err(Fault::new(&name.into(), "a message type of league.v2").under("message_type")),
+                    $($wire => $name::read_in(packet, reader).map(Message::$name),)*
+                    _ => reader.at("message_type", |reader| reader.wrong(&name.into(), "a message type of league.v2")),
                 }
             }
             fn write_body(&self) -> Result<Value, serde_json::Error> {
@@ -64,55 +61,78 @@ macro_rules! messages {
 
 messages! {
     // message type              its object              tool                         sent to
-    "REFEREE_REGISTER_REQUEST"   RefereeRegisterRequest  "register_referee"           [Manager]        "Register a referee, before the league starts."
+    "REFEREE_REGISTER_REQUEST"   RefereeRegisterRequest  "register_referee"           [Manager]        "A referee asks to be let in, before the league starts. Answered with an id and a token, or REJECTED and why."
     "REFEREE_REGISTER_RESPONSE"  RefereeRegisterResponse "register_referee"           []               "The answer to it: an id and a token, or the reason why not."
-    "LEAGUE_REGISTER_REQUEST"    LeagueRegisterRequest   "register_player"            [Manager]        "Register a player, before the league starts."
+    "LEAGUE_REGISTER_REQUEST"    LeagueRegisterRequest   "register_player"            [Manager]        "A player asks to be let in, before the league starts. Answered with an id and a token, or REJECTED and why."
     "LEAGUE_REGISTER_RESPONSE"   LeagueRegisterResponse  "register_player"            []               "The answer to it: an id and a token, or the reason why not."
-    "START_LEAGUE"               StartLeague             "start_league"               [Manager]        "Start the league with the agents registered so far."
+    "START_LEAGUE"               StartLeague             "start_league"               [Manager]        "Start the league with the agents registered so far; from the manager's machine it needs no token. Answered with the status, and with what is missing if it cannot start."
     "LEAGUE_STATUS"              LeagueStatus            "start_league"               []               "The answer to it: waiting, running or completed."
-    "ROUND_ANNOUNCEMENT"         RoundAnnouncement       "notify_round"               [Referee Player] "A round begins: its matches and who referees them."
-    "GAME_INVITATION"            GameInvitation          "handle_game_invitation"     [Player]         "Invite the player to a match; it answers GAME_JOIN_ACK."
+    "ROUND_ANNOUNCEMENT"         RoundAnnouncement       "notify_round"               [Referee Player] "The manager announces a round: its matches and who referees them. Answered {\"status\":\"ok\"}."
+    "GAME_INVITATION"            GameInvitation          "handle_game_invitation"     [Player]         "A referee invites the player to a match; it answers GAME_JOIN_ACK."
     "GAME_JOIN_ACK"              GameJoinAck             "handle_game_invitation"     []               "The answer to it: I am here, or not."
-    "CHOOSE_PARITY_CALL"         ChooseParityCall        "choose_parity"              [Player]         "Ask the player for even or odd in a match it has joined."
+    "CHOOSE_PARITY_CALL"         ChooseParityCall        "choose_parity"              [Player]         "A referee asks the player for even or odd in a match it has joined; it answers CHOOSE_PARITY_RESPONSE."
     "CHOOSE_PARITY_RESPONSE"     ChooseParityResponse    "choose_parity"              []               "The answer to it: even or odd."
-    "GAME_OVER"                  GameOver                "notify_match_result"        [Player]         "Tell a player how its match ended."
-    "GAME_ERROR"                 GameError               "notify_game_error"          [Referee Player] "Tell a player what went wrong in its match and what is asked of it."
-    "MATCH_RESULT_REPORT"        MatchResultReport       "report_match_result"        [Manager]        "Report how a match ended; only its referee may."
+    "GAME_OVER"                  GameOver                "notify_match_result"        [Player]         "A referee tells a player how its match ended. Answered {\"status\":\"ok\"}."
+    "GAME_ERROR"                 GameError               "notify_game_error"          [Referee Player] "A referee tells a player what went wrong in its match and what is asked of it. Answered {\"status\":\"ok\"}."
+    "MATCH_RESULT_REPORT"        MatchResultReport       "report_match_result"        [Manager]        "The referee of a match reports how it ended; nobody else may. Answered MATCH_RESULT_ACK once it is recorded."
     "MATCH_RESULT_ACK"           MatchResultAck          "report_match_result"        []               "The answer to it: recorded."
-    "LEAGUE_STANDINGS_UPDATE"    LeagueStandingsUpdate   "update_standings"           [Player]         "The table after a match."
-    "ROUND_COMPLETED"            RoundCompleted          "notify_round_completed"     [Referee Player] "A round is over: its summary."
-    "LEAGUE_COMPLETED"           LeagueCompleted         "notify_league_completed"    [Referee Player] "The league is over: champion and final table."
-    "LEAGUE_QUERY"               LeagueQuery             "league_query"               [Manager]        "Ask for standings, schedule, a player's next match or its statistics."
-    "LEAGUE_QUERY_RESPONSE"      LeagueQueryResponse     "league_query"               []               "The answer to it."
+    "LEAGUE_STANDINGS_UPDATE"    LeagueStandingsUpdate   "update_standings"           [Player]         "The manager sends the table after a match. Answered {\"status\":\"ok\"}."
+    "ROUND_COMPLETED"            RoundCompleted          "notify_round_completed"     [Referee Player] "The manager says that a round is over: its summary. Answered {\"status\":\"ok\"}."
+    "LEAGUE_COMPLETED"           LeagueCompleted         "notify_league_completed"    [Referee Player] "The manager says that the league is over: champion and final table. Answered {\"status\":\"ok\"}."
+    "LEAGUE_QUERY"               LeagueQuery             "league_query"               [Manager]        "A registered agent, with its token, asks for standings, schedule, a player's next match or its statistics."
+    "LEAGUE_QUERY_RESPONSE"      LeagueQueryResponse     "league_query"               []               "The answer to it: data, or success false and why."
     "LEAGUE_ERROR"               LeagueError             "notify_league_error"        [Referee Player] "A request was refused: the code, and in `context` what was wrong."
 }
 
-/// Tools without a message type: they go by the method alone (004, Required Tools per Agent).
+words! {
+    /// Tools without a message type: they go by the method alone.
+    Tool {
+        CreateSchedule = "create_schedule", GetStandings = "get_standings", StartMatch = "start_match",
+        GetMatchState = "get_match_state", GetPlayerState = "get_player_state",
+    }
+}
+
+/// Their rows.
 pub static TOOLS: &[Entry] = &[
     tool(
-        "create_schedule",
-        &[Kind::Manager],
-        "Preview the schedule of the players so far; nothing changes.",
+        Tool::CreateSchedule,
+        Kind::Manager,
+        "Who meets whom, by round; before the start, as it would be with the players so far. Changes nothing.",
         Nothing::schema,
     ),
     tool(
-        "get_standings",
-        &[Kind::Manager],
+        Tool::GetStandings,
+        Kind::Manager,
         "The current table: rank, points, wins, draws and losses of every player.",
         Nothing::schema,
     ),
-    tool("start_match", &[Kind::Referee], "Hand a match to the referee; needs its own token.", StartMatch::schema),
     tool(
-        "get_match_state",
-        &[Kind::Referee],
-        "How far a match has come; choices only after the draw.",
+        Tool::StartMatch,
+        Kind::Referee,
+        "The manager hands one match to the referee, with the referee's own token. Answered {\"status\":\"ok\"}.",
+        StartMatch::schema,
+    ),
+    tool(
+        Tool::GetMatchState,
+        Kind::Referee,
+        "How far a match of this referee has come; choices and result only after the draw.",
         GetMatchState::schema,
     ),
-    tool("get_player_state", &[Kind::Player], "The player's id, state, record and results so far.", Nothing::schema),
+    tool(
+        Tool::GetPlayerState,
+        Kind::Player,
+        "The player's id, state, strategy, record and all its results so far.",
+        Nothing::schema,
+    ),
 ];
 
-const fn tool(tool: &'static str, receivers: &'static [Kind], says: &'static str, schema: fn() -> Value) -> Entry {
-    Entry { message_type: None, tool, receivers, says, schema }
+const fn tool(tool: Tool, receiver: Kind, says: &'static str, schema: fn() -> Value) -> Entry {
+    let receivers: &'static [Kind] = match receiver {
+        Kind::Manager => &[Kind::Manager],
+        Kind::Referee => &[Kind::Referee],
+        Kind::Player => &[Kind::Player],
+    };
+    Entry { message_type: None, tool: tool.word(), receivers, says, schema }
 }
 
 /// A row of the catalogue.
@@ -129,9 +149,26 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether it may be asked of an agent of this kind.
+    pub fn is_served_by(&self, kind: Kind) -> bool {
+        self.receivers.contains(&kind)
+    }
+
     /// What may be asked of an agent of this kind.
     pub fn served_by(kind: Kind) -> impl Iterator<Item = &'static Entry> {
-        CATALOGUE.iter().chain(TOOLS).filter(move |entry| entry.receivers.contains(&kind))
+        CATALOGUE.iter().chain(TOOLS).filter(move |entry| entry.is_served_by(kind))
+    }
+
+    /// The tool's name as a person reads it: `Choose parity`.
+    pub fn title(&self) -> String {
+        let words = self.tool.replace('_', " ");
+        words[..1].to_uppercase() + &words[1..]
+    }
+
+    /// The tool that has no message type.
+    pub fn as_tool(&self) -> Option<Tool> {
+        let is_tool = self.message_type.is_none();
+        is_tool.then(|| Tool::read(&self.tool.into()).ok()).flatten()
     }
 
     /// The row of a message type.
@@ -155,6 +192,9 @@ impl Entry {
             }
             all.insert("message_type".into(), json!({"const": name}));
             all.insert("protocol".into(), json!({"const": PROTOCOL}));
+            for (key, says) in ENVELOPE_SAYS {
+                all[*key]["description"] = (*says).into();
+            }
         }
         if let (Some(all), Some(more)) = (schema["required"].as_array_mut(), envelope["required"].as_array()) {
             all.extend(more.iter().cloned());
@@ -163,182 +203,214 @@ impl Entry {
     }
 }
 
+/// What the fields of the envelope are for.
+const ENVELOPE_SAYS: &[(&str, &str)] = &[
+    ("sender", "who sends this: player:P01, referee:REF01, league_manager or launcher"),
+    ("timestamp", "now, in UTC: 2025-01-15T10:30:00Z"),
+    ("conversation_id", "the same for messages that belong together: all of one match, a question and its answer"),
+    ("auth_token", "proves the sender: its own token to the manager, the match's token between referee and player"),
+    ("league_id", "the league, league_2025_even_odd for instance"),
+    ("round_id", "the round, from 1"),
+    ("match_id", "the match, R1M1 for instance"),
+];
+
 words! {
     /// The three kinds of agent.
     Kind { Manager = "league_manager", Referee = "referee", Player = "player", }
     /// Even or odd: a choice, or what the drawn number is.
     Parity { Even = "even", Odd = "odd", }
-    /// Which side of a match; no difference in play (002 §5.1.2).
+    /// Which side of a match; no difference in play.
     Role { PlayerA = "PLAYER_A", PlayerB = "PLAYER_B", }
-    /// How a match ended (002 §5.3.2).
+    /// How a match ended.
     Ending { Win = "WIN", Draw = "DRAW", TechnicalLoss = "TECHNICAL_LOSS", }
     /// The answer to a registration.
     Verdict { Accepted = "ACCEPTED", Rejected = "REJECTED", }
-    /// How far the league has come (R10).
+    /// How far the league has come.
     Progress { Waiting = "waiting", Running = "running", Completed = "completed", }
-    /// The life of an agent (004, Agent Lifecycle States).
+    /// The life of an agent.
     AgentState {
         Init = "INIT", Registered = "REGISTERED", Active = "ACTIVE", Suspended = "SUSPENDED", Shutdown = "SHUTDOWN",
     }
-    /// The life of a match (004, Match States).
+    /// The life of a match.
     MatchState {
         WaitingForPlayers = "WAITING_FOR_PLAYERS", CollectingChoices = "COLLECTING_CHOICES",
         DrawingNumber = "DRAWING_NUMBER", Finished = "FINISHED",
     }
-    /// The four questions to the manager (002 §8.1.2).
+    /// The four questions to the manager.
     QueryType {
         Standings = "GET_STANDINGS", Schedule = "GET_SCHEDULE",
         NextMatch = "GET_NEXT_MATCH", PlayerStats = "GET_PLAYER_STATS",
     }
 }
 
+impl Kind {
+    /// The n-th id of a kind: `P07`, `P100`, `REF01`.
+    pub fn numbered(self, n: u32) -> String {
+        let prefix = if self == Kind::Referee { "REF" } else { "P" };
+        format!("{prefix}{n:02}")
+    }
+
+    /// Whether a text is an id of that kind.
+    pub fn is_id(self, text: &str) -> bool {
+        let number = text.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse().ok();
+        number.is_some_and(|n| n >= 1 && self.numbered(n) == text)
+    }
+}
+
 object! {
-    /// What every message carries (002 §2.1, 004 Message Envelope).
+    /// What every message carries.
     Envelope {
         protocol: String, message_type: String, sender: String, timestamp: Timestamp, conversation_id: String,
-        ; optional auth_token: String, league_id: String, round_id: u32, match_id: String,
+        ; optional auth_token: String, league_id: String,
+        ; informing round_id: u32, match_id: String,
     }
-    /// 002 §3.1.2, and two optional fields of ours (R2, R4).
+    /// What a referee says of itself; the optional fields are ours.
     RefereeMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
         max_concurrent_matches: i32,
         ; optional protocol_version: String, uses_match_tokens: bool,
     }
-    /// 002 §3.3.2.
+    /// What a player says of itself.
     PlayerMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
         ; optional protocol_version: String,
     }
-    /// 002 §3.1.
+    /// A referee asks to be let in.
     RefereeRegisterRequest { referee_meta: RefereeMeta, }
-    /// 002 §3.2; the token and the league's id as in 004.
+    /// It is in, with an id and a token; or not, and why.
     RefereeRegisterResponse {
         status: Verdict,
-        ; nullable referee_id: String, reason: String,
-        ; optional auth_token: String, league_id: String, error_code: String,
+        ; nullable referee_id: String,
+        ; optional auth_token: String, league_id: String,
+        ; informing error_code: String, proves_itself: bool,
+        ; remark reason: String,
     }
-    /// 002 §3.3.
+    /// A player asks to be let in.
     LeagueRegisterRequest { player_meta: PlayerMeta, }
-    /// 002 §3.4; the token and the league's id as in 004.
+    /// It is in, with an id and a token; or not, and why.
     LeagueRegisterResponse {
         status: Verdict,
-        ; nullable player_id: String, reason: String,
-        ; optional auth_token: String, league_id: String, error_code: String,
+        ; nullable player_id: String,
+        ; optional auth_token: String, league_id: String,
+        ; informing error_code: String, proves_itself: bool,
+        ; remark reason: String,
     }
-    /// 001 §4.1.
+    /// The operator starts the league.
     StartLeague { league_id: String, }
-    /// 001 §4.1; `reason` says what a league that does not go on is waiting for.
+    /// `reason` says what a league that does not go on is waiting for.
     LeagueStatus {
         league_id: String, status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
-        ; optional reason: String,
+        ; informing reason: String,
     }
-    /// 002 §4.1.
+    /// A round begins, or goes on: its open matches.
     RoundAnnouncement { league_id: String, round_id: u32, matches: Vec<MatchEntry>, }
-    /// One match of an announcement. The optional fields are the hand-over to the referee (R6) and the
-    /// match tokens (R4): both tokens in its referee's copy, its own in a player's.
+    /// One match of an announcement. The optional fields are ours: the hand-over to the referee, and the
+    /// match tokens: both tokens in its referee's copy, its own in a player's.
     MatchEntry {
         match_id: String, game_type: String, player_A_id: String, player_B_id: String, referee_endpoint: String,
         ; optional player_A_endpoint: String, player_B_endpoint: String,
-        player_A_standings: Tally, player_B_standings: Tally,
         player_A_token: String, player_B_token: String, match_token: String,
+        ; informing player_A_standings: Tally, player_B_standings: Tally,
     }
     /// What a player has won, lost and drawn so far.
     Tally { wins: u32, losses: u32, draws: u32, }
-    /// 002 §5.1. The conversation of the envelope is the match's.
+    /// A player is asked to come. The conversation of the envelope is the match's.
     GameInvitation {
-        league_id: String, round_id: u32, match_id: String, game_type: String, role_in_match: Role,
+        league_id: String, round_id: u32, match_id: String, game_type: String, role_in_match: String,
         opponent_id: String,
         ; optional player_id: String,
     }
-    /// 002 §5.2. The token is the match's, echoed (R4).
+    /// It comes, or not. The token is the match's, echoed.
     GameJoinAck {
         match_id: String, player_id: String, arrival_timestamp: Timestamp, accept: bool,
         ; optional auth_token: String,
     }
-    /// 002 §6.1.
+    /// A player is asked for its choice.
     ChooseParityCall {
         match_id: String, player_id: String, game_type: String, deadline: Timestamp,
-        ; optional context: TurnContext,
+        ; informing context: TurnContext,
     }
-    /// What a player is told along with the call (002 §6.1.2).
-    TurnContext { ; optional opponent_id: String, round_id: u32, your_standings: Tally, }
-    /// 002 §6.2. Judging the choice is the game's business (E004), not the reader's.
+    /// What a player is told along with the call.
+    TurnContext { ; informing opponent_id: String, round_id: u32, your_standings: Tally, }
+    /// Its choice. Judging it is the game's business (E004), not the reader's.
     ChooseParityResponse {
         match_id: String, player_id: String, parity_choice: Unread<Parity>,
         ; optional auth_token: String,
     }
-    /// 002 §5.3. `reason` beside the result is read, and never written (R7).
-    GameOver { match_id: String, game_type: String, game_result: GameResult, ; optional reason: String, }
+    /// How a match ended. `reason` beside the result is read, and never written.
+    GameOver { match_id: String, game_type: String, game_result: GameResult, ; informing reason: String, }
     /// How a match ended, as the players are told.
     GameResult {
         status: Ending, winner_player_id: Option<String>, drawn_number: Option<u32>, number_parity: Option<Parity>,
         choices: BTreeMap<String, Option<Parity>>,
-        ; optional reason: String,
+        ; informing reason: String,
     }
-    /// 002 §9.2.
+    /// What went wrong in a match, for the player that it concerns.
     GameError {
         match_id: String, error_code: String, error_description: String, affected_player: String,
         action_required: String,
-        ; optional player_id: String, retry_info: RetryInfo, context: Packet, consequence: String,
+        ; optional player_id: String,
+        ; informing retry_info: RetryInfo, context: Packet, consequence: String,
     }
-    /// 002 §9.2.2: which attempt failed, and when the next comes or how many seconds are left.
-    RetryInfo { retry_count: u32, max_retries: u32, ; optional next_retry_at: Timestamp, time_remaining: f64, }
-    /// 002 §7.1.
+    /// Which attempt failed, and when the next comes or how many seconds are left.
+    RetryInfo { retry_count: u32, max_retries: u32, ; informing next_retry_at: Timestamp, time_remaining: f64, }
+    /// How a match ended, for the manager.
     MatchResultReport { league_id: String, round_id: u32, match_id: String, game_type: String, result: MatchResult, }
     /// How a match ended, as the manager is told: points by player.
     MatchResult { winner: Option<String>, score: BTreeMap<String, i32>, details: Details, }
-    /// `status` and `reason` are ours (R7); without a status the number says how the match ended.
+    /// `status` and `reason` are ours; without a status the number says how the match ended.
     Details {
         drawn_number: Option<u32>, choices: BTreeMap<String, Option<Parity>>,
-        ; optional status: Ending, reason: String,
+        ; optional status: Ending,
+        ; informing reason: String,
     }
-    /// 001 §2.5.
+    /// The report is on the manager's disk.
     MatchResultAck { match_id: String, status: String, }
-    /// 002 §7.2.
+    /// The table.
     LeagueStandingsUpdate { league_id: String, round_id: u32, standings: Vec<Standing>, }
     /// One row of the table.
     Standing {
         rank: u32, player_id: String, display_name: String,
         played: u32, wins: u32, draws: u32, losses: u32, points: i32,
     }
-    /// 002 §4.2.
+    /// A round is over.
     RoundCompleted {
         league_id: String, round_id: u32, matches_completed: u32, summary: RoundSummary,
-        ; nullable next_round_id: u32,
+        ; remark next_round_id: u32,
     }
     /// `wins + draws + technical_losses = total_matches`.
     RoundSummary { total_matches: u32, wins: u32, draws: u32, technical_losses: u32, }
-    /// 002 §4.3.
+    /// The league is over.
     LeagueCompleted {
         league_id: String, total_rounds: u32, total_matches: u32, champion: Champion, final_standings: Vec<FinalRow>,
     }
     /// Who won the league.
     Champion { player_id: String, display_name: String, points: i32, }
     /// One row of the final table.
-    FinalRow { rank: u32, player_id: String, points: i32, ; optional display_name: String, }
-    /// 002 §8.1. What exactly is asked is judged by the answer, not by the reader (R10).
+    FinalRow { rank: u32, player_id: String, points: i32, ; informing display_name: String, }
+    /// A question to the manager. What exactly is asked is judged by the answer, not by the reader.
     LeagueQuery { league_id: String, query_type: Unread<QueryType>, ; optional query_params: Unread<QueryParams>, }
     /// Whom or what a query is about; without a player it is about the sender.
     QueryParams { ; optional player_id: String, round_id: u32, }
-    /// 002 §8.2: `data` on success, else `error`.
-    LeagueQueryResponse { query_type: String, success: bool, ; optional data: Packet, error: QueryError, }
+    /// `data` on success, else `error`.
+    LeagueQueryResponse { query_type: String, success: bool, ; informing data: Packet, error: QueryError, }
     /// Here `error_description` is an explanation, not the name.
     QueryError { error_code: String, error_name: String, error_description: String, }
-    /// 002 §9.1; here `error_description` is the name, and `context` says what exactly was wrong.
+    /// A refusal: `error_description` is the code's name, and `context` says what exactly was wrong.
     LeagueError {
         error_code: String, error_description: String,
-        ; optional original_message_type: String, context: Packet,
+        ; informing original_message_type: String, context: Packet,
     }
 
     /// The arguments of a tool that takes none.
     Nothing {}
-    /// The arguments of `start_match` (R1).
+    /// The arguments of `start_match`.
     StartMatch { league_id: String, round_id: u32, r#match: MatchEntry, ; optional auth_token: String, }
     /// The arguments of `get_match_state`.
     GetMatchState { match_id: String, }
 }
 
-/// Declares the error codes (R12).
+/// Declares the error codes.
 macro_rules! codes {
     ($($code:ident $name:literal)*) => {
         /// The error codes of the protocol; there are no others.
@@ -394,6 +466,11 @@ impl Refusal {
         self
     }
 
+    /// The field that it is about.
+    pub fn field_name(&self) -> Option<&str> {
+        self.context.get("field").and_then(Value::as_str)
+    }
+
     /// What exactly was wrong, in one line.
     pub fn explain(&self) -> String {
         in_one_line(&self.context)
@@ -412,7 +489,7 @@ fn in_one_line(context: &Packet) -> String {
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
-        let code = if fault.is_time { Code::E021 } else { Code::E003 };
+        let code = if fault.kind == FaultKind::Time { Code::E021 } else { Code::E003 };
         Refusal::field(code, &fault.path, fault.problem)
     }
 }
@@ -423,12 +500,15 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-impl LeagueError {
-    /// Whether the manager knows the token, and its time is over.
-    pub fn says_expired(&self) -> bool {
-        self.context.as_ref().is_some_and(|context| context.contains_key("expired_at"))
+impl GameError {
+    /// The code, its name, and what exactly was wrong, in one line.
+    pub fn explain(&self) -> String {
+        let problem = self.context.as_ref().map(|context| format!(": {}", in_one_line(context))).unwrap_or_default();
+        format!("{} {}{problem}", self.error_code, self.error_description)
     }
+}
 
+impl LeagueError {
     /// The code, its name, and what exactly was wrong, in one line.
     pub fn explain(&self) -> String {
         let problem = self.context.as_ref().map(in_one_line).unwrap_or_default();
@@ -436,29 +516,64 @@ impl LeagueError {
     }
 }
 
-/// Reads a packet whole: first the envelope, then the message. `mend` is asked about each fault of
-/// `sender`, `timestamp` and `conversation_id`; what it gives instead is taken (R2, `strict_envelope`).
-pub fn read(packet: &Packet, mend: impl Fn(&Fault) -> Option<Value>) -> Result<(Envelope, Message), Refusal> {
-    let protocol: String = field(packet, "protocol")?;
-    if protocol != PROTOCOL {
-        let problem = format!("got {protocol:?}, expected {PROTOCOL:?}");
+/// A message as it was understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Understood {
+    /// Its envelope.
+    pub envelope: Envelope,
+    /// The message.
+    pub message: Message,
+    /// The fields that were not there, or not readable, and for which what we know was taken.
+    pub supplied: Vec<&'static str>,
+    /// What was wrong with fields that only inform.
+    pub ignored: Vec<Fault>,
+}
+
+/// What stands in for fields that are absent or null, and for times that cannot be read: what we know already.
+pub type Given = Vec<(&'static str, Value)>;
+
+/// Reads a packet whole, envelope and message; `given` supplies what is known anyway.
+/// All that is missing is named at once; a misspelt field is named with its likely meaning.
+pub fn read(packet: &Value, given: &Given) -> Result<Understood, Refusal> {
+    let (packet, supplied) = supply(packet, given);
+    if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
+        let problem = format!("got {:?}, expected {PROTOCOL:?}", cut(came, 60));
         return Err(Refusal::field(Code::E018, "protocol", problem));
     }
-    let mut packet = packet.clone();
-    let checks = [
-        ("sender", field::<String>(&packet, "sender").err()),
-        ("timestamp", field::<Timestamp>(&packet, "timestamp").err()),
-        ("conversation_id", field::<String>(&packet, "conversation_id").err()),
-    ];
-    for (name, fault) in checks {
-        if let Some(fault) = fault {
-            let mended = mend(&fault).ok_or(fault)?;
-            packet.insert(name.into(), mended);
-        }
+    let mut reader = Reader::default();
+    let envelope = Envelope::read_in(&packet, &mut reader);
+    let name = packet["message_type"].as_str();
+    let message = name.and_then(|name| Message::read_body(name, &packet, &mut reader));
+    match reader.end(envelope.zip(message)) {
+        Ok((envelope, message)) => Ok(Understood { envelope, message, supplied, ignored: reader.ignored }),
+        Err(fault) => Err(explained(fault, &packet, name.unwrap_or_default()).into()),
     }
-    let name: String = field(&packet, "message_type")?;
-    let packet = Value::Object(packet);
-    Ok((Envelope::read(&packet)?, Message::read_body(&name, &packet)?))
+}
+
+/// The packet with what it lacks, and the names of what was supplied.
+fn supply<'a>(packet: &'a Value, given: &Given) -> (Cow<'a, Value>, Vec<&'static str>) {
+    let is_lacking = |(name, _): &&(&'static str, Value)| match &packet[*name] {
+        Value::Null => *name != "arrival_timestamp" || packet["message_type"] == "GAME_JOIN_ACK",
+        came => name.ends_with("timestamp") && Timestamp::read(came).is_err(),
+    };
+    let lacking: Vec<_> = given.iter().filter(is_lacking).collect();
+    if lacking.is_empty() || !packet.is_object() {
+        return (Cow::Borrowed(packet), Vec::new());
+    }
+    let mut whole = packet.clone();
+    lacking.iter().for_each(|(name, value)| whole[*name] = value.clone());
+    (Cow::Owned(whole), lacking.iter().map(|(name, _)| *name).collect())
+}
+
+/// A missing field that stands there under another name is said to be so.
+fn explained(fault: Fault, packet: &Value, message_type: &str) -> Fault {
+    let entry = Entry::of_message(message_type).filter(|_| fault.kind == FaultKind::Missing);
+    let found = entry.and_then(|entry| {
+        let schema = entry.schema();
+        fault.path.split(", ").find_map(|path| Some((lookalike(packet, &schema, path)?, path.rsplit('.').next()?)))
+    });
+    let problem = found.map(|(key, wanted)| format!("has {:?}, expected {wanted:?}", cut(key, 60)));
+    Fault { problem: problem.unwrap_or(fault.problem), ..fault }
 }
 
 /// Writes a message with its envelope as one flat object.

@@ -1,363 +1,237 @@
-//! One match, from invitation to outcome (R7). Every path through `play` ends in an outcome, or in a fault of our
-//! own machine: then nothing is reported, and the manager gives the match to somebody again.
+//! A referee: takes the matches that the manager's announcements give it, plays them, reports until it is heard.
 //!
-//! The match talks through a `Line`: HTTP in the program, a script in tests, which so need no socket and wait
-//! for nothing. A match in play is local variables only. Read next: `bin/referee.rs`, which queues and reports.
+//! A few workers, each of which plays one match at a time, and one reporter, which repeats every result until the
+//! manager has answered for it. How one match goes is in `referee/match_play.rs`; read that first, then
+//! `referee/assignments.rs` and `referee/outbox.rs`.
 
-use crate::{
-    clock::Timestamp,
-    config::RetryPolicy,
-    failure::{self, Failure},
-    game::{self, Outcome},
-    protocol::*,
-};
+pub mod assignments;
+pub mod match_play;
+pub mod outbox;
+pub mod over_http;
+
+use crate::net::agent::{Agent, Denial, Request};
+use crate::net::client::{About, Peer, ok};
+use crate::net::log::Level;
+use crate::net::retry::{CallError, SHOWN};
+use crate::net::sync::spawn;
+use crate::object;
+use crate::program::args::{Args, Stop};
+use crate::program::card::Card;
+use crate::program::registration::max_concurrent_matches;
+use crate::program::session::{self, Participant, Session};
+use crate::program::terminal::{complain, say, shown};
+use crate::protocol::*;
+use crate::referee::assignments::{Assignment, Assignments};
+use crate::referee::match_play::{Limits, play};
+use crate::referee::outbox::Kept;
+use crate::referee::over_http::{OverHttp, fault};
+use crate::wire::{Wire, cut};
+use serde_json::Value;
 use std::{
-    thread,
-    time::{Duration, Instant},
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
 };
 
-/// One of the two players of a match.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Seat {
-    pub player_id: String,
-    pub role: Role,
-    pub standings: Option<Tally>,
-}
-
-/// A match to be played.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Game {
-    pub league_id: String,
-    pub round_id: u32,
-    pub match_id: String,
-    pub seats: [Seat; 2],
-}
-
-/// How long things may take. The first three are for one attempt each.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Limits {
-    pub join: Duration,
-    pub choice: Duration,
-    pub game_over: Duration,
-    pub retry: RetryPolicy,
-    /// How long a fault of our own machine is borne with.
-    pub own_faults: Duration,
-}
-
-/// How a match reaches the player on a seat, and what it needs of the world.
-pub trait Line: Sync {
-    /// Sends a message and returns the one that answers it.
-    fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, Failure>;
-    /// Sends a message on the side: nobody waits for it.
-    fn tell(&self, seat: usize, message: Message);
-    /// Waits before the next attempt.
-    fn pause(&self, delay: Duration);
-    /// A clock that only goes forward, for deadlines.
-    fn now(&self) -> Instant;
-    /// The wall clock, to write deadlines with.
-    fn clock(&self) -> Timestamp;
-    /// Notes that the match has come so far; false: it is no longer ours, and ends here.
-    fn reached(&self, state: MatchState) -> bool;
-}
-
-/// Why there is nothing from a player.
-#[derive(Debug)]
-enum Miss {
-    /// By its own doing, and how: it forfeits the match.
-    Player(String),
-    /// By a fault of our own machine, for too long: the match cannot go on here.
-    Ours,
-}
-
-/// Plays one match. `draw` gives the number, `keep` makes the outcome durable before anybody hears of it (false: it
-/// is not ours to tell). `None`: the match was taken from us, or our own machine failed for too long.
-pub fn play(
-    game: &Game,
-    line: &impl Line,
-    limits: &Limits,
-    draw: impl FnOnce() -> u32,
-    keep: impl FnOnce(&Outcome) -> bool,
-) -> Option<Outcome> {
-    let at_play = AtPlay { game, line, limits, patience: line.now() + limits.own_faults };
-    if !line.reached(MatchState::WaitingForPlayers) {
-        return None;
+object! {
+    /// What `get_match_state` shows: choices and result only after the draw.
+    MatchView {
+        match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
+        ; nullable result: GameResult,
     }
-    let joined = at_play.both(|seat| at_play.invite(seat))?;
-    if !line.reached(MatchState::CollectingChoices) {
-        return None;
-    }
-    let asked = match joined {
-        [None, None] => at_play.both_choices()?,
-        failures => (failures, [None, None]), // one joined perhaps, but is not asked
-    };
-    if !line.reached(MatchState::DrawingNumber) {
-        return None;
-    }
-    let players = game.seats.each_ref().map(|seat| seat.player_id.clone());
-    let outcome = match asked {
-        ([None, None], [Some(a), Some(b)]) => game::judge(players, [a, b], draw()),
-        (failures, choices) => game::forfeit(players, choices, failures),
-    };
-    if !keep(&outcome) {
-        return None;
-    }
-    let over: Message = GameOver {
-        match_id: game.match_id.clone(),
-        game_type: GAME.into(),
-        game_result: outcome.for_players(),
-        reason: None,
-    }
-    .into();
-    // One attempt: the result stands, heard or not.
-    let _ = at_play.both(|seat| {
-        let _ = line.ask(seat, &over, limits.game_over);
-        Ok(())
-    });
-    line.reached(MatchState::Finished);
-    Some(outcome)
 }
 
-/// How a seat failed, if it did.
-type Failures = [Option<String>; 2];
-
-/// One time of asking for a choice.
-struct Attempt {
-    number: u32,
-    deadline: Instant,
-    /// The deadline as the player is told it.
-    written: Timestamp,
-    /// The last answer was wrong.
-    after_wrong: bool,
+/// Runs a referee to its end.
+pub fn run(args: Args) -> Result<(), Stop> {
+    session::run(args, Kind::Referee, Referee::new)
 }
 
-/// A match in play.
-struct AtPlay<'a, L: Line> {
-    game: &'a Game,
-    line: &'a L,
-    limits: &'a Limits,
-    /// Until when our own faults are borne with.
-    patience: Instant,
+struct Referee {
+    session: Arc<Session>,
+    assignments: Assignments,
+    limits: Limits,
+    seed: Option<u64>,
 }
 
-impl<L: Line> AtPlay<'_, L> {
-    /// Does the same with both seats at once; `None` if our own machine failed.
-    fn side_by_side<T: Send>(&self, act: impl Fn(usize) -> Result<T, Miss> + Sync) -> Option<[Result<T, String>; 2]> {
-        let results = thread::scope(|scope| {
-            let other = loop {
-                match thread::Builder::new().name("seat".into()).spawn_scoped(scope, || act(1)) {
-                    Ok(other) => break other,
-                    Err(_) if self.bears_it() => {}
-                    Err(_) => return None,
+impl Referee {
+    fn new(session: Arc<Session>) -> Result<Arc<Referee>, Stop> {
+        let program = &session.program;
+        let (timeouts, retry) = (&program.config.system.timeouts, program.config.retry());
+        let limits = Limits { join: timeouts.game_join_ack_timeout_sec.0, choice: timeouts.move_timeout_sec.0, retry };
+        let (at_once, seed) = (max_concurrent_matches(program)?, program.args.number("--seed")?);
+        let referee = Arc::new(Referee { session, assignments: Assignments::default(), limits, seed });
+        for _ in 0..at_once {
+            referee.start("match", |it| it.play(&it.assignments.next_match()))?;
+        }
+        referee.start("report", |it| it.report(it.assignments.next_report()))?;
+        Ok(referee)
+    }
+
+    /// Has a thread of its own do a work again and again, for ever.
+    fn start(self: &Arc<Self>, name: &str, work: fn(&Referee)) -> Result<(), Stop> {
+        let here = Arc::clone(self);
+        let endless = move || loop {
+            let _ = catch_unwind(AssertUnwindSafe(|| work(&here)));
+        };
+        if spawn(name, endless) { Ok(()) } else { Err(Stop::failed("no thread to work with")) }
+    }
+
+    /// One match: played, kept on the disk, told to the players. Reporting is the reporter's business.
+    fn play(&self, assignment: &Arc<Assignment>) {
+        let venue = OverHttp::new(&self.session.program, &self.assignments, assignment, self.seed);
+        let played = catch_unwind(AssertUnwindSafe(|| play(&assignment.game, &venue, &self.limits)));
+        let (outcome, match_id) = (played.unwrap_or_default(), assignment.match_id());
+        match &outcome {
+            Some(outcome) => say(&format!("{match_id}: {}", shown(&outcome.reason))),
+            None if assignment.live().dropped => {} // given to somebody else meanwhile
+            None => {
+                fault(&self.session.program, &format!("{match_id} could not be played, by a fault of our own machine"))
+            }
+        }
+        self.assignments.ended(assignment, outcome.is_some());
+    }
+
+    /// One result reported: acknowledged, refused for good, or to be sent again later. If the manager does not know us
+    /// any more, we register again first.
+    fn report(&self, kept: Kept) {
+        let Ok(card) = self.session.wait_for_card() else { return self.later(&kept) };
+        let is_about_us = |error: &LeagueError| ["E011", "E012", "E013"].contains(&&*error.error_code);
+        let mut answer = self.ask_manager(&card, &kept);
+        if matches!(&answer, Ok(Message::LeagueError(error)) if is_about_us(error)) {
+            match self.session.register(self, Some(card.clone())) {
+                Ok(new) if new.token == card.token => answer = self.ask_manager(&new, &kept),
+                Ok(_) => return, // a new registration, for which the old results are nothing
+                Err(stop) => return self.session.finish(Err(stop)), // it wants us no more
+            }
+        }
+        let why = match answer {
+            Ok(Message::MatchResultAck(_)) => return self.assignments.settle(kept, true),
+            Ok(Message::LeagueError(error)) if !is_about_us(&error) => error.explain(),
+            Err(error @ CallError::Status(413, _)) => error.explain(),
+            _ => return self.later(&kept),
+        };
+        let why =
+            format!("{}: the league manager refuses the result for good: {}", kept.report.match_id, cut(&why, SHOWN));
+        self.session.program.log().say(Level::Error, "report_refused", &*why);
+        complain(&why);
+        self.assignments.settle(kept, false);
+    }
+
+    fn later(&self, kept: &Kept) {
+        self.assignments.postpone(kept, Instant::now() + self.limits.retry.base_delay);
+    }
+
+    fn ask_manager(&self, card: &Card, kept: &Kept) -> Result<Message, CallError> {
+        let about = About {
+            conversation_id: kept.conversation_id.clone(),
+            auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),
+            round_id: Some(kept.report.round_id),
+            match_id: Some(kept.report.match_id.clone()),
+        };
+        let (program, message) = (&self.session.program, kept.report.clone().into());
+        program.client.ask(&Peer::manager(&card.manager), &message, &about, program.config.generic_limit())
+    }
+}
+
+impl Agent for Referee {
+    fn kind(&self) -> Kind {
+        Kind::Referee
+    }
+
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
+        self.session.check_manager(request)?;
+        match message {
+            Message::RoundAnnouncement(round) => {
+                self.assignments.announced(round, &self.session.program.endpoint)?;
+            }
+            Message::LeagueCompleted(_) => {
+                self.assignments.settle_all();
+                if self.session.state() != AgentState::Shutdown {
+                    say("the league is over"); // once, though the notice may come twice
                 }
-            };
-            let first = act(0);
-            Some([first, other.join().unwrap_or(Err(Miss::Ours))])
-        })?;
-        let [a, b] = results.map(|result| match result {
-            Ok(done) => Some(Ok(done)),
-            Err(Miss::Player(how)) => Some(Err(how)),
-            Err(Miss::Ours) => None,
-        });
-        Some([a?, b?])
+                self.session.league_is_over();
+            }
+            Message::LeagueError(error) => {
+                complain(&format!("the league manager says: {}", cut(&error.explain(), SHOWN)))
+            }
+            Message::RoundCompleted(_) | Message::GameError(_) => {} // for information
+            // Not sent to a referee: refused before they come here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::GameOver(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueStandingsUpdate(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {}
+        }
+        Ok(None)
     }
 
-    /// Does something with both seats at once; says how each failed, if it did.
-    fn both(&self, act: impl Fn(usize) -> Result<(), Miss> + Sync) -> Option<Failures> {
-        self.side_by_side(act).map(|results| results.map(Result::err))
-    }
-
-    /// Asks both for their choices at once: by seat how it failed, and what it chose.
-    fn both_choices(&self) -> Option<(Failures, [Option<Parity>; 2])> {
-        let results = self.side_by_side(|seat| self.choice(seat))?;
-        Some((results.clone().map(Result::err), results.map(Result::ok)))
-    }
-
-    /// Asks; what fails by our own fault is asked again, as long as there is patience.
-    fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, Failure> {
-        loop {
-            match self.line.ask(seat, message, limit) {
-                Err(failure) if failure.is_ours() && self.bears_it() => {}
-                done => return done,
+    fn tool(&self, tool: Tool, arguments: &Value, _: IpAddr) -> Result<Value, Denial> {
+        match tool {
+            Tool::StartMatch => self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?),
+            Tool::GetMatchState => self.match_state(&GetMatchState::read(arguments).map_err(Refusal::from)?.match_id),
+            Tool::CreateSchedule | Tool::GetStandings | Tool::GetPlayerState => {
+                Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}")))
             }
         }
     }
 
-    /// Our own machine failed: waits a little; false if it has failed for too long.
-    fn bears_it(&self) -> bool {
-        let patient = self.line.now() < self.patience;
-        if patient {
-            self.line.pause(self.limits.retry.base_delay);
-        }
-        patient
+    fn answer_schema(&self, tool: Tool) -> Option<Value> {
+        (tool == Tool::GetMatchState).then(MatchView::schema)
     }
 
-    /// Invites a player: silence, a refusal or a wrong answer is a forfeit; a broken connection is tried again.
-    fn invite(&self, seat: usize) -> Result<(), Miss> {
-        let Game { league_id, round_id, match_id, seats } = self.game;
-        let message: Message = GameInvitation {
-            league_id: league_id.clone(),
-            round_id: *round_id,
-            match_id: match_id.clone(),
-            game_type: GAME.into(),
-            role_in_match: seats[seat].role,
-            opponent_id: seats[1 - seat].player_id.clone(),
-            player_id: Some(seats[seat].player_id.clone()),
-        }
-        .into();
-        let again = |failure: &Failure| failure.code() == Code::E009 && !failure.is_ours();
-        let pause = |delay| self.line.pause(delay);
-        let answered = failure::retry(&self.limits.retry, pause, again, || self.ask(seat, &message, self.limits.join));
-        match answered.and_then(|reply| self.joined(seat, reply)) {
-            Ok(()) => Ok(()),
-            Err(failure) if failure.is_ours() => Err(Miss::Ours),
-            Err(failure) => {
-                self.tell(seat, &failure, GameJoinAck::NAME, None, "Technical loss: the match is forfeited");
-                Err(Miss::Player(described(&failure)))
-            }
-        }
+    fn health(&self) -> Value {
+        self.session.health()
     }
 
-    /// Whether a reply says that the player has come.
-    fn joined(&self, seat: usize, reply: Message) -> Result<(), Failure> {
-        let Message::GameJoinAck(ack) = reply else { return Err(unexpected(&reply, GameJoinAck::NAME)) };
-        self.same_match(seat, &ack.match_id, &ack.player_id)?;
-        match ack.accept {
-            true => Ok(()),
-            false => Err(Failure::Wrong(Refusal::field(Code::E003, "accept", "the invitation was declined"))),
-        }
-    }
-
-    /// Asks a player for its choice, as often as R7 says. A fault of our own is no attempt, and costs no time.
-    fn choice(&self, seat: usize) -> Result<Parity, Miss> {
-        let mut attempt = self.attempt(1);
-        loop {
-            let left = attempt.deadline.saturating_duration_since(self.line.now());
-            let answered = self.line.ask(seat, &self.call(seat, attempt.written), left);
-            match answered.and_then(|reply| self.chosen(seat, reply)) {
-                Ok(parity) => return Ok(parity),
-                Err(failure) if !failure.is_ours() => attempt = self.next_attempt(seat, attempt, &failure)?,
-                Err(_) if self.bears_it() => attempt = self.attempt(attempt.number),
-                Err(_) => return Err(Miss::Ours),
-            }
-        }
-    }
-
-    /// An attempt with a deadline of its own.
-    fn attempt(&self, number: u32) -> Attempt {
-        let limit = self.limits.choice;
-        let (deadline, written) = (self.line.now() + limit, self.line.clock().plus(limit));
-        Attempt { number, deadline, written, after_wrong: false }
-    }
-
-    /// What follows a failed attempt; the player is told. After silence or a broken connection: another one with a
-    /// new deadline, after a delay. After a wrong answer: another one at once, under the same deadline.
-    fn next_attempt(&self, seat: usize, last: Attempt, failure: &Failure) -> Result<Attempt, Miss> {
-        let (policy, number, wrong) = (&self.limits.retry, last.number, !failure.is_trouble());
-        let left = last.deadline.saturating_duration_since(self.line.now());
-        let silent_after_wrong = failure.code() == Code::E001 && last.after_wrong;
-        let over = number >= policy.attempts || silent_after_wrong || wrong && left.is_zero();
-        let delay = policy.delay(number);
-        let seconds_left = (left.as_secs_f64() * 10.0).round() / 10.0;
-        let (consequence, next_retry_at, time_remaining) = match (over, wrong) {
-            (true, _) => ("Technical loss", None, Some(0.0)),
-            (_, true) => ("Technical loss if valid choice not received before timeout", None, Some(seconds_left)),
-            (..) => ("Technical loss if max retries exceeded", Some(self.line.clock().plus(delay)), None),
-        };
-        let retry = RetryInfo { retry_count: number, max_retries: policy.attempts, next_retry_at, time_remaining };
-        self.tell(seat, failure, ChooseParityResponse::NAME, Some(retry), consequence);
-        if over {
-            return Err(Miss::Player(described(failure)));
-        }
-        if wrong {
-            return Ok(Attempt { number: number + 1, after_wrong: true, ..last });
-        }
-        self.line.pause(delay);
-        Ok(self.attempt(number + 1))
-    }
-
-    /// The call for a choice (002 §6.1).
-    fn call(&self, seat: usize, deadline: Timestamp) -> Message {
-        let Seat { player_id, standings, .. } = &self.game.seats[seat];
-        ChooseParityCall {
-            match_id: self.game.match_id.clone(),
-            player_id: player_id.clone(),
-            game_type: GAME.into(),
-            deadline,
-            context: Some(TurnContext {
-                opponent_id: Some(self.game.seats[1 - seat].player_id.clone()),
-                round_id: Some(self.game.round_id),
-                your_standings: standings.clone(),
-            }),
-        }
-        .into()
-    }
-
-    /// The choice in a reply, or what is wrong with it.
-    fn chosen(&self, seat: usize, reply: Message) -> Result<Parity, Failure> {
-        let Message::ChooseParityResponse(response) = reply else {
-            return Err(unexpected(&reply, ChooseParityResponse::NAME));
-        };
-        self.same_match(seat, &response.match_id, &response.player_id)?;
-        game::choice(&response.parity_choice.0).map_err(Failure::Wrong)
-    }
-
-    /// Whether a reply is about this match and from this player.
-    fn same_match(&self, seat: usize, match_id: &str, player_id: &str) -> Result<(), Failure> {
-        let (game, player) = (&self.game.match_id, &self.game.seats[seat].player_id);
-        let wrong = |code, field, came, expected: &String| {
-            Err(Failure::Wrong(Refusal::field(code, field, format!("got {came:?}, expected {expected:?}"))))
-        };
-        match (match_id == game, player_id == player) {
-            (false, _) => wrong(Code::E015, "match_id", match_id, game),
-            (_, false) => wrong(Code::E012, "player_id", player_id, player),
-            _ => Ok(()),
-        }
-    }
-
-    /// Tells a player what went wrong (002 §9.2).
-    fn tell(&self, seat: usize, failure: &Failure, action: &str, retry_info: Option<RetryInfo>, consequence: &str) {
-        let player = &self.game.seats[seat].player_id;
-        let context = match failure {
-            Failure::Wrong(refusal) => refusal.context.clone(),
-            other => Refusal::new(other.code(), other.explain()).with("expected", action).context,
-        };
-        let error = GameError {
-            match_id: self.game.match_id.clone(),
-            error_code: failure.code().to_string(),
-            error_description: failure.code().name().into(),
-            affected_player: player.clone(),
-            action_required: action.into(),
-            player_id: Some(player.clone()),
-            retry_info,
-            context: Some(context),
-            consequence: Some(consequence.into()),
-        };
-        self.line.tell(seat, error.into());
+    fn instructions(&self) -> &'static str {
+        "This is a referee of the AI Agent League: it plays matches of Even/Odd between two players and reports them to \
+         the league manager. get_match_state only looks: it shows how far a match has come, and after the draw its \
+         choices and result. Everything else is for the league manager alone and needs the referee's own token. A \
+         refusal comes as a tool error that says what is wrong."
     }
 }
 
-/// A message, but not the one that answers.
-fn unexpected(reply: &Message, expected: &str) -> Failure {
-    let said = match reply {
-        Message::GameError(error) => format!(": {} {}", error.error_code, error.error_description),
-        Message::LeagueError(error) => format!(": {} {}", error.error_code, error.error_description),
-        _ => String::new(),
-    };
-    Failure::Wrong(Refusal::field(
-        Code::E003,
-        "message_type",
-        format!("got {}{said}, expected {expected}", reply.name()),
-    ))
+impl Referee {
+    /// One match, handed over without an announcement.
+    fn start_match(&self, game: StartMatch) -> Result<Value, Denial> {
+        self.session.check_token(game.auth_token.as_deref())?;
+        let StartMatch { league_id, round_id, r#match: entry, .. } = game;
+        let ours = self.session.wait_for_card()?.league_id;
+        if league_id != ours {
+            let problem = format!("got {:?}, expected {ours:?}", cut(&league_id, 60));
+            return Err(Refusal::field(Code::E003, "league_id", problem).into());
+        }
+        let announcement = RoundAnnouncement { league_id, round_id, matches: vec![entry] };
+        self.assignments.announced(announcement, &self.session.program.endpoint)?;
+        Ok(ok())
+    }
+
+    fn match_state(&self, match_id: &str) -> Result<Value, Denial> {
+        let unknown = || format!("got {:?}, which is not a match of this referee", cut(match_id, 60));
+        let found = self.assignments.find(match_id);
+        let assignment = found.ok_or_else(|| Refusal::field(Code::E015, "match_id", unknown()))?;
+        let (live, StartMatch { round_id, r#match: entry, .. }) = (assignment.live().clone(), assignment.game.clone());
+        let MatchEntry { match_id, player_A_id, player_B_id, .. } = entry;
+        let (state, result) = (live.state, live.result);
+        Ok(serde_json::to_value(MatchView { match_id, round_id, player_A_id, player_B_id, state, result })?)
+    }
 }
 
-/// What a player did wrong, for the reason of a result.
-fn described(failure: &Failure) -> String {
-    match failure.code() {
-        Code::E001 => "failed to respond within timeout".into(),
-        Code::E009 => "could not be reached".into(),
-        code => format!("gave no valid answer ({code} {})", failure.explain()),
+impl Participant for Referee {
+    fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
+        let folder = self.session.program.data.join("referees").join(&card.agent_id);
+        self.assignments.begin(&folder, fresh).map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))
     }
 }

@@ -1,34 +1,181 @@
-//! How fast leagues are, and how much memory their manager takes: `make bench`. Ratios, since machines differ.
+//! How fast leagues are and what they cost: `make bench` (`make bench JSON=1` for machines). Release build, real
+//! processes. Figures depend on the machine; the ratios at the end do not.
+//!
+//! The floor is the same number of requests and answers of the same size over bare TCP, a connection and a thread each:
+//! less than that a thread-per-request server cannot cost.
 
 mod support;
 
-use std::{fs, time::Instant};
-use support::World;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+    thread,
+};
+use support::{World, files};
 
-/// Seconds per match, and peak memory of the manager in MB (0 where /proc does not tell).
-fn league(players: usize, referees: usize) -> (f64, f64) {
+/// Players and referees.
+const SIZES: [(usize, usize); 4] = [(4, 2), (20, 2), (50, 4), (100, 8)];
+/// Bytes of a typical request and its answer, headers included.
+const PAIR: (usize, usize) = (750, 550);
+/// Clock ticks of /proc in a second.
+const TICKS: f64 = 100.0;
+
+/// CPU seconds of a process and of its children that have ended.
+fn cpu(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let numbers: Vec<f64> = after.split_whitespace().map(|word| word.parse().unwrap_or(0.0)).collect();
+    numbers.get(11..15).map_or(0.0, |times| times.iter().sum::<f64>() / TICKS)
+}
+
+/// The processes whose parent is that one.
+fn children(pid: u32) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+    };
+    pids.filter(|child| parent(*child) == Some(pid)).collect()
+}
+
+/// Peak memory in MiB, and whether the process is a player.
+fn memory(pid: u32) -> Option<(bool, f64)> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    Some((status.starts_with("Name:\tplayer"), peak.map_or(0.0, |kib: f64| kib / 1024.0)))
+}
+
+/// Bytes of all files below a folder.
+fn size(folder: &Path) -> f64 {
+    files(folder).iter().filter_map(|file| Some(fs::metadata(file).ok()?.len() as f64)).sum()
+}
+
+/// Milliseconds of the day at which a log line was written.
+fn time_of(line: &Value) -> f64 {
+    let text = line["timestamp"].as_str().unwrap_or_default();
+    let part = |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<f64>().ok()).unwrap_or(0.0);
+    part(11, 13) * 3.6e6 + part(14, 16) * 6e4 + part(17, 23) * 1e3
+}
+
+/// One league: what it took.
+fn league(players: usize, referees: usize) -> BTreeMap<&'static str, f64> {
     let world = World::new(&[]);
     let numbers = [players.to_string(), referees.to_string()];
     let arguments = ["local", "--fresh", "--players", &numbers[0], "--referees", &numbers[1], "--stay"];
-    let league = world.start("league_manager", &arguments);
-    league.line("Round 1 of");
-    let started = Instant::now();
-    league.line("Champion");
-    let matches = players * (players - 1) / 2;
-    let per_match = started.elapsed().as_secs_f64() / matches as f64;
-    let status = fs::read_to_string(format!("/proc/{}/status", league.child.id())).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
-    (per_match, peak.unwrap_or(0.0) / 1024.0)
+    let manager = world.start("league_manager", &arguments);
+    let pid = manager.child.id();
+    manager.line("Round 1 of");
+    let processes = children(pid);
+    let (before, mut peaks) = (cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>(), BTreeMap::new());
+    let over = |peaks: &mut BTreeMap<u32, (bool, f64)>| {
+        peaks.extend(processes.iter().filter_map(|pid| Some((*pid, memory(*pid)?))));
+        processes.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+    };
+    support::until_within(170, "the league is over", || over(&mut peaks));
+    let used = cpu(pid) - before; // the children have ended: their time is ours now
+    let own = memory(pid).map_or(0.0, |(_, peak)| peak);
+    let player: Vec<f64> = peaks.values().filter(|(is_player, _)| *is_player).map(|(_, peak)| *peak).collect();
+    let logs = world.logs();
+    let of_type = |event: &str, name: &str| -> Vec<f64> {
+        let wanted = |line: &&Value| line["event_type"] == event && line["message_type"] == name;
+        logs.iter().filter(wanted).map(time_of).collect()
+    };
+    let mut reports = of_type("message_received", "MATCH_RESULT_REPORT");
+    reports.sort_by(f64::total_cmp);
+    let first = of_type("message_sent", "ROUND_ANNOUNCEMENT").into_iter().fold(f64::MAX, f64::min);
+    let last = of_type("message_sent", "LEAGUE_COMPLETED").into_iter().fold(0.0, f64::max);
+    let requests = logs.iter().filter(|line| line["event_type"] == "message_received").count() as f64;
+    let (matches, seconds) = ((players * (players - 1) / 2) as f64, (last - first) / 1000.0);
+    let some = reports.len().clamp(2, 100);
+    let span = |part: &[f64]| part.last().unwrap_or(&0.0) - part.first().unwrap_or(&0.0);
+    BTreeMap::from([
+        ("players", players as f64),
+        ("matches", matches),
+        ("seconds", seconds),
+        ("matches_per_second", matches / seconds),
+        ("cpu_ms_per_match", used * 1000.0 / matches),
+        ("requests_per_match", requests / matches),
+        ("cpu_us_per_request", used * 1e6 / requests),
+        ("manager_mib", own),
+        ("player_mib", player.iter().sum::<f64>() / player.len().max(1) as f64),
+        ("log_kb_per_match", size(&world.folder.join("logs")) / matches / 1000.0),
+        ("data_kb_per_match", size(&world.folder.join("data")) / matches / 1000.0),
+        ("last_to_first", span(&reports[reports.len() - some..]) / span(&reports[..some]).max(1.0)),
+    ])
+}
+
+/// Requests and answers over bare TCP; run in a process of its own, whose CPU time is the floor.
+fn pairs(count: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let _ = stream.read_exact(&mut [0; PAIR.0]);
+                let _ = stream.write_all(&[b'a'; PAIR.1]);
+            });
+        }
+    });
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(&[b'r'; PAIR.0]).unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Microseconds of CPU of one pair.
+fn floor() -> f64 {
+    const PAIRS: usize = 20_000;
+    let before = cpu(std::process::id());
+    let exe = std::env::current_exe().unwrap();
+    let mut command = Command::new(exe);
+    command.args(["--ignored", "--exact", "bench"]).env("LEAGUE_BENCH_PAIRS", PAIRS.to_string());
+    assert!(command.output().unwrap().status.success());
+    (cpu(std::process::id()) - before) * 1e6 / PAIRS as f64
 }
 
 #[test]
-#[ignore = "takes a minute; `make bench` runs it"]
-fn a_match_costs_about_the_same_in_a_larger_league() {
-    println!("players  referees  ms/match  as with 4  manager MB  as with 4");
-    let (time, memory) = league(4, 2);
-    for (players, referees) in [(4, 2), (8, 2), (16, 4), (24, 4)] {
-        let (t, m) = league(players, referees);
-        let (ms, slower, larger) = (t * 1000.0, t / time, m / memory.max(0.001));
-        println!("{players:>7}  {referees:>8}  {ms:>8.1}  {slower:>9.2}  {m:>10.1}  {larger:>9.2}");
+#[ignore = "takes minutes; `make bench` runs it"]
+fn bench() {
+    if let Some(count) = std::env::var("LEAGUE_BENCH_PAIRS").ok().and_then(|count| count.parse().ok()) {
+        return pairs(count);
     }
+    let (floor, leagues) = (floor(), SIZES.map(|(players, referees)| league(players, referees)));
+    let cost = |n: usize, key: &str| leagues[n][key];
+    let ratios = [
+        ("CPU per request against the floor, 20 players", cost(1, "cpu_us_per_request") / floor),
+        ("CPU per request against the floor, 100 players", cost(3, "cpu_us_per_request") / floor),
+        ("CPU per match, 100 players against 20", cost(3, "cpu_ms_per_match") / cost(1, "cpu_ms_per_match")),
+        ("last hundred matches against first hundred, 100 players", cost(3, "last_to_first")),
+    ];
+    if std::env::var("JSON").is_ok_and(|wanted| !wanted.is_empty()) {
+        let ratios: BTreeMap<&str, f64> = ratios.into();
+        return println!("{}", json!({"floor_us": floor, "leagues": leagues, "ratios": ratios}));
+    }
+    let rows = [
+        ("players", 0),
+        ("matches", 0),
+        ("seconds", 2),
+        ("matches_per_second", 0),
+        ("cpu_ms_per_match", 1),
+        ("requests_per_match", 1),
+        ("cpu_us_per_request", 0),
+        ("manager_mib", 1),
+        ("player_mib", 1),
+        ("log_kb_per_match", 1),
+        ("data_kb_per_match", 1),
+    ];
+    for (key, digits) in rows {
+        let cells = leagues.each_ref().map(|league| format!("{:>9.digits$}", league[key]));
+        println!("{:<22}{}", key.replace('_', " "), cells.join(""));
+    }
+    println!("\nfloor: {floor:.0} us of CPU a request over bare TCP");
+    ratios.iter().for_each(|(what, ratio)| println!("{ratio:>6.2}  {what}"));
 }

@@ -3,9 +3,10 @@
 
 mod support;
 
-use league::{config::Config, game::Scoring, protocol::MatchResult, standings, wire::Wire};
+use league::program::config::*;
+use league::wire::Wire;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, fs, net::TcpListener, time::Duration};
+use std::{fs, net::TcpListener, time::Duration};
 use support::{Agent, World, call, http, message, pointer, register_player, until};
 
 const SYSTEM: &str = "system.json";
@@ -36,122 +37,112 @@ fn base_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap()
 }
 
-/// Every key of a file: objects and the first of each array included.
-fn keys(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+/// Every key of a file, the first of each array included: path, value and schema.
+fn keys(value: &Value, schema: &Value, path: &str, found: &mut Vec<(String, Value, Value)>) {
     let dot = if path.is_empty() { "" } else { "." };
-    let below: Vec<(String, &Value)> = match value {
-        Value::Object(object) => object.iter().map(|(key, value)| (format!("{path}{dot}{key}"), value)).collect(),
-        Value::Array(items) => items.iter().take(1).map(|item| (format!("{path}[0]"), item)).collect(),
+    let below: Vec<(String, &Value, &Value)> = match value {
+        Value::Object(object) => {
+            object.iter().map(|(key, value)| (format!("{path}{dot}{key}"), value, &schema["properties"][key])).collect()
+        }
+        Value::Array(items) => items.iter().take(1).map(|it| (format!("{path}[0]"), it, &schema["items"])).collect(),
         _ => Vec::new(),
     };
-    for (path, value) in below {
-        found.push((path.clone(), value.clone()));
-        keys(value, &path, found);
+    for (path, value, schema) in below {
+        found.push((path.clone(), value.clone(), schema.clone()));
+        keys(value, schema, &path, found);
     }
 }
 
 #[test]
-fn every_key_is_needed_typed_and_known() {
+fn every_key_is_needed_typed_bounded_and_known() {
     let world = World::new(&[]);
-    let mut optional = BTreeSet::new();
-    for file in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER] {
+    let (mut optional, mut bounds) = (Vec::new(), 0);
+    let schemas = [SystemFile::schema(), AgentsFile::schema(), LeagueFile::schema(), GamesFile::schema()];
+    let schemas = schemas.into_iter().chain([RefereeDefaults::schema(), PlayerDefaults::schema()]);
+    for (file, schema) in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER].into_iter().zip(schemas) {
         let whole = fs::read(world.folder.join("config").join(file)).unwrap();
         let mut found = Vec::new();
-        keys(&serde_json::from_slice(&whole).unwrap(), "", &mut found);
-        for (path, value) in found {
+        keys(&serde_json::from_slice(&whole).unwrap(), &schema, "", &mut found);
+        for (path, value, schema) in found {
+            let refused = |value: Value, problem: &str| {
+                let line = loaded(&world, file, &path, value).expect_err(&path);
+                check_line(&line, &[base_name(file), &format!("{path}: {problem}")]);
+            };
             let wrong = if value.is_boolean() { json!("true") } else { json!(true) };
-            let line = loaded(&world, file, &path, wrong.clone()).unwrap_err();
-            check_line(&line, &[base_name(file), &format!("{path}: got {wrong}, expected ")]);
-            if value.is_object() {
-                let line = loaded(&world, file, &format!("{path}.colour"), json!("red")).unwrap_err();
-                let known = value.as_object().unwrap().keys().next().unwrap();
-                check_line(&line, &[base_name(file), &format!("{path}.colour: unknown key, expected one of "), known]);
-            }
-            if !path.ends_with(']') {
-                match loaded(&world, file, &path, Value::Null) {
-                    Ok(_) => drop(optional.insert(path)),
-                    Err(line) => check_line(&line, &[base_name(file), &format!("{path}: missing")]),
+            refused(wrong.clone(), &format!("got {wrong}, expected "));
+            for (bound, step) in [("minimum", -1), ("maximum", 1)] {
+                if let Some(outside) = schema[bound].as_i64().map(|bound| bound + step) {
+                    refused(json!(outside), &format!("got {outside}, expected "));
+                    bounds += 1;
                 }
             }
+            if let Some(words) = schema["enum"].as_array() {
+                let legal: Vec<String> = words.iter().map(Value::to_string).collect();
+                refused(json!("odd"), &format!("got \"odd\", expected {}", legal.join(" or ")));
+            }
+            if let Some(known) = value.as_object().and_then(|object| object.keys().next()) {
+                let line = loaded(&world, file, &format!("{path}.colour"), json!("red")).unwrap_err();
+                check_line(&line, &[base_name(file), &format!("{path}.colour: unknown key, expected one of "), known]);
+            }
+            match loaded(&world, file, &path, Value::Null) {
+                _ if path.ends_with(']') => {}
+                Ok(_) => optional.push(path),
+                Err(line) => check_line(&line, &[base_name(file), &format!("{path}: missing")]),
+            }
         }
-        let line = loaded(&world, file, "colour", json!("red")).unwrap_err();
-        check_line(&line, &[base_name(file), ": colour: unknown key"]);
+        check_line(&loaded(&world, file, "colour", json!(1)).unwrap_err(), &[base_name(file), ": colour: unknown key"]);
     }
-    let expected = [
-        "limits",
-        "limits.max_message_bytes",
-        "scheduling.cycles",
-        "scheduling.round_announcement_lead_sec",
-        "security.strict_envelope",
-        "timeouts.game_over_timeout_sec",
-    ];
-    assert_eq!(optional, expected.map(String::from).into());
+    let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
+        scheduling.cycles scheduling.round_announcement_lead_sec";
+    assert_eq!((optional.join(" "), bounds > 20), (expected.to_string(), true), "{bounds}");
 }
 
+/// What no schema says.
 #[test]
 fn bad_values_are_refused() {
     let world = World::new(&[]);
+    let falling = "win > draw > loss >= technical loss";
     let rows = [
-        (SYSTEM, "protocol_version", json!("league.v1"), "league.v2"),
         (SYSTEM, "default_league_id", json!("../x"), "letters, digits, _ and -"),
         (SYSTEM, "network.base_host", json!("my host"), "a host name"),
-        (SYSTEM, "network.default_league_manager_port", json!(65_536), "0 to 65535"),
         (SYSTEM, "network.default_referee_port_range", json!([8001]), "[first, last]"),
         (SYSTEM, "network.default_player_port_range", json!([8199, 8101]), "[first, last]"),
-        (SYSTEM, "security.token_length", json!(31), "32 to 256"),
         (SYSTEM, "security.token_ttl_hours", json!(0), "more than 0"),
         (SYSTEM, "timeouts.move_timeout_sec", json!(0), "more than 0 seconds"),
-        (SYSTEM, "timeouts.game_join_ack_timeout_sec", json!(-1.5), "seconds from 0"),
+        (SYSTEM, "timeouts.game_join_ack_timeout_sec", json!(-1.5), "more than 0 seconds"),
         (SYSTEM, "timeouts.generic_response_timeout_sec", json!("10"), "a number"),
-        (SYSTEM, "timeouts.register_player_timeout_sec", json!(1e300), "seconds from 0"),
-        (SYSTEM, "timeouts.register_referee_timeout_sec", json!(0), "more than 0 seconds"),
-        (SYSTEM, "timeouts.game_over_timeout_sec", json!(0), "more than 0 seconds"),
-        (SYSTEM, "retry_policy.max_retries", json!(0), "1 to 100"),
-        (SYSTEM, "retry_policy.max_retries", json!(2.5), "a whole number"),
-        (SYSTEM, "retry_policy.base_delay_sec", json!(-2), "seconds from 0"),
-        (SYSTEM, "retry_policy.backoff_strategy", json!("linear"), "\"exponential\" or \"fixed\""),
-        (SYSTEM, "limits.max_message_bytes", json!(1023), "1024 to 1048576"),
+        (SYSTEM, "timeouts.register_player_timeout_sec", json!(1e300), "at most 86400"),
+        (SYSTEM, "retry_policy.max_retries", json!(2.5), "1 to 100"),
+        (SYSTEM, "retry_policy.base_delay_sec", json!(-2), "more than 0 seconds"),
         (AGENTS, "league_manager.endpoint", json!("localhost:8000"), "http://"),
+        (AGENTS, "league_manager.display_name", json!(""), "1 to 50 characters"),
+        (AGENTS, "league_manager.version", json!("one"), "MAJOR.MINOR.PATCH"),
+        (AGENTS, "league_manager.agent_id", json!("a:b"), "letters, digits, _ and -"),
         (AGENTS, "referees[0].endpoint", json!("http://127.0.0.1:8000/mcp"), "an endpoint of its own"),
         (AGENTS, "referees[0].referee_id", json!("REF1"), "REF01, REF02"),
         (AGENTS, "referees[1].referee_id", json!("REF01"), "each once"),
-        (AGENTS, "referees[0].max_concurrent_matches", json!(11), "1 to 10"),
         (AGENTS, "players[0].player_id", json!("alpha"), "P01, P02"),
         (AGENTS, "players[3].player_id", json!("P01"), "each once"),
         (AGENTS, "players[1].default_endpoint", json!("ftp://localhost/mcp"), "http://"),
-        (AGENTS, "players[1].active", json!("yes"), "true or false"),
         (LEAGUE, "league_id", json!("league_2026"), "league_2025_even_odd"),
         (LEAGUE, "game_type", json!("chess"), "games_registry.json"),
-        (LEAGUE, "status", json!("PAUSED"), "ACTIVE"),
-        (LEAGUE, "scoring.win_points", json!(2_147_483_648_u32), "32-bit"),
-        (LEAGUE, "scoring.tiebreakers[1]", json!("goals"), "\"wins\" or \"head_to_head\" or \"draws\""),
-        (LEAGUE, "scheduling.format", json!("knockout"), "round_robin"),
-        (LEAGUE, "scheduling.cycles", json!(0), "1 to 100"),
         (LEAGUE, "scheduling.round_announcement_lead_sec", json!(-1), "seconds from 0"),
-        (LEAGUE, "participants.min_players", json!(1), "at least 2"),
-        (LEAGUE, "participants.max_players", json!(1), "at least min_players"),
-        (GAMES, "games[0].game_type", json!("chess"), "even_odd"),
-        (GAMES, "games[0].players", json!(3), "2"),
+        (LEAGUE, "participants.max_players", json!(1), "2 to 200"),
         (GAMES, "games[0].choices", json!(["odd", "even"]), "[\"even\", \"odd\"]"),
         (GAMES, "games[0].number_range", json!([1, 6]), "[1, 10]"),
-        (REFEREE, "max_concurrent_matches", json!(0), "1 to 10"),
     ];
     for (file, path, value, legal) in rows {
-        let line = loaded(&world, file, path, value.clone()).expect_err(path);
-        let came = value.as_str().map_or(value.to_string(), String::from).replace(',', ", ");
-        let came = if value.is_array() || value == json!(1e300) { "got " } else { &came };
-        check_line(&line, &[base_name(file), path, came, legal]);
+        let line = loaded(&world, file, path, value).expect_err(path);
+        check_line(&line, &[base_name(file), &format!("{path}: got "), legal]);
     }
     // Points must fall from win to technical loss; the line shows all four.
-    for (path, value) in [
-        ("scoring.win_points", json!(1)),
-        ("scoring.draw_points", json!(0)),
-        ("scoring.technical_loss_points", json!(1)),
-        ("scoring.win_points", json!(1001)),
-    ] {
-        let line = loaded(&world, LEAGUE, path, value).expect_err(path);
-        check_line(&line, &[base_name(LEAGUE), "scoring: got [", "win > draw > loss >= technical loss"]);
+    for (path, value) in [("win_points", 1), ("draw_points", 0), ("technical_loss_points", 1), ("win_points", 1001)] {
+        let line = loaded(&world, LEAGUE, &format!("scoring.{path}"), json!(value)).expect_err(path);
+        check_line(&line, &[base_name(LEAGUE), "scoring: got [", falling]);
     }
+    world.edit(LEAGUE, "/participants/min_players", json!(5));
+    let line = loaded(&world, LEAGUE, "participants.max_players", json!(4)).unwrap_err();
+    check_line(&line, &["participants.max_players: got 4, expected at least min_players"]);
 }
 
 /// A command that must end by itself with 2 and one line.
@@ -164,72 +155,58 @@ fn check_refused(world: &World, program: &str, arguments: &[&str], words: &[&str
 }
 
 #[test]
-fn programs_end_with_2_and_one_line() {
-    for (program, file, path, value, words) in [
-        ("league_manager", SYSTEM, "security.token_length", json!(8), ["system.json", "security.token_length", "32"]),
-        ("league_manager", LEAGUE, "colour", json!(1), [LEAGUE, "colour: unknown key", "expected one of"]),
-        ("referee", SYSTEM, "timeouts.move_timeout_sec", Value::Null, [SYSTEM, "move_timeout_sec", "missing"]),
-        ("player", AGENTS, "players[1].active", json!("yes"), [AGENTS, "players[1].active: got", "true or false"]),
-        ("player", PLAYER, "strategy", json!("wild"), [PLAYER, "strategy: got \"wild\"", "random, even, odd"]),
-    ] {
-        check_refused(&World::new(&[(file, &pointer(path), value)]), program, &["--port", "0"], &words);
-    }
-    for program in PROGRAMS {
-        for file in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER] {
-            let world = World::new(&[]);
-            let path = world.folder.join("config").join(file);
-            fs::write(&path, "{not JSON").unwrap();
-            check_refused(&world, program, &["--port", "0"], &[file, "not JSON"]);
-            fs::remove_file(&path).unwrap();
-            check_refused(&world, program, &["--port", "0"], &[file, "No such file", "--config DIR"]);
-        }
+fn a_faulty_file_ends_a_program_with_2_and_one_line() {
+    for (program, file) in PROGRAMS.into_iter().cycle().zip([SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER]) {
+        let world = World::new(&[]);
+        world.edit(file, "/colour", json!(1));
+        check_refused(&world, program, &["--port", "0"], &[file, "colour: unknown key", "expected one of"]);
+        let path = world.folder.join("config").join(file);
+        fs::write(&path, "{not JSON").unwrap();
+        check_refused(&world, program, &["--port", "0"], &[file, "not JSON"]);
+        fs::remove_file(&path).unwrap();
+        check_refused(&world, program, &["--port", "0"], &[file, "No such file", "--config DIR"]);
     }
 }
+
+/// Program (`all`: each), arguments, and words of the line.
+const WRONG_USE: &str = "
+    all | --colour red | --colour --help
+    all | red | red --help
+    all | --port | --port needs a value
+    all | --help=yes | --help takes no value
+    all | --port many | --port many
+    all | --port 65536 | --port 65536
+    all | --port 0 --host 0.0.0.0 | 0.0.0.0 --contact-endpoint
+    all | --host 203.0.113.9 | 203.0.113.9 --host is an address of this machine
+    all | --port 0 --contact-endpoint here | --contact-endpoint here
+    all | --port 0 --league-id chess | leagues/chess.json No such file
+    all | --port 0 --league-id ../x | --league-id letters, digits
+    all | --port 0 --seed x | --seed x
+    all | --port TAKEN | TAKEN --port
+    league_manager | local --fresh --port TAKEN | TAKEN --port PORT=N
+    league_manager | local --fresh | TAKEN --port
+    league_manager | --port 0 --players 1 | --players 2 to 100
+    league_manager | --port 0 --players two | --players two
+    league_manager | --port 0 --players 2 --referees 0 | --referees at least 1
+    league_manager | --port 0 --lead-sec -1 | --lead-sec -1
+    player | --port 0 --strategy wild | --strategy contrary
+    player | --port 0 --manager here | --manager http://
+    referee | --port 0 --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10
+    referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";
 
 #[test]
 fn wrong_use_ends_with_2_and_one_line() {
-    let world = World::new(&[]);
-    for program in PROGRAMS {
-        for (arguments, words) in [
-            (&["--colour", "red"][..], ["--colour", "--help"]),
-            (&["red"], ["red", "--help"]),
-            (&["--port"], ["--port", "needs a value"]),
-            (&["--help=yes"], ["--help", "takes no value"]),
-            (&["--port", "many"], ["--port", "many"]),
-            (&["--port", "65536"], ["--port", "65536"]),
-            (&["--port", "0", "--host", "0.0.0.0"], ["0.0.0.0", "--contact-endpoint"]),
-            (&["--host", "203.0.113.9"], ["203.0.113.9", "--host is an address of this machine"]),
-            (&["--port", "0", "--contact-endpoint", "here"], ["--contact-endpoint", "here"]),
-            (&["--port", "0", "--league-id", "chess"], ["leagues/chess.json", "No such file"]),
-            (&["--port", "0", "--league-id", "../x"], ["--league-id", "letters, digits"]),
-            (&["--port", "0", "--seed", "x"], ["--seed", "x"]),
-        ] {
-            check_refused(&world, program, arguments, &words);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let world = World::new(&[(SYSTEM, "/network/default_league_manager_port", json!(port))]);
+    let text = WRONG_USE.replace("TAKEN", &port.to_string());
+    for row in text.trim().lines() {
+        let [program, arguments, words] = row.split(" | ").collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let [arguments, words] = [arguments, words].map(|it| it.split(' ').collect::<Vec<_>>());
+        for each in PROGRAMS.iter().filter(|it| program.trim() == "all" || program.trim() == **it) {
+            check_refused(&world, each, &arguments, &words);
         }
     }
-    for (program, arguments, words) in [
-        ("league_manager", ["--players", "1"], ["--players", "2 to 100"]),
-        ("league_manager", ["--players", "two"], ["--players", "two"]),
-        ("league_manager", ["--lead-sec", "-1"], ["--lead-sec", "-1"]),
-        ("player", ["--strategy", "wild"], ["--strategy", "contrary"]),
-        ("player", ["--manager", "here"], ["--manager", "http://"]),
-        ("referee", ["--max-concurrent-matches", "11"], ["--max-concurrent-matches", "1 to 10"]),
-        ("referee", ["--max-concurrent-matches", "x"], ["--max-concurrent-matches", "x"]),
-    ] {
-        check_refused(&world, program, &[&["--port", "0"][..], &arguments].concat(), &words);
-    }
-}
-
-#[test]
-fn a_port_in_use_is_named_with_the_way_out() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let world = World::new(&[(SYSTEM, "/network/default_league_manager_port", json!(port.parse::<u16>().unwrap()))]);
-    for program in PROGRAMS {
-        check_refused(&world, program, &["--port", &port], &[&port, "--port"]);
-    }
-    check_refused(&world, "league_manager", &[], &[&port, "--port"]);
-    check_refused(&world, "league_manager", &["local", "--fresh"], &[&port, "--port"]);
 }
 
 #[test]
@@ -258,74 +235,24 @@ fn help_lists_every_option_and_version_says_which() {
 }
 
 #[test]
-fn seconds_may_be_fractions() {
+fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
     let world = World::new(&[]);
-    let quarter = |file: &str, path: &str| loaded(&world, file, path, json!(0.25)).expect(path);
-    let limits = [
-        quarter(SYSTEM, "timeouts.register_referee_timeout_sec").register_referee_limit,
-        quarter(SYSTEM, "timeouts.register_player_timeout_sec").register_player_limit,
-        quarter(SYSTEM, "timeouts.game_join_ack_timeout_sec").join_limit,
-        quarter(SYSTEM, "timeouts.move_timeout_sec").choice_limit,
-        quarter(SYSTEM, "timeouts.game_over_timeout_sec").game_over_limit,
-        quarter(SYSTEM, "timeouts.generic_response_timeout_sec").generic_limit,
-        quarter(SYSTEM, "retry_policy.base_delay_sec").retry.base_delay,
-        quarter(LEAGUE, "scheduling.round_announcement_lead_sec").lead,
+    let read = |file: &str, path: &str, value: Value| loaded(&world, file, path, value).expect(path);
+    let quarter = |path: &str| read(SYSTEM, path, json!(0.25));
+    let times = [
+        quarter("timeouts.move_timeout_sec").system.timeouts.move_timeout_sec.0,
+        quarter("timeouts.game_over_timeout_sec").game_over_limit(),
+        quarter("timeouts.generic_response_timeout_sec").generic_limit(),
+        quarter("retry_policy.base_delay_sec").retry().base_delay,
+        quarter("security.token_ttl_hours").system.security.token_ttl_hours.0 / 3600,
     ];
-    assert_eq!(limits, [Duration::from_millis(250); 8]);
-    assert_eq!(quarter(SYSTEM, "security.token_ttl_hours").rules.token_lifetime, Duration::from_secs(900));
-}
-
-#[test]
-fn what_may_be_absent_has_its_default() {
-    let world = World::new(&[]);
-    let without = |file: &str, path: &str| loaded(&world, file, path, Value::Null).expect(path);
-    assert_eq!(without(SYSTEM, "limits").max_message_bytes, 10_240);
-    assert!(without(SYSTEM, "security.strict_envelope").strict_envelope);
-    assert_eq!(without(SYSTEM, "timeouts.game_over_timeout_sec").game_over_limit, Duration::from_secs(5));
-    assert_eq!(without(LEAGUE, "scheduling.cycles").rules.cycles, 1);
-    assert_eq!(without(LEAGUE, "scheduling.round_announcement_lead_sec").lead, Duration::from_secs(60));
-}
-
-#[test]
-fn attempts_wait_as_the_backoff_says() {
-    let world = World::new(&[(SYSTEM, "/retry_policy/base_delay_sec", json!(2))]);
-    for (backoff, expected) in [("exponential", [2, 4, 8]), ("fixed", [2, 2, 2])] {
-        let config = loaded(&world, SYSTEM, "retry_policy.backoff_strategy", json!(backoff)).unwrap();
-        assert_eq!([1, 2, 3].map(|failed| config.retry.delay(failed).as_secs()), expected);
-    }
-}
-
-#[test]
-fn tiebreakers_decide_in_their_order() {
-    // A has two wins and lost to B, B one win and three draws: six points each.
-    let game = |players: [&'static str; 2], winner: Option<usize>| {
-        let winner = winner.map(|seat| players[seat]);
-        let details = json!({"drawn_number": 4, "choices": {}});
-        let result = MatchResult::read(&json!({"winner": winner, "score": {}, "details": details})).unwrap();
-        (players, result)
-    };
-    let games = [
-        game(["A", "X"], Some(0)),
-        game(["A", "Y"], Some(0)),
-        game(["A", "B"], Some(1)),
-        game(["B", "X"], None),
-        game(["B", "Y"], None),
-        game(["Z", "B"], None),
-    ];
-    let played: Vec<_> =
-        games.iter().map(|(players, result)| standings::Played { players: *players, result }).collect();
-    let world = World::new(&[]);
-    for (order, expected) in [
-        (json!(["wins", "head_to_head"]), "A"),
-        (json!(["head_to_head", "wins"]), "B"),
-        (json!(["draws"]), "A"),
-        (json!([]), "A"),
-    ] {
-        let rules = loaded(&world, LEAGUE, "scoring.tiebreakers", order.clone()).unwrap().rules;
-        let players = ["B", "A", "X", "Y", "Z"].map(|id| (id, id));
-        let table = standings::table(&players, &played, &rules.scoring, &rules.tiebreakers);
-        assert_eq!((&*table[0].player_id, table[0].points), (expected, 6), "{order}");
-    }
+    assert_eq!(times, [Duration::from_millis(250); 5]);
+    let without = |file: &str, path: &str| read(file, path, Value::Null);
+    assert_eq!(without(SYSTEM, "limits").max_message_bytes(), 10_240);
+    assert!(without(SYSTEM, "security.strict_envelope").strict_envelope());
+    assert_eq!(without(SYSTEM, "timeouts.game_over_timeout_sec").game_over_limit(), Duration::from_secs(5));
+    // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to report, and the delays.
+    assert_eq!(read(SYSTEM, "retry_policy.base_delay_sec", json!(2)).match_limit(), Duration::from_secs(158));
 }
 
 #[test]
@@ -340,8 +267,6 @@ fn a_league_goes_by_its_keys() {
         (SYSTEM, "/network/base_host", json!("127.0.0.1")),
         (SYSTEM, "/security/token_length", json!(40)),
     ]);
-    let scoring = Scoring { win: 7, draw: 4, loss: 2, technical_loss: 1 };
-    assert_eq!(Config::load(&world.folder.join("config"), None).unwrap().rules.scoring, scoring);
     let mut league = world.start("league_manager", &["local", "--fresh", "--players", "3", "--referees", "1"]);
     assert!(league.wait().success());
     let table = world.table();
@@ -391,5 +316,5 @@ fn a_manager_goes_by_its_keys() {
     let mut query = message("LEAGUE_QUERY", "player:P01", body);
     query.as_object_mut().unwrap().remove("timestamp");
     assert_eq!(call(&url, "league_query", query)["result"]["success"], json!(true));
-    assert!(world.logs().iter().any(|line| line["level"] == "WARNING" && line["event_type"] == "envelope_mended"));
+    assert!(world.logs().iter().any(|line| line["level"] == "WARNING" && line["event_type"] == "fields_supplied"));
 }

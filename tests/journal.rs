@@ -1,27 +1,26 @@
-//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage, a second manager
-//! and `--fresh` lose nothing; of two reports at the same instant one counts.
+//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage, a newer program's
+//! journal and `--fresh` lose nothing; of many decisions at the same instant one counts.
 
 mod support;
 
-use league::{
-    game::judge,
-    journal::{Journal, Record},
-    league::{Event, League},
-    protocol::{Kind, Parity},
-    registration::Applicant,
-};
+use league::manager::journal::{Journal, Store};
+use league::manager::league::{Event, League};
+use league::manager::registration::Admission;
+use league::protocol::{Kind, Standing};
 use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Barrier,
     thread,
+    time::Duration,
 };
 use support::{
     World,
-    paper::{applicant, assignment, at, local, profile, report, rules, seeded},
+    paper::{self, Caller, assignment, at, caller, local, meta, report, rules, seeded},
 };
 
-const BOTH: &[&str] = &["REF01", "REF02"];
+/// The first line.
+const HEAD: &str = "{\"journal_version\":2}\n";
 
 /// The league's folder below a data folder.
 fn folder(data: &Path) -> PathBuf {
@@ -48,72 +47,71 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 }
 
 /// Finds the league as a manager does, and says whether it is resumed.
-fn find(data: &Path, fresh: bool) -> io::Result<(Record, bool)> {
+fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
     let (league, journal, resumed) = Journal::find(data, rules(), fresh)?;
-    Ok((Record::new(league, journal)?, resumed))
+    Ok((Store::new(league, journal), resumed))
 }
 
-fn decide(record: &Record, decide: impl FnOnce(&League) -> Option<Event>) {
-    record.commit(|league| Ok::<_, io::Error>((decide(league), ()))).unwrap();
+fn decide(store: &Store, decide: impl FnOnce(&League) -> Option<Event>) {
+    store.commit(|league| Ok::<_, io::Error>((decide(league), ()))).unwrap();
 }
 
-/// An agent registers for the first, second… time, unless it has already.
-fn register(record: &Record, id: &str, times: u32, port: usize, from: &Applicant) {
+/// An agent registers for the first time; or with its token for the second, at this hour, at this port; unless it has.
+fn register(store: &Store, id: &str, again: bool, hour: u64, port: usize) {
     let kind = if id.starts_with('R') { Kind::Referee } else { Kind::Player };
-    decide(record, |league| {
-        let done = league.members.get(id).is_some_and(|known| known.registrations >= times);
-        if done { None } else { league.register(&profile(kind, &local(port)), from).unwrap().0 }
+    let token = again.then(|| format!("tok-{}-first", id.to_lowercase()));
+    let from = Caller { token, now: at("10:00:00").plus(Duration::from_secs(3600 * hour)), ..caller("somebody") };
+    decide(store, |league| match paper::register(league, &meta(kind, &local(port)), &from) {
+        _ if league.members.get(id).is_some_and(|known| known.registrations > u32::from(again)) => None,
+        Admission::Accepted { member, event, .. } if member.id == id => event,
+        other => panic!("{id}: {other:?}"),
     });
 }
 
-/// Two referees and four players; one has moved, and so re-attaches.
-fn gather(record: &Record) {
+/// Everybody does what is still to be done, and referees report again what they have reported before. Before the
+/// start a player moves; in round 2 one referee moves and the other is lost, in round 3 a player's token has expired.
+fn play_on(store: &Store) {
     let six = [("REF01", 8001), ("REF02", 8002), ("P01", 8101), ("P02", 8102), ("P03", 8103), ("P04", 8104)];
-    six.iter().for_each(|(id, port)| register(record, id, 1, *port, &applicant("somebody")));
-    let moved = Applicant { token: Some("tok-p02-first"), ..applicant("somebody") };
-    register(record, "P02", 2, 9002, &moved);
-}
-
-/// Everybody does what is still to be done, and referees report again what they have reported before: in round 2
-/// one referee moves and the other is lost, in round 3 a player's token has expired.
-fn play_on(record: &Record) {
-    gather(record);
-    decide(record, |league| league.start(Some(7)).unwrap());
+    six.iter().for_each(|(id, port)| register(store, id, false, 0, *port));
+    register(store, "P02", true, 0, 9002);
+    decide(store, |league| league.start(Some(7)).unwrap());
     for round in 1..=3 {
-        decide(record, |league| assignment(league, round, BOTH));
-        if round == 2 {
-            let moved = Applicant { token: Some("tok-ref02-first"), ..applicant("somebody") };
-            register(record, "REF02", 2, 9003, &moved);
-            decide(record, |league| assignment(league, round, &["REF02"]));
+        decide(store, |league| assignment(league, round, &["REF01", "REF02"]));
+        match round {
+            2 => {
+                register(store, "REF02", true, 0, 9003);
+                decide(store, |league| assignment(league, round, &["REF02"]));
+            }
+            3 => register(store, "P03", true, 24, 8103),
+            _ => {}
         }
-        if round == 3 {
-            let now = at("10:00:00").plus(rules().token_lifetime);
-            let expired = Applicant { token: Some("tok-p03-first"), secret: "fresh", now, ..applicant("somebody") };
-            register(record, "P03", 2, 8103, &expired);
-        }
-        let ids = record.read(|league| league.round(round).map(|game| game.id.clone()).collect::<Vec<_>>());
-        ids.iter().flat_map(|id| [id, id]).for_each(|id| report_once(record, id));
+        let ids = store.read(|league| league.round(round).iter().map(|game| game.id.clone()).collect::<Vec<_>>());
+        ids.iter().flat_map(|id| [id, id]).for_each(|id| report_once(store, id));
     }
-    decide(record, |league| (!league.closed).then_some(Event::Closed));
+    decide(store, |league| (!league.closed).then_some(Event::Closed));
 }
 
 /// The referee of a match reports it; what is recorded already is no event.
-fn report_once(record: &Record, match_id: &str) {
-    decide(record, |league| {
+fn report_once(store: &Store, match_id: &str) {
+    decide(store, |league| {
         let game = league.find(match_id).unwrap();
         let report = report(league, game, seeded(7, game).for_manager(&league.rules.scoring));
-        let event = league.record(&league.members[game.referee().unwrap()], &report, at("11:00:00")).unwrap();
+        let event = league.judge(&league.members[game.referee().unwrap()], &report, at("11:00:00")).unwrap();
         assert_eq!(event.is_none(), game.recorded.is_some(), "{match_id} counts once");
         event
     });
 }
 
+fn table_of(store: &Store) -> Vec<Standing> {
+    store.read(|league| league.table().to_vec())
+}
+
 /// The journal of a whole league, and its table.
-fn finished(data: &Path) -> (Vec<u8>, Vec<league::protocol::Standing>) {
-    let (record, resumed) = find(data, false).unwrap();
+fn finished(data: &Path) -> (Vec<u8>, Vec<Standing>) {
+    let (store, resumed) = find(data, false).unwrap();
     assert!(!resumed);
-    play_on(&record);
-    (journal(data), record.read(League::table))
+    play_on(&store);
+    (journal(data), table_of(&store))
 }
 
 #[test]
@@ -121,6 +119,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     let world = World::new(&[]);
     let (whole, table) = finished(&world.folder.join("whole"));
     let text = String::from_utf8(whole.clone()).unwrap();
+    assert!(text.starts_with("{\"journal_version\":2}\n"), "the first line names the version: {text}");
     let counted = ["Registered", "Started", "Assigned", "Recorded", "Closed"]
         .map(|event| text.matches(&format!("{{\"event\":\"{event}\"")).count());
     assert_eq!(counted, [6 + 3, 1, 3 + 1, 6, 1], "what a league consists of: {text}");
@@ -129,26 +128,43 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     let mut cuts = vec![0];
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        // A letter of it, half of it, all but the end of the line, and the whole line.
-        cuts.extend([1, line.len() / 2, line.len() - 1, line.len()].map(|cut| start + cut));
+        // A letter of it, a quarter, half, all but the end of the line, and the whole line.
+        cuts.extend([1, line.len() / 4, line.len() / 2, line.len() - 1, line.len()].map(|cut| start + cut));
         start += line.len();
     }
     for cut in cuts {
-        let (data, lines) = (world.folder.join(format!("cut-{cut}")), text[..cut].rfind('\n').map_or(0, |end| end + 1));
+        let (data, lines) = (world.folder.join("cut"), text[..cut].rfind('\n').map_or(0, |end| end + 1));
         lay(&data, &whole[..cut]);
-        let (record, resumed) = find(&data, false).unwrap();
+        let (store, resumed) = find(&data, false).unwrap();
         let closed = cut == whole.len();
-        assert_eq!(resumed, lines > 0 && !closed, "cut at {cut}: resumed, unless it is closed");
-        assert_eq!(journal(&data), if closed { b"" } else { &whole[..lines] }, "cut at {cut}: a torn line is gone");
-        assert_eq!(
-            aside(&data),
-            if closed { vec![whole.clone()] } else { vec![] },
-            "cut at {cut}: set aside if closed"
-        );
-        play_on(&record);
+        assert_eq!(resumed, lines > HEAD.len() && !closed, "cut at {cut}: resumed, unless it is closed");
+        let left = if closed { HEAD } else { &text[..lines.max(HEAD.len())] };
+        assert_eq!(journal(&data), left.as_bytes(), "cut at {cut}: a torn line is gone");
+        let set_aside = if closed { vec![whole.clone()] } else { vec![] };
+        assert_eq!(aside(&data), set_aside, "cut at {cut}: set aside if closed");
+        play_on(&store);
         assert!(journal(&data) == whole, "cut at {cut}: it ends with the same events, each once");
-        assert_eq!(record.read(League::table), table, "cut at {cut}");
+        assert_eq!(table_of(&store), table, "cut at {cut}");
         fs::remove_dir_all(data).unwrap();
+    }
+}
+
+#[test]
+fn an_older_journal_is_played_on() {
+    let world = World::new(&[]);
+    let (whole, table) = finished(&world.folder.join("whole"));
+    // It knew no first line, called assignments orders, and did not say when somebody registered.
+    let old = String::from_utf8(whole).unwrap().replacen(HEAD, "", 1).replace("\"assignments\":", "\"orders\":");
+    let old = old.replace(",\"registered_at\":\"2025-01-15T10:00:00Z\"", "");
+    for lines in [1, 8, 12, 18] {
+        let data = world.folder.join("old").join(lines.to_string());
+        let old: String = old.split_inclusive('\n').take(lines).collect();
+        lay(&data, old.as_bytes());
+        let (store, resumed) = find(&data, false).unwrap();
+        assert!(resumed, "{lines} lines");
+        play_on(&store);
+        assert_eq!(table_of(&store), table, "{lines} lines");
+        assert!(journal(&data).starts_with(old.as_bytes()), "{lines} lines");
     }
 }
 
@@ -157,29 +173,32 @@ fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
     let world = World::new(&[]);
     let (whole, _) = finished(&world.folder.join("whole"));
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
-    let rows: &[(&str, &[u8])] = &[
-        ("broken JSON", b"{\"event\":\"Recorded\",\"match_id\":\n"),
-        ("two events", b"{\"event\":\"Closed\"}{\"event\":\"Closed\"}\n"),
-        ("an unknown event", b"{\"event\":\"Exploded\"}\n"),
-        ("no event", b"{\"match_id\":\"R1M1\"}\n"),
-        ("a missing field", b"{\"event\":\"Recorded\",\"match_id\":\"R1M1\"}\n"),
-        ("not an object", b"7\n"),
-        ("an empty line", b"\n"),
-        ("not UTF-8", b"{\"event\":\"Cl\xff\"}\n"),
-        ("zeros", b"\0\0\0\0\n"),
+    let (damaged, newer) = ("is damaged (", "is from a newer version of this program");
+    let rows: &[(&str, &[u8], &str)] = &[
+        ("a newer head", b"{\"journal_version\":3}\n", newer),
+        ("an unknown event", b"{\"event\":\"Exploded\"}\n", newer),
+        ("broken JSON", b"{\"event\":\"Recorded\",\"match_id\":\n", damaged),
+        ("two events", b"{\"event\":\"Closed\"}{\"event\":\"Closed\"}\n", damaged),
+        ("no event", b"{\"match_id\":\"R1M1\"}\n", damaged),
+        ("a missing field", b"{\"event\":\"Recorded\",\"match_id\":\"R1M1\"}\n", damaged),
+        ("not an object", b"7\n", damaged),
+        ("an empty line", b"\n", damaged),
+        ("not UTF-8", b"{\"event\":\"Cl\xff\"}\n", damaged),
+        ("zeros", b"\0\0\0\0\n", damaged),
     ];
-    for (row, line) in rows {
-        for at in [0, lines.len() / 2, lines.len() - 1, lines.len()] {
+    for (row, line, words) in rows {
+        let places = if *row == "a newer head" { vec![0] } else { vec![0, lines.len() / 2, lines.len()] };
+        for at in places {
             let data = world.folder.join("damaged");
-            let damaged = [&lines[..at], &[line], lines.get(at + 1..).unwrap_or_default()].concat().concat();
-            lay(&data, &damaged);
+            let bytes = [&lines[..at], &[line], lines.get(at + 1..).unwrap_or_default()].concat().concat();
+            lay(&data, &bytes);
             let error = find(&data, false).map(drop).unwrap_err().to_string();
-            let place = format!("journal.jsonl: line {} is damaged (", at + 1);
+            let place = format!("journal.jsonl: line {} {words}", at + 1);
             assert!(error.contains(&place) && error.contains("--fresh"), "{row}: {error}");
-            assert_eq!(journal(&data), damaged, "{row}: nothing was changed");
-            let (record, resumed) = find(&data, true).unwrap();
-            assert!(!resumed && record.read(|league| league.changes == 0), "{row}: a new league");
-            assert_eq!(aside(&data), [damaged], "{row}: the old one is kept");
+            assert_eq!(journal(&data), bytes, "{row}: nothing was changed");
+            let (store, resumed) = find(&data, true).unwrap();
+            assert!(!resumed && store.read(|league| league.changes == 0), "{row}: a new league");
+            assert_eq!(aside(&data), [bytes], "{row}: the old one is kept");
             fs::remove_dir_all(data).unwrap();
         }
     }
@@ -196,78 +215,26 @@ fn fresh_and_closed_leagues_are_set_aside_whole() {
     fs::create_dir_all(&pages).unwrap();
     fs::write(pages.join("R1M1.json"), "{}").unwrap();
     for (n, fresh) in (1..).zip([false, true, false]) {
-        let (record, resumed) = find(&data, fresh).unwrap();
-        assert!(!resumed && record.read(|league| league.changes == 0), "a closed league is not resumed");
+        let (store, resumed) = find(&data, fresh).unwrap();
+        assert!(!resumed && store.read(|league| league.changes == 0), "a closed league is not resumed");
         assert_eq!(aside(&data), vec![whole.clone(); n], "every league is kept, also of the same second");
         assert!(!pages.exists() && support::files(&data.join("matches")).len() == 1, "and its match pages");
-        play_on(&record);
-    }
-    drop(find(&data, false).unwrap());
-    gather(&find(&data, false).unwrap().0);
-    let begun = journal(&data);
-    assert!(find(&data, false).unwrap().1, "an unfinished league is resumed");
-    assert!(!find(&data, true).unwrap().1, "unless it is to be fresh");
-    assert!(aside(&data).contains(&begun), "and then it is kept");
-}
-
-#[test]
-fn a_journal_has_one_manager_and_one_reader() {
-    let world = World::new(&[]);
-    let data = world.folder.join("data");
-    let (record, _) = find(&data, false).unwrap();
-    gather(&record);
-    for fresh in [false, true] {
-        let error = find(&data, fresh).map(drop).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        assert!(error.to_string().contains("another league manager is running on it"), "{error}");
-    }
-    assert!(aside(&data).is_empty(), "--fresh does not take it away from the one that runs");
-    play_on(&record);
-    drop(record);
-    assert!(find(&data, false).is_ok(), "it is free again");
-    #[cfg(unix)]
-    {
-        let mode = fs::metadata(folder(&data).join("journal.jsonl")).unwrap();
-        assert_eq!(std::os::unix::fs::MetadataExt::mode(&mode) & 0o777, 0o600, "tokens are in it");
+        play_on(&store);
     }
 }
 
 #[test]
-fn of_two_reports_at_the_same_instant_one_counts() {
+fn of_many_decisions_at_the_same_instant_one_counts() {
     let world = World::new(&[]);
     let data = world.folder.join("data");
-    let (record, _) = find(&data, false).unwrap();
-    gather(&record);
-    decide(&record, |league| league.start(None).unwrap());
-    let ids = record.read(|league| league.matches.iter().map(|game| game.id.clone()).collect::<Vec<_>>());
-    (1..=3).for_each(|round| decide(&record, |league| assignment(league, round, BOTH)));
-    for (n, id) in ids.iter().enumerate() {
-        let alike = n % 3 == 2; // every third match is reported twice in the same way
-        let start = Barrier::new(2);
-        let send = |number: u32| {
+    let store = find(&data, false).unwrap().0;
+    let start = Barrier::new(8);
+    for (n, port) in (1..=3).zip(8101..) {
+        let register = || {
             start.wait();
-            record.commit(|league| {
-                let game = league.find(id).unwrap();
-                let outcome = judge(game.players.clone(), [Parity::Even, Parity::Odd], number);
-                let report = report(league, game, outcome.for_manager(&league.rules.scoring));
-                let event = league.record(&league.members[game.referee().unwrap()], &report, at("11:00:00"));
-                Ok::<_, io::Error>((event.map_err(|refusal| io::Error::other(refusal.to_string()))?, number))
-            })
+            register(&store, &format!("P0{n}"), false, 0, port);
         };
-        let answers = thread::scope(|scope| {
-            let threads = [8, if alike { 8 } else { 7 }].map(|number| scope.spawn(move || send(number)));
-            threads.map(|thread| thread.join().unwrap())
-        });
-        let counted: Vec<u32> = answers.iter().filter_map(|answer| answer.as_ref().ok().copied()).collect();
-        assert_eq!(counted.len(), if alike { 2 } else { 1 }, "{id}: {answers:?}");
-        let refusal = answers.iter().find_map(|answer| answer.as_ref().err());
-        assert!(refusal.is_none_or(|error| error.to_string().starts_with("E015 ")), "{id}: {refusal:?}");
-        let recorded = record.read(|league| league.find(id).unwrap().recorded.clone().unwrap().result);
-        assert_eq!(recorded.details.drawn_number, Some(counted[0]), "{id}: what was acknowledged stands");
+        thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(register))));
     }
-    assert_eq!(record.read(|league| league.played.clone()), ids, "each once, in their order");
-    let table = record.read(League::table);
-    drop(record);
-    let (record, resumed) = find(&data, false).unwrap();
-    assert!(resumed && record.read(League::table) == table, "the journal says the same");
+    assert_eq!(journal(&data).iter().filter(|byte| **byte == b'\n').count(), 1 + 3);
 }

@@ -1,32 +1,117 @@
-//! Whole leagues as real processes: what a student and a teacher see.
+//! Whole leagues as real processes: what a student and a teacher see, and what everybody is told, in which order.
 
 mod support;
 
-use serde_json::Value;
-use support::{World, files};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use support::*;
 
-/// The rows add up, and the points are 3 for a win and 1 for a draw.
-fn check_table(table: &[Value], players: usize) {
-    assert_eq!(table.len(), players);
-    for (rank, row) in (1..).zip(table) {
-        let n = |key: &str| row[key].as_i64().unwrap();
-        assert_eq!(n("rank"), rank);
-        assert_eq!(n("played"), n("wins") + n("draws") + n("losses"), "{row}");
-        assert_eq!(n("points"), 3 * n("wins") + n("draws"), "{row}");
+/// The log of an agent, by its file below `logs`.
+fn log(world: &World, path: &str) -> Vec<Value> {
+    json_lines(&world.folder.join("logs").join(path))
+}
+
+/// How many matches a referee had in play at once: between its first invitation and its end.
+fn most_at_once(world: &World, referee: usize) -> usize {
+    let (mut playing, mut most) = (BTreeSet::new(), 0);
+    for line in log(world, &format!("agents/REF0{referee}.log.jsonl")) {
+        let match_id = line["match_id"].to_string();
+        match (line["event_type"].as_str(), line["message_type"].as_str()) {
+            (Some("message_sent"), Some("GAME_INVITATION")) => drop(playing.insert(match_id)),
+            (Some("message_sent"), Some("GAME_OVER")) => drop(playing.remove(&match_id)),
+            _ => {}
+        }
+        most = most.max(playing.len());
     }
+    most
 }
 
 #[test]
-fn a_local_league_is_played_to_its_champion() {
-    let world = World::new(&[]);
-    let mut league = world.start("league_manager", &["local", "--fresh"]);
-    assert!(league.wait().success());
-    let output = league.output();
-    let table = world.table();
-    check_table(&table, 4);
-    let first = &table[0];
-    let name = first["display_name"].as_str().unwrap();
-    assert!(output.contains(&format!("Champion: {name} ({})", first["player_id"].as_str().unwrap())), "{output}");
-    assert!(output.contains("Round 3 of 3"), "{output}");
-    assert_eq!(files(&world.folder.join("data/matches")).len(), 6);
+fn local_leagues_of_many_sizes_are_played_to_their_champions() {
+    for (players, referees) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 1)] {
+        let world = World::new(&[]);
+        let size = [players, referees].map(|n| n.to_string());
+        let mut league = world.start("league_manager", &["local", "--players", &size[0], "--referees", &size[1]]);
+        assert!(league.wait().success(), "{size:?}: {}", league.stderr.lock().unwrap());
+        let (output, table, all) = (league.output(), world.table(), players * (players - 1) / 2);
+        let rounds = if players % 2 == 0 { players - 1 } else { players };
+        assert!(output.starts_with("listening on "), "{output}");
+        assert!(output.contains(&format!("Round {rounds} of {rounds}")), "{output}");
+        let (name, id) = (table[0]["display_name"].as_str().unwrap(), table[0]["player_id"].as_str().unwrap());
+        assert!(output.contains(&format!("Champion: {name} ({id})")), "{output}");
+        for (rank, row) in (1..).zip(&table) {
+            let n = |key: &str| row[key].as_u64().unwrap() as usize;
+            assert_eq!((n("rank"), n("played")), (rank, players - 1), "{row}");
+            assert_eq!(n("played"), n("wins") + n("draws") + n("losses"), "{row}");
+            assert_eq!(n("points"), 3 * n("wins") + n("draws"), "{row}");
+        }
+        assert_eq!((table.len(), files(&world.folder.join("data/matches")).len()), (players, all));
+        let most = (1..=referees).map(|n| most_at_once(&world, n)).max().unwrap();
+        assert!((1..=2).contains(&most), "{size:?}: {most} matches at once");
+    }
+}
+
+/// Plays a league of scripted players: what each was sent, with its token.
+fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
+    let mut manager = world.manager(&["--players", &players.to_string(), "--referees", "2"]);
+    let url = manager.url();
+    let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &["--max-concurrent-matches", "4"]));
+    let start = |n: u64| {
+        let id = format!("P{:02}", 10 + n); // nobody's place in the list
+        let sender = format!("player:{id}");
+        let peer = Peer::new(move |request| good_player(&id, ["even", "odd"][n as usize % 2], request));
+        let token = token_of(&register_player(&url, &sender, &peer.url));
+        (token, peer)
+    };
+    let peers: Vec<(String, Peer)> = (1..=players).map(start).collect();
+    assert!(manager.wait().success() && referees.iter_mut().all(|referee| referee.wait().success()));
+    let shown = manager.output() + &referees.each_ref().map(Agent::output).concat();
+    let logs = files(&world.folder.join("logs")).into_iter().map(|path| std::fs::read_to_string(path).unwrap());
+    check_no_token(&(shown + &logs.collect::<String>()));
+    let sent = |peer: Peer| peer.requests.lock().unwrap().iter().map(|request| request["params"].clone()).collect();
+    peers.into_iter().map(|(token, peer)| (token, sent(peer))).collect()
+}
+
+#[test]
+fn everybody_is_told_everything_in_order_and_with_its_own_token() {
+    for players in [4, 18] {
+        let world = World::new(&[]);
+        let rounds = players - 1;
+        for (token, requests) in told(&world, players) {
+            let (mut played, mut tables, mut ends, mut over) = (0, 0, Vec::new(), 0);
+            for asked in &requests {
+                match asked["message_type"].as_str() {
+                    Some("LEAGUE_STANDINGS_UPDATE") => {
+                        let rows = asked["standings"].as_array().unwrap();
+                        let sum = rows.iter().map(|row| row["played"].as_u64().unwrap()).sum();
+                        assert!(sum > played && over == 0, "an old table: {asked}");
+                        (played, tables) = (sum, tables + 1);
+                    }
+                    Some("ROUND_COMPLETED") => {
+                        ends.push(asked["round_id"].as_u64().unwrap());
+                        assert!(played >= ends.len() as u64 * players, "before its last table: {asked}");
+                    }
+                    Some("LEAGUE_COMPLETED") => {
+                        assert_eq!((played, ends.len() as u64), (players * rounds, rounds), "too early: {asked}");
+                        over += 1;
+                    }
+                    _ => {}
+                }
+                let is_own = asked["auth_token"] == json!(token);
+                let from_manager = asked["sender"].as_str().is_none_or(|sender| sender == "league_manager");
+                assert_eq!(is_own, from_manager, "a token in the wrong hands: {asked}");
+            }
+            assert_eq!((ends, over), ((1..=rounds).collect(), 1), "once each, in their order");
+            // Every result has a table of its own, unless a newer one was there before it was sent; many share one.
+            let few = if players > 16 { players * rounds / 4 } else { players * rounds / 2 };
+            assert!((rounds..=few).contains(&tables), "{tables} tables in a league of {players}");
+        }
+        for id in ["REF01", "REF02"] {
+            let lines = log(&world, &format!("agents/{id}.log.jsonl"));
+            let received = |line: &&Value| line["event_type"] == "message_received";
+            let come: Vec<&Value> = lines.iter().filter(received).map(|line| &line["message_type"]).collect();
+            let count = |name: &str| come.iter().filter(|came| **came == name).count() as u64;
+            assert_eq!((count("ROUND_COMPLETED"), count("LEAGUE_COMPLETED")), (rounds, 1), "{id}");
+        }
+    }
 }

@@ -1,64 +1,101 @@
-//! One match over a scripted line (R7): no socket, no waiting. The script has a clock of its own, on which silence
-//! costs its whole limit and a wrong answer a second. What a player goes through is written down as one line.
+//! One match over a script: no waiting, and no socket but where an answer's status or shell is the subject. The script
+//! has a clock of its own, on which silence costs its whole limit and a wrong answer a second. What a player goes
+//! through is written down as one line, and how it failed as the sentence that everybody is told.
 
-mod support;
-
-use league::{
-    clock::Timestamp,
-    config::RetryPolicy,
-    config_files::Backoff,
-    failure::Failure,
-    game::{Outcome, Scoring},
-    http::Trouble,
-    protocol::*,
-    referee::{Game, Limits, Line, Seat, play},
-    wire::Unread,
-};
+use league::game::{Outcome, Scoring};
+use league::net::client::{About, Client, Peer};
+use league::net::log::Log;
+use league::net::retry::{Backoff, CallError, RetryPolicy};
+use league::protocol::*;
+use league::referee::match_play::{Acted, Limits, Venue, play};
+use league::wire::Timestamp;
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{Condvar, Mutex},
-    time::{Duration, Instant},
+    collections::VecDeque,
+    io::{Read, Write},
+    net::TcpListener,
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
 };
-use support::PATIENCE;
 
 /// What a player does when it is asked.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 enum Does {
     /// Joins, or chooses: P01 even, P02 odd.
     Well,
+    Silence,
     Says(Message),
-    Fails(Failure),
+    Fails(CallError),
 }
-use Does::{Fails, Says, Well};
-
-const SILENT: Does = Fails(Failure::Trouble(Trouble::Late));
+use Does::{Fails, Says, Silence, Well};
 
 fn refused() -> Does {
-    Fails(Failure::Trouble(Trouble::Unreachable("connection refused".into())))
+    Fails(CallError::Unreachable("connection refused".into()))
 }
 
 fn ours() -> Does {
-    Fails(Failure::Trouble(Trouble::Ours("no descriptor".into())))
+    Fails(CallError::Ours("no descriptor".into()))
 }
 
 fn rpc() -> Does {
-    Fails(Failure::Rpc(-32603, "it crashed".into()))
+    Fails(CallError::Rpc(-32603, "it crashed".into()))
 }
 
-/// What the reader says of an answer that it cannot take.
-fn unreadable(code: Code) -> Does {
-    Fails(Failure::Wrong(Refusal::field(code, "timestamp", "got \"noon\", expected a UTC time")))
+/// An answer that arrives as JSON, read by the reader that reads players' answers: the envelope is known.
+fn says(answer: Value) -> Does {
+    let given = ["sender", "conversation_id"].map(|name| (name, "known".into())).into_iter();
+    let times = ["timestamp", "arrival_timestamp"].map(|name| (name, "2025-01-15T10:30:00Z".into()));
+    let given = given.chain(times).chain([("protocol", PROTOCOL.into())]).collect();
+    match read(&answer, &given) {
+        Ok(understood) => Says(understood.message),
+        Err(refusal) => Fails(CallError::wrong(refusal, &answer)),
+    }
 }
 
-fn ack(match_id: &str, player_id: &str, accept: bool) -> Does {
-    let (match_id, player_id, arrival_timestamp) = (match_id.into(), player_id.into(), zero());
-    Says(GameJoinAck { match_id, player_id, arrival_timestamp, accept, auth_token: None }.into())
+/// An answer with a status and a body, over a socket to the client that the referee has.
+fn sends(status: &str, body: &str) -> Does {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let response = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let peer = thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            let mut more = [0; 4096];
+            let length = connection.read(&mut more).unwrap();
+            request.extend(&more[..length]);
+        }
+        connection.write_all(response.as_bytes()).unwrap();
+    });
+    let client = Client::new("referee:REF01", Duration::ZERO, Arc::new(Log::new(Path::new("nowhere"), "REF01")));
+    let to = Peer { kind: Kind::Player, id: "P02".into(), endpoint, max: 10 << 10 };
+    let about = About { conversation_id: "conv-r1m1-00000000".into(), ..About::default() };
+    let asked = StartLeague { league_id: "league".into() };
+    let answer = client.ask(&to, &asked.into(), &about, Duration::from_secs(20));
+    peer.join().unwrap();
+    answer.map_or_else(Fails, Says)
 }
 
-fn choice(match_id: &str, player_id: &str, parity: Value) -> Does {
-    let (match_id, player_id, parity_choice) = (match_id.into(), player_id.into(), Unread::new(parity));
-    Says(ChooseParityResponse { match_id, player_id, parity_choice, auth_token: None }.into())
+fn ack(id: &str) -> Value {
+    json!({"message_type": "GAME_JOIN_ACK", "match_id": "R1M1", "player_id": id, "accept": true})
+}
+
+fn choice(id: &str, parity: &str) -> Value {
+    json!({"message_type": "CHOOSE_PARITY_RESPONSE", "match_id": "R1M1", "player_id": id, "parity_choice": parity})
+}
+
+/// The same with edits: `field=JSON`, `field>other name`, `-field`.
+fn edited(mut answer: Value, edits: &str) -> Value {
+    for edit in edits.split(';').filter(|edit| !edit.is_empty()) {
+        match (edit.split_once('='), edit.split_once('>'), edit.strip_prefix('-')) {
+            (Some((field, json)), ..) => answer[field] = serde_json::from_str(json).unwrap(),
+            (_, Some((field, name)), _) => answer[name] = answer.as_object_mut().unwrap().remove(field).unwrap(),
+            (.., field) => drop(answer.as_object_mut().unwrap().remove(field.unwrap()).unwrap()),
+        }
+    }
+    answer
 }
 
 /// When the script's clock stands at 0.
@@ -66,10 +103,9 @@ fn zero() -> Timestamp {
     Timestamp::parse("2025-01-15T10:30:00Z").unwrap()
 }
 
-/// A line to two players who do what a script says, and then play well.
+/// A match between two players who do what a script says, and then play well.
 struct Script {
     scripts: [Mutex<VecDeque<Does>>; 2],
-    began: Instant,
     passed: Mutex<Duration>,
     /// What each player went through.
     story: [Mutex<Vec<String>>; 2],
@@ -81,8 +117,8 @@ struct Script {
     keeps: bool,
     /// The state at which the match is taken away.
     taken_at: Option<MatchState>,
-    /// If set, nobody answers before the other has been asked the same: how many were asked what.
-    asked: Option<(Mutex<BTreeMap<&'static str, u32>>, Condvar)>,
+    /// How often both were asked or told at once.
+    at_once: Mutex<u32>,
     backoff: Backoff,
 }
 
@@ -90,7 +126,6 @@ impl Script {
     fn new(a: &[Does], b: &[Does]) -> Script {
         Script {
             scripts: [a, b].map(|script| Mutex::new(script.iter().cloned().collect())),
-            began: Instant::now(),
             passed: Mutex::default(),
             story: Default::default(),
             errors: Default::default(),
@@ -98,55 +133,28 @@ impl Script {
             kept: Mutex::default(),
             keeps: true,
             taken_at: None,
-            asked: None,
+            at_once: Mutex::default(),
             backoff: Backoff::Exponential,
         }
     }
 
     /// Plays the match: R1M1 of P01 and P02; 7 is drawn.
     fn play(&self) -> Option<Outcome> {
-        let seat = |id: &str, role| Seat { player_id: id.into(), role, standings: None };
-        let seats = [seat("P01", Role::PlayerA), seat("P02", Role::PlayerB)];
-        let game = Game { league_id: "league".into(), round_id: 1, match_id: "R1M1".into(), seats };
+        let entry = json!({"match_id": "R1M1", "game_type": GAME, "player_A_id": "P01", "player_B_id": "P02",
+            "referee_endpoint": "http://localhost:8001/mcp"});
+        let game = json!({"league_id": "league", "round_id": 1, "match": entry});
         let retry = RetryPolicy { attempts: 3, base_delay: Duration::from_secs(2), backoff: self.backoff };
-        let [join, choice, game_over] = [5, 30, 5].map(Duration::from_secs);
-        let limits = Limits { join, choice, game_over, retry, own_faults: Duration::from_secs(100) };
-        play(
-            &game,
-            self,
-            &limits,
-            || 7,
-            |outcome| {
-                self.kept.lock().unwrap().push(outcome.clone());
-                self.keeps
-            },
-        )
+        let [join, choice] = [5, 30].map(Duration::from_secs);
+        play(&serde_json::from_value(game).unwrap(), self, &Limits { join, choice, retry })
     }
 
     fn story(&self, seat: usize) -> String {
         self.story[seat].lock().unwrap().join(", ")
     }
 
-    fn now(&self) -> u64 {
-        self.passed.lock().unwrap().as_secs()
-    }
-
-    fn passes(&self, time: Duration) {
-        *self.passed.lock().unwrap() += time;
-    }
-
     fn note(&self, seat: usize, what: String) {
-        let now = self.now();
+        let now = self.now().as_secs();
         self.story[seat].lock().unwrap().push(format!("{now} {what}"));
-    }
-
-    fn wait_for_the_other(&self, question: &'static str) {
-        let Some((asked, bell)) = &self.asked else { return };
-        let mut asked = asked.lock().unwrap();
-        *asked.entry(question).or_default() += 1;
-        bell.notify_all();
-        let waited = bell.wait_timeout_while(asked, PATIENCE, |asked| asked[question] < 2).unwrap();
-        assert!(!waited.1.timed_out(), "the other is not sent {question} at the same time");
     }
 }
 
@@ -155,37 +163,39 @@ fn at(time: Timestamp) -> u64 {
     time.distance(zero()).as_secs()
 }
 
-impl Line for Script {
-    fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, Failure> {
+impl Venue for Script {
+    fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError> {
         let limit_sec = limit.as_secs();
-        self.note(
-            seat,
-            match message {
-                Message::GameInvitation(_) => format!("invited for {limit_sec}"),
-                Message::ChooseParityCall(call) => format!("asked for {limit_sec} until {}", at(call.deadline)),
-                _ => "over".into(),
-            },
-        );
-        self.wait_for_the_other(message.name());
-        let id = ["P01", "P02"][seat];
-        if let Message::GameOver(_) = message {
-            assert!(self.kept.lock().unwrap().len() == 1 && self.keeps, "told before it is kept");
-            self.overs.lock().unwrap().push(message.clone());
-            return Ok(message.clone());
-        }
-        let (does, takes) = match (self.scripts[seat].lock().unwrap().pop_front().unwrap_or(Well), message) {
-            (Well, Message::GameInvitation(_)) => (ack("R1M1", id, true), 0),
-            (Well, _) => (choice("R1M1", id, json!(["even", "odd"][seat])), 0),
-            (SILENT, _) => (SILENT, limit_sec),
-            (broken @ Fails(Failure::Trouble(_)), _) => (broken, 0),
-            (wrong, _) => (wrong, 1),
+        let question = match message {
+            Message::ChooseParityCall(call) => format!("asked for {limit_sec} until {}", at(call.deadline)),
+            _ => format!("invited for {limit_sec}"),
         };
-        self.passes(Duration::from_secs(takes));
+        self.note(seat, question);
+        let id = ["P01", "P02"][seat];
+        let (does, takes) = match (self.scripts[seat].lock().unwrap().pop_front().unwrap_or(Well), message) {
+            (Well, Message::GameInvitation(_)) => (says(ack(id)), 0),
+            (Well, _) => (says(choice(id, ["even", "odd"][seat])), 0),
+            (Silence, _) => (Fails(CallError::Late(limit)), limit_sec),
+            (Fails(broken), _) if broken.is_silence() => (Fails(broken), 0),
+            (answer, _) => (answer, 1),
+        };
+        self.pause(Duration::from_secs(takes));
         match does {
             Says(message) => Ok(message),
-            Fails(failure) => Err(failure),
-            Well => unreachable!("said above what that is"),
+            Fails(error) => Err(error),
+            Well | Silence => unreachable!("said above what that is"),
         }
+    }
+
+    fn notify(&self, seat: usize, message: &Message) {
+        assert!(self.kept.lock().unwrap().len() == 1 && self.keeps, "told before it is kept");
+        self.note(seat, "over".into());
+        self.overs.lock().unwrap().push(message.clone());
+    }
+
+    fn both<T: Send>(&self, act: impl Fn(usize) -> Acted<T> + Sync) -> [Acted<T>; 2] {
+        *self.at_once.lock().unwrap() += 1;
+        [act(0), act(1)]
     }
 
     fn tell(&self, seat: usize, message: Message) {
@@ -200,19 +210,28 @@ impl Line for Script {
     }
 
     fn pause(&self, delay: Duration) {
-        self.passes(delay);
+        *self.passed.lock().unwrap() += delay;
     }
 
-    fn now(&self) -> Instant {
-        self.began + *self.passed.lock().unwrap()
+    fn now(&self) -> Duration {
+        *self.passed.lock().unwrap()
     }
 
     fn clock(&self) -> Timestamp {
-        zero().plus(*self.passed.lock().unwrap())
+        zero().plus(self.now())
     }
 
     fn reached(&self, state: MatchState) -> bool {
         self.taken_at != Some(state)
+    }
+
+    fn draw(&self) -> u32 {
+        7
+    }
+
+    fn keep(&self, outcome: &Outcome) -> bool {
+        self.kept.lock().unwrap().push(outcome.clone());
+        self.keeps
     }
 }
 
@@ -224,9 +243,11 @@ fn told(outcome: Option<&Outcome>) -> String {
 }
 
 const PLAYED: &str = "WIN P02: P02 chose odd, number was 7 (odd)";
-const LATE: &str = "TECHNICAL_LOSS P01: P02 failed to respond within timeout - P01 wins by default";
-const GONE: &str = "TECHNICAL_LOSS P01: P02 could not be reached - P01 wins by default";
-const WRONG: &str = "TECHNICAL_LOSS P01: P02 gave no valid answer";
+
+/// How the match ends if P02 fails so.
+fn lost(how: &str) -> String {
+    format!("TECHNICAL_LOSS P01: P02 {how} - P01 wins by default")
+}
 
 /// Plays P02's script against a good player: its story, the outcome in one line, and what it was told.
 fn against_a_good_player(b: &[Does]) -> (String, String, Vec<GameError>) {
@@ -242,162 +263,220 @@ fn against_a_good_player(b: &[Does]) -> (String, String, Vec<GameError>) {
     (script.story(1), told(outcome.as_ref()), errors)
 }
 
-/// Plays rows of (name, P02's script, its story, the beginning of the outcome).
-fn check(rows: &[(&str, &[Does], &str, &str)]) {
-    for (name, script, expected, ending) in rows {
+/// Plays rows of (P02's script, its story, the outcome).
+fn check(rows: &[(&[Does], &str, &str)]) {
+    for (script, expected, ending) in rows {
         let (story, told, _) = against_a_good_player(script);
-        assert_eq!(story, *expected, "{name}");
-        assert!(told.starts_with(ending), "{name}: {told}");
+        assert_eq!((&*story, &*told), (*expected, *ending));
     }
+}
+
+/// Edits of a good answer after which it still counts.
+const COUNT: &str = "|timestamp=\"2025-01-15T12:30:00+02:00\"|timestamp=7|arrival_timestamp=\"noon\"|sender=null|\
+    protocol=null|auth_token=\"tok-p02-whatever\"|conversation_id=\"another\"|round_id=\"one\"|unknown=[1]";
+
+/// Edits after which it does not, the code that its player is told, and what is said of the answer.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("protocol=\"league.v1\"", "E018", "protocol: got \"league.v1\", expected \"league.v2\""),
+    ("sender=7", "E003", "sender: got 7, expected a string"),
+    ("match_id=\"R9M9\"", "E015", "match_id: got \"R9M9\", expected \"R1M1\""),
+    ("player_id=\"P01\"", "E012", "player_id: got \"P01\", expected \"P02\""),
+    ("player_id=2", "E003", "player_id: got 2, expected a string"),
+    ("-match_id", "E003", "match_id: missing"),
+    ("match_id=null", "E003", "match_id: got null, expected a string"),
+    ("match_id>matchId", "E003", "has \"matchId\", expected \"match_id\""),
+    ("-match_id;-player_id", "E003", "match_id, player_id: missing"),
+];
+const WRONG_ACK: &[(&str, &str, &str)] = &[
+    ("accept=false", "E003", "accept: got false, expected true"),
+    ("accept=null", "E003", "accept: got null, expected true or false"),
+    ("accept=\"true\"", "E003", "accept: got \"true\", expected true or false"),
+    ("accept=1", "E003", "accept: got 1, expected true or false"),
+    ("-accept", "E003", "accept: missing"),
+    ("accept>accepted", "E003", "has \"accepted\", expected \"accept\""),
+];
+const WRONG_CHOICE: &[(&str, &str, &str)] = &[
+    ("parity_choice=\"Even\"", "E004", "parity_choice: got \"Even\", must be \"even\" or \"odd\""),
+    ("parity_choice=\"\"", "E004", "parity_choice: got \"\", must be \"even\" or \"odd\""),
+    ("parity_choice=0", "E004", "parity_choice: got 0, must be \"even\" or \"odd\""),
+    ("parity_choice=true", "E004", "parity_choice: got true, must be \"even\" or \"odd\""),
+    ("parity_choice=null", "E004", "parity_choice: got null, must be \"even\" or \"odd\""),
+    ("-parity_choice", "E003", "parity_choice: missing"),
+    ("parity_choice>choice", "E003", "has \"choice\", expected \"parity_choice\""),
+    ("parity_choice>parity_choise", "E003", "has \"parity_choise\", expected \"parity_choice\""),
+];
+
+/// Other bodies, with their status, and what is said of them: `TO` is "to" and the tool that was called.
+const BODIES: &[(&str, &str, &str)] = &[
+    ("200 OK", r#"{"jsonrpc": "2.0", "result": {"status": "ok"}, "id": 1}"#, r#"answered {"status":"ok"} TO"#),
+    ("200 OK", r#"{"jsonrpc": "2.0", "result": null, "id": 1}"#, "answered null TO"),
+    ("200 OK", "{}", "answered {} TO"),
+    ("200 OK", "", "answered nothing TO"),
+    ("200 OK", "[1]", "answered \"[1]\" TO: that is not a JSON-RPC reply"),
+    ("200 OK", "<p>Hi", "answered \"<p>Hi\" TO: that is not JSON"),
+    ("200 OK", r#"{"message_type": "JOINED"}"#, r#"answered {"message_type":"JOINED"} TO"#),
+    ("200 OK", RPC, "answered JSON-RPC error -32601 \"Method not found\" TO"),
+    ("404 Not Found", RPC, "answered JSON-RPC error -32601 \"Method not found\" TO"),
+    ("200 OK", REFUSED, "answered GAME_ERROR (E012 AUTH_TOKEN_INVALID: not mine) TO"),
+];
+const RPC: &str = r#"{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 1}"#;
+const REFUSED: &str = r#"{"message_type": "GAME_ERROR", "match_id": "R1M1", "error_code": "E012",
+    "affected_player": "P02", "error_description": "AUTH_TOKEN_INVALID", "action_required": "X", "context": {"problem": "not mine"}}"#;
+
+/// All answers to a question, the code that their player is told, and how it failed; empty where it counts.
+fn answers(
+    good: &Value,
+    tool: &str,
+    wanted: &str,
+    own: &[(&str, &'static str, &str)],
+) -> Vec<(Does, &'static str, String)> {
+    let shell = |key: &str| json!({"jsonrpc": "2.0", "method": "x", "id": 9, key: good}).to_string();
+    let fine = COUNT.split('|').map(|edit| says(edited(good.clone(), edit))).chain([
+        sends("200 OK", &shell("result")),
+        sends("200 OK", &shell("params")),
+        sends("200 OK", &good.to_string()),
+        sends("500 Internal Server Error", &shell("result")),
+    ]);
+    let wrong = WRONG
+        .iter()
+        .chain(own)
+        .map(|(edit, code, how)| (says(edited(good.clone(), edit)), *code, format!("answered {tool} wrongly: {how}")));
+    let bodies = BODIES.iter().map(|(status, body, how)| {
+        (sends(status, body), "E003", format!("{}, expected {wanted}", how.replace(" TO", &format!(" to {tool}"))))
+    });
+    fine.map(|does| (does, "", String::new())).chain(wrong).chain(bodies).collect()
 }
 
 #[test]
 fn an_invitation_is_joined_or_the_match_is_forfeited() {
-    let refusals = [
-        ("accept: false", ack("R1M1", "P02", false), "E003"),
-        ("no GAME_JOIN_ACK", choice("R1M1", "P02", json!("odd")), "E003"),
-        ("another match", ack("R9M9", "P02", true), "E015"),
-        ("another player", ack("R1M1", "P01", true), "E012"),
-        ("a missing field", unreadable(Code::E003), "E003"),
-        ("another time zone", unreadable(Code::E021), "E021"),
-        ("a JSON-RPC error", rpc(), "E003"),
-    ];
-    for (name, does, code) in refusals {
-        let story = format!("0 invited for 5, 1 {code} GAME_JOIN_ACK, 1 over");
-        check(&[(name, &[does], &story, WRONG)]);
+    for (does, code, how) in answers(&ack("P02"), "handle_game_invitation", "GAME_JOIN_ACK", WRONG_ACK) {
+        match &*how {
+            "" => check(&[(&[does], "0 invited for 5, 1 asked for 30 until 31, 1 over", PLAYED)]),
+            how => check(&[(&[does], &format!("0 invited for 5, 1 {code} GAME_JOIN_ACK, 1 over"), &lost(how))]),
+        }
     }
+    let late = "gave no answer to handle_game_invitation within 5 s";
+    let gone = lost("could not be reached (connection refused) for handle_game_invitation, three times");
+    let missing =
+        "answered HTTP 404 \"Method not found\" to handle_game_invitation, three times, expected GAME_JOIN_ACK";
+    let away = "0 invited for 5, 2 invited for 5, 6 invited for 5, 6 E009 GAME_JOIN_ACK, 6 over";
+    let again = "0 invited for 5, 2 invited for 5";
+    let status = vec![sends("404 Not Found", "Method not found"); 3];
     check(&[
-        ("silence", &[SILENT], "0 invited for 5, 5 E001 GAME_JOIN_ACK, 5 over", LATE),
+        (&[Silence], "0 invited for 5, 5 E001 GAME_JOIN_ACK, 5 over", &lost(late)),
+        (&[refused()], &format!("{again}, 2 asked for 30 until 32, 2 over"), PLAYED),
         (
-            "no connection at first",
-            &[refused()],
-            "0 invited for 5, 2 invited for 5, 2 asked for 30 until 32, 2 over",
-            PLAYED,
+            &[refused(), Silence],
+            &format!("{again}, 7 E001 GAME_JOIN_ACK, 7 over"),
+            &lost(&format!("{late}, at the last of 2 attempts")),
         ),
-        (
-            "no connection, then silence",
-            &[refused(), SILENT],
-            "0 invited for 5, 2 invited for 5, 7 E001 GAME_JOIN_ACK, 7 over",
-            LATE,
-        ),
-        (
-            "never a connection",
-            &[refused(), refused(), refused()],
-            "0 invited for 5, 2 invited for 5, 6 invited for 5, 6 E009 GAME_JOIN_ACK, 6 over",
-            GONE,
-        ),
+        (&[refused(), refused(), refused()], away, &gone),
+        (&status, away, &lost(missing)),
     ]);
 }
 
 #[test]
 fn a_player_that_is_silent_or_away_is_asked_again_with_a_fresh_deadline() {
+    let asked = "0 invited for 5, 0 asked for 30 until 30";
+    let late = format!("{asked}, 30 E001 1/3 again at 32, 32 asked for 30 until 62");
+    let away = format!("{asked}, 0 E009 1/3 again at 2, 2 asked for 30 until 32");
+    let thrice = "62 E001 2/3 again at 66, 66 asked for 30 until 96, 96 E001 3/3 0 left, 96 over";
+    let gone = "2 E009 2/3 again at 6, 6 asked for 30 until 36, 6 E009 3/3 0 left, 6 over";
+    let silent = lost("gave no answer to choose_parity within 30 s, three times");
     check(&[
+        (&[Well, Silence], &format!("{late}, 32 over"), PLAYED),
+        (&[Well, Silence, Silence, Silence], &format!("{late}, {thrice}"), &silent),
+        (&[Well, refused()], &format!("{away}, 2 over"), PLAYED),
         (
-            "late, then in time",
-            &[Well, SILENT],
-            "0 invited for 5, 0 asked for 30 until 30, 30 E001 1/3 again at 32, 32 asked for 30 until 62, 32 over",
-            PLAYED,
-        ),
-        (
-            "silent three times",
-            &[Well, SILENT, SILENT, SILENT],
-            "0 invited for 5, 0 asked for 30 until 30, 30 E001 1/3 again at 32, 32 asked for 30 until 62, \
-             62 E001 2/3 again at 66, 66 asked for 30 until 96, 96 E001 3/3 0 left, 96 over",
-            LATE,
-        ),
-        (
-            "away, then back",
-            &[Well, refused()],
-            "0 invited for 5, 0 asked for 30 until 30, 0 E009 1/3 again at 2, 2 asked for 30 until 32, 2 over",
-            PLAYED,
-        ),
-        (
-            "away three times",
             &[Well, refused(), refused(), refused()],
-            "0 invited for 5, 0 asked for 30 until 30, 0 E009 1/3 again at 2, 2 asked for 30 until 32, \
-             2 E009 2/3 again at 6, 6 asked for 30 until 36, 6 E009 3/3 0 left, 6 over",
-            GONE,
+            &format!("{away}, {gone}"),
+            &lost("could not be reached (connection refused) for choose_parity, three times"),
         ),
     ]);
-    let script = Script { backoff: Backoff::Fixed, ..Script::new(&[], &[Well, SILENT, SILENT, SILENT]) };
+    let script = Script { backoff: Backoff::Fixed, ..Script::new(&[], &[Well, Silence, Silence, Silence]) };
     script.play();
-    assert!(
-        script.story(1).contains("30 E001 1/3 again at 32,") && script.story(1).contains("62 E001 2/3 again at 64,")
-    );
-}
-
-/// Every wrong answer to the call, its code, and what its GAME_ERROR must show of what came and what is legal.
-fn wrong_answers() -> Vec<(Does, &'static str, [&'static str; 2])> {
-    let illegal = ["Even", "EVEN", ""].map(Value::from).into_iter().chain([json!(0), json!(true), json!(null)]);
-    let shown = ["\\\"Even\\\"", "\\\"EVEN\\\"", "\\\"\\\"", "got 0", "got true", "got null"];
-    let illegal = illegal.zip(shown);
-    let legal = "\"valid_choices\":[\"even\",\"odd\"]";
-    let mut all: Vec<_> = illegal.map(|(came, shown)| (choice("R1M1", "P02", came), "E004", [shown, legal])).collect();
-    all.extend([
-        (choice("R9M9", "P02", json!("odd")), "E015", ["R9M9", "R1M1"]),
-        (choice("R1M1", "P01", json!("odd")), "E012", ["P01", "P02"]),
-        (ack("R1M1", "P02", true), "E003", ["GAME_JOIN_ACK", "CHOOSE_PARITY_RESPONSE"]),
-        (unreadable(Code::E003), "E003", ["noon", "a UTC time"]),
-        (unreadable(Code::E021), "E021", ["noon", "a UTC time"]),
-        (rpc(), "E003", ["-32603: it crashed", "CHOOSE_PARITY_RESPONSE"]),
-    ]);
-    all
+    let story = script.story(1);
+    assert!(story.contains("30 E001 1/3 again at 32,") && story.contains("62 E001 2/3 again at 64,"), "{story}");
 }
 
 #[test]
 fn a_wrong_choice_may_be_mended_under_the_same_deadline() {
-    for (wrong, code, shows) in wrong_answers() {
+    let good = choice("P02", "odd");
+    for (does, code, how) in answers(&good, "choose_parity", "CHOOSE_PARITY_RESPONSE", WRONG_CHOICE) {
         let asked = "0 invited for 5, 0 asked for 30 until 30";
+        if how.is_empty() {
+            check(&[(&[Well, does], &format!("{asked}, 1 over"), PLAYED)]);
+            continue;
+        }
         let again = format!("{asked}, 1 {code} 1/3 29 left, 1 asked for 29 until 30");
-        let third = format!("{again}, 2 {code} 2/3 28 left, 2 asked for 28 until 30");
-        let w = || wrong.clone();
+        let third = format!("{again}, 2 {code} 2/3 28 left, 2 asked for 28 until 30, 3 {code} 3/3 0 left, 3 over");
+        let late = lost("gave no answer to choose_parity within 29 s, at the last of 2 attempts");
         check(&[
-            ("then right", &[Well, w()], &format!("{again}, 1 over"), PLAYED),
-            ("then silent", &[Well, w(), SILENT], &format!("{again}, 30 E001 2/3 0 left, 30 over"), LATE),
-            ("thrice", &[Well, w(), w(), w()], &format!("{third}, 3 {code} 3/3 0 left, 3 over"), WRONG),
+            (&[Well, does.clone()], &format!("{again}, 1 over"), PLAYED),
+            (&[Well, does.clone(), Silence], &format!("{again}, 30 E001 2/3 0 left, 30 over"), &late),
         ]);
-        let (_, _, errors) = against_a_good_player(&[Well, w()]);
-        let context = Value::from(errors[0].context.clone().unwrap()).to_string();
-        assert!(shows.iter().all(|text| context.contains(text)), "{shows:?} in {context}");
+        let (story, told, errors) = against_a_good_player(&[Well, does.clone(), does.clone(), does]);
+        assert_eq!((story, told.replacen(", three times", "", 1)), (third, lost(&how)));
+        assert!(told.contains(", three times"), "{told}");
+        let context = errors[0].context.clone().unwrap();
+        let shown = Value::from(context.clone()).to_string();
+        assert!(["came", "got ", "-32601", "not JSON"].iter().any(|text| shown.contains(text)), "{shown}");
+        assert_eq!(context["expected"], "CHOOSE_PARITY_RESPONSE");
+        assert!(code != "E004" || context["valid_choices"] == json!(["even", "odd"]), "{shown}");
     }
 }
 
 #[test]
-fn our_own_faults_are_not_held_against_a_player() {
-    let away = "0 invited for 5, 0 asked for 30 until 30, 0 E009 1/3 again at 2";
-    check(&[
-        (
-            "at the invitation",
-            &[ours(), ours()],
-            "0 invited for 5, 2 invited for 5, 4 invited for 5, 4 asked for 30 until 34, 4 over",
-            PLAYED,
-        ),
-        (
-            "at the choice",
-            &[Well, ours(), ours()],
-            "0 invited for 5, 0 asked for 30 until 30, 2 asked for 30 until 32, 4 asked for 30 until 34, 4 over",
-            PLAYED,
-        ),
-        (
-            "not an attempt",
-            &[Well, refused(), ours(), refused(), ours()],
-            &format!(
-                "{away}, 2 asked for 30 until 32, 4 asked for 30 until 34, 4 E009 2/3 again at 8, \
-                 8 asked for 30 until 38, 10 asked for 30 until 40, 10 over"
-            ),
-            PLAYED,
-        ),
+fn what_others_say_is_cut_wherever_it_is_passed_on() {
+    let long = "\u{1b}[31m\"\\".repeat(1500);
+    let (good, quoted) = (choice("P02", "odd"), json!(long).to_string());
+    let fields = ["match_id", "player_id", "message_type", "protocol", "parity_choice", "sender", "conversation_id"];
+    let mut all: Vec<Does> =
+        fields.iter().map(|field| says(edited(good.clone(), &format!("{field}={quoted}")))).collect();
+    let field = "error_code error_description affected_player action_required match_id".split(' ');
+    let mut error: serde_json::Map<String, Value> = field.map(|name| (name.into(), json!(long))).collect();
+    error.extend([("message_type".into(), json!("GAME_ERROR")), ("context".into(), json!({"problem": long}))]);
+    all.extend([
+        says(edited(good, &format!("parity_choice>parity_choice{long}"))),
+        says(json!(long)),
+        says(Value::Object(error)),
+        sends("500 No", &long),
+        sends("200 OK", &long),
+        sends("200 OK", &json!({"error": {"code": 1, "message": long}}).to_string()),
+        Fails(CallError::Unreachable(long.clone())),
     ]);
-    for persisting in [vec![ours(); 100], [vec![Well], vec![ours(); 100]].concat()] {
-        let (story, told, errors) = against_a_good_player(&persisting);
-        assert!(told == "nothing" && errors.is_empty() && !story.contains("over"), "{story}");
+    for does in all {
+        let fails = [Well, does.clone(), does.clone(), does];
+        let script = Script::new(&fails, &fails);
+        let report = serde_json::to_string(&script.play().unwrap().for_manager(&scoring())).unwrap();
+        let errors = script.errors[1].lock().unwrap().iter().map(|it| serde_json::to_string(it).unwrap()).collect();
+        for text in [vec![report], errors].concat() {
+            assert!(text.len() < 5000, "{} bytes: {}…", text.len(), &text[..500]);
+        }
     }
+}
+
+#[test]
+fn a_fault_of_our_own_ends_the_match_without_an_outcome() {
+    for script in [vec![ours()], vec![refused(), ours()], vec![Well, ours()], vec![Well, rpc(), ours()]] {
+        let (story, told, errors) = against_a_good_player(&script);
+        let are_others = errors.iter().all(|it| it.error_code == "E003");
+        assert!(told == "nothing" && !story.contains("over") && are_others, "{story}");
+    }
+    for script in [[Well, ours()], [refused(), ours()]] {
+        let script = Script::new(&script, &[Well, Silence, Silence, Silence]);
+        assert!(script.play().is_none(), "nor if the other has failed by its own doing");
+    }
+}
+
+fn scoring() -> Scoring {
+    Scoring { win_points: 3, draw_points: 1, loss_points: 0, technical_loss_points: 0, tiebreakers: Vec::new() }
 }
 
 /// A way to fail, and whether it happens at the invitation.
 fn failures() -> Vec<(Vec<Does>, bool)> {
-    let at_invitation = [SILENT, ack("R1M1", "P09", true), rpc(), unreadable(Code::E021)].map(|does| vec![does]);
-    let at_choice = [SILENT, refused(), rpc(), choice("R1M1", "P09", json!("odd"))];
+    let at_invitation = [Silence, says(ack("P09")), rpc()].map(|does| vec![does]);
+    let at_choice = [Silence, refused(), rpc(), says(choice("P09", "odd"))];
     let at_choice = at_choice.map(|does| vec![Well, does.clone(), does.clone(), does]);
     let away = vec![refused(); 3];
     let early = at_invitation.into_iter().chain([away]).map(|script| (script, true));
@@ -406,7 +485,7 @@ fn failures() -> Vec<(Vec<Does>, bool)> {
 
 #[test]
 fn if_both_fail_nobody_wins_and_who_failed_first_loses() {
-    let scoring = Scoring { win: 3, draw: 1, loss: 0, technical_loss: 0 };
+    let scoring = scoring();
     for (a, a_is_early) in failures() {
         for (b, b_is_early) in failures() {
             let outcome = Script::new(&a, &b).play().expect("every match ends");
@@ -424,20 +503,20 @@ fn if_both_fail_nobody_wins_and_who_failed_first_loses() {
         }
     }
     // Who has chosen, and wins by default, is shown with its choice.
-    let outcome = Script::new(&[], &[Well, SILENT, SILENT, SILENT]).play().unwrap();
+    let outcome = Script::new(&[], &[Well, Silence, Silence, Silence]).play().unwrap();
     assert_eq!(outcome.for_players().choices["P01"], Some(Parity::Even));
     assert_eq!(outcome.for_manager(&scoring).score, [("P01".into(), 3), ("P02".into(), 0)].into());
 }
 
 #[test]
 fn both_players_are_invited_asked_and_told_at_the_same_time() {
-    let script = Script { asked: Some(Default::default()), ..Script::new(&[], &[]) };
-    assert_eq!(told(script.play().as_ref()), PLAYED);
+    let script = Script::new(&[], &[]);
+    assert_eq!((&*told(script.play().as_ref()), *script.at_once.lock().unwrap()), (PLAYED, 3));
 }
 
 #[test]
 fn both_hear_the_same_and_only_after_it_is_kept() {
-    for b in [vec![], vec![SILENT]] {
+    for b in [vec![], vec![Silence]] {
         let script = Script::new(&[], &b);
         let outcome = script.play().unwrap();
         let overs = script.overs.lock().unwrap();

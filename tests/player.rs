@@ -1,38 +1,21 @@
-//! A real player between a scripted manager and scripted referees, true ones and strangers: whom it believes, what
-//! it answers, what it remembers (R4, R5, R7).
+//! A real player between a scripted manager and scripted referees, true ones and strangers: whom it believes, what it
+//! answers, remembers and shows. Whom it believes is tabled in `invitations.rs`; here it is shown to be asked.
 
 mod support;
 
 use serde_json::{Value, json};
 use std::{
     fs,
-    path::PathBuf,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
         mpsc::channel,
     },
     thread,
     time::Duration,
 };
-use support::{Agent, Does, PATIENCE, Peer, World, call, files, message, now, send, until};
-
-const LEAGUE: &str = "league_2025_even_odd";
-const MANAGER: &str = "tok-p01-0123456789abcdef0123456789abcdef";
-
-/// The answer to a registration: accepted as P01, with the token that came, or this one.
-fn accepted(request: &Value, token: &str) -> Does {
-    let token = request["params"]["auth_token"].as_str().unwrap_or(token);
-    let body = json!({
-        "status": "ACCEPTED", "player_id": "P01", "auth_token": token, "league_id": LEAGUE, "reason": null,
-        "conversation_id": request["params"]["conversation_id"],
-    });
-    Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
-}
-
-fn manager() -> Peer {
-    Peer::new(|request| accepted(request, MANAGER))
-}
+use support::stand_in::{self, LEAGUE, TOKEN, completed, notice};
+use support::{Agent, Does, PATIENCE, Peer, World, call, check_no_token, files, message, now, send, until};
 
 /// Starts a player and waits until it is registered.
 fn player(world: &World, manager: &Peer, arguments: &[&str]) -> Agent {
@@ -45,6 +28,11 @@ fn unregistered(world: &World, manager: &Peer, arguments: &[&str]) -> Agent {
     world.start("player", &[&["--manager", &manager.url, "--player-id", "P01"], arguments].concat())
 }
 
+/// A manager that sends no tokens of its own, so far as it says.
+fn silent_about_tokens() -> Peer {
+    Peer::new(|request| stand_in::accepts(request, TOKEN, false))
+}
+
 /// A referee: the match token and the conversation that it uses.
 #[derive(Clone, Copy)]
 struct Referee(&'static str, &'static str);
@@ -55,8 +43,7 @@ const STRANGER: Referee = Referee("tok-strange", "conv-true");
 
 impl Referee {
     fn says(self, message_type: &str, match_id: &str, mut body: Value) -> Value {
-        body["match_id"] = match_id.into();
-        body["game_type"] = "even_odd".into();
+        (body["match_id"], body["game_type"]) = (match_id.into(), "even_odd".into());
         (body["auth_token"], body["conversation_id"]) = (self.0.into(), self.1.into());
         message(message_type, "referee:REF01", body)
     }
@@ -72,46 +59,29 @@ impl Referee {
 
     /// P01 chose even.
     fn ends(self, match_id: &str, winner: &str) -> Value {
-        let number = if winner == "P01" { 8 } else { 7 };
+        let (number, parity) = if winner == "P01" { (8, "even") } else { (7, "odd") };
         let result = json!({
-            "status": "WIN", "winner_player_id": winner, "drawn_number": number,
-            "number_parity": if winner == "P01" { "even" } else { "odd" }, "choices": {"P01": "even", "P02": "odd"},
+            "status": "WIN", "winner_player_id": winner, "drawn_number": number, "number_parity": parity,
+            "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u{1b}[2J went",
         });
         self.says("GAME_OVER", match_id, json!({"game_result": result}))
     }
 
     fn complains(self, match_id: &str) -> Value {
         let body = json!({
-            "error_code": "E001", "error_description": "TIMEOUT_ERROR", "affected_player": "P01",
-            "action_required": "CHOOSE_PARITY_RESPONSE",
+            "error_code": "E004", "error_description": "INVALID_PARITY_CHOICE", "affected_player": "P01",
+            "action_required": "CHOOSE_PARITY_RESPONSE", "consequence": "Technical loss",
+            "context": {"field": "parity_choice", "problem": "got \"EVEN\"\u{1b}[2J"},
+            "retry_info": {"retry_count": 1, "max_retries": 3, "time_remaining": 29.5},
         });
         self.says("GAME_ERROR", match_id, body)
     }
 }
 
-/// A notice of the manager, with this token.
-fn notice(message_type: &str, token: Option<&str>, mut body: Value) -> Value {
-    body["auth_token"] = token.into();
-    body["league_id"] = LEAGUE.into();
-    message(message_type, "league_manager", body)
-}
-
 /// The announcement of our match, with the token of its invitation.
 fn announces(match_id: &str, match_token: Option<&str>) -> Value {
-    let mut entry = json!({
-        "match_id": match_id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
-        "referee_endpoint": "http://localhost:8001/mcp",
-    });
-    if let Some(token) = match_token {
-        entry["match_token"] = token.into();
-    }
-    notice("ROUND_ANNOUNCEMENT", Some(MANAGER), json!({"round_id": 1, "matches": [entry]}))
-}
-
-fn completed(token: Option<&str>) -> Value {
-    let champion = json!({"player_id": "P01", "display_name": "One", "points": 3});
-    let body = json!({"total_rounds": 1, "total_matches": 1, "champion": champion, "final_standings": []});
-    notice("LEAGUE_COMPLETED", token, body)
+    let more = match_token.map_or(json!({}), |token| json!({"match_token": token}));
+    stand_in::announces(&[(match_id, "http://localhost:8001/mcp", more)])
 }
 
 /// What came back: the error's code, the message's type, or `ok`.
@@ -135,13 +105,9 @@ fn state(player: &Agent) -> Value {
     call(&player.url(), "get_player_state", json!({}))["result"].clone()
 }
 
-fn history(world: &World) -> PathBuf {
-    world.folder.join("data/players/P01/history.json")
-}
-
 #[test]
 fn it_joins_and_chooses_under_the_match_token() {
-    let (world, manager) = (World::new(&[]), manager());
+    let (world, manager) = (World::new(&[]), stand_in::manager());
     let player = player(&world, &manager, &["--strategy", "even"]);
     let joined = send(&player.url(), &TRUE.invites("R1M1"));
     let chosen = send(&player.url(), &TRUE.asks("R1M1"));
@@ -159,108 +125,83 @@ fn it_joins_and_chooses_under_the_match_token() {
 }
 
 #[test]
-fn the_same_call_gets_the_same_answer_also_at_the_same_moment() {
-    let (world, manager) = (World::new(&[]), manager());
-    let player = player(&world, &manager, &["--strategy", "random"]);
-    let url = player.url();
-    let mut seen = Vec::new();
-    for n in 1..=24 {
-        let match_id = format!("R{n}M1");
-        converse(&player, "invited twice", &[(TRUE.invites(&match_id), JOINS), (TRUE.invites(&match_id), JOINS)]);
-        let ask = || send(&url, &TRUE.asks(&match_id))["parity_choice"].clone();
-        let both = thread::scope(|scope| [scope.spawn(ask), scope.spawn(ask)].map(|call| call.join().unwrap()));
-        converse(&player, "invited again", &[(TRUE.invites(&match_id), JOINS)]);
-        assert!(both[0] == both[1] && both[0] == ask(), "{both:?}");
-        seen.extend(both);
-    }
-    assert!(seen.contains(&json!("even")) && seen.contains(&json!("odd")), "random it is");
-}
-
-#[test]
-fn it_believes_the_referee_that_the_manager_announced_else_the_first_one() {
-    let (world, manager) = (World::new(&[]), manager());
-    let player = player(&world, &manager, &[]);
-    let other = Referee("tok-other", "conv-other");
+fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {
+    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let mut player = player(&world, &manager, &["--strategy", "even"]);
+    let mut not_for_us = TRUE.invites("R5M1");
+    not_for_us["player_id"] = "P02".into();
     converse(
         &player,
-        "not announced: taken on trust",
-        &[
-            (TRUE.invites("R2M1"), JOINS),
-            (STRANGER.invites("R2M1"), "E012"),
-            (REPLAY.invites("R2M1"), "E012"),
-            (STRANGER.asks("R2M1"), "E012"),
-            (TRUE.asks("R2M1"), CHOOSES),
-        ],
-    );
-    converse(
-        &player,
-        "a stranger before the announcement",
-        &[
-            (STRANGER.invites("R3M1"), JOINS),
-            (announces("R3M1", Some("tok-true")), "ok"),
-            (TRUE.invites("R3M1"), JOINS),
-            (STRANGER.asks("R3M1"), "E012"),
-            (TRUE.asks("R3M1"), CHOOSES),
-        ],
-    );
-    converse(
-        &player,
-        "announced with its token",
+        "announced",
         &[
             (announces("R1M1", Some("tok-true")), "ok"),
             (STRANGER.invites("R1M1"), "E012"),
             (TRUE.asks("R1M1"), "E015"),
             (TRUE.invites("R1M1"), JOINS),
-            (STRANGER.invites("R1M1"), "E012"),
             (STRANGER.asks("R1M1"), "E012"),
             (STRANGER.complains("R1M1"), "E012"),
+            (STRANGER.ends("R1M1", "P02"), "E012"),
             (REPLAY.asks("R1M1"), "E015"),
             (TRUE.complains("R1M1"), "ok"),
             (TRUE.asks("R1M1"), CHOOSES),
+            (not_for_us, "E012"),
         ],
     );
-    converse(
-        &player,
-        "a newer invitation, and then another referee",
-        &[
-            (announces("R4M1", Some("tok-true")), "ok"),
-            (TRUE.invites("R4M1"), JOINS),
-            (REPLAY.invites("R4M1"), JOINS),
-            (TRUE.asks("R4M1"), "E015"),
-            (REPLAY.asks("R4M1"), CHOOSES),
-            (announces("R4M1", Some("tok-other")), "ok"),
-            (TRUE.invites("R4M1"), "E012"),
-            (other.invites("R4M1"), JOINS),
-            (REPLAY.asks("R4M1"), "E012"),
-            (other.asks("R4M1"), CHOOSES),
-        ],
-    );
-    converse(
-        &player,
-        "then a referee that makes tokens of its own",
-        &[
-            (announces("R6M1", Some("tok-true")), "ok"),
-            (TRUE.invites("R6M1"), JOINS),
-            (announces("R6M1", None), "ok"),
-            (other.invites("R6M1"), JOINS),
-            (STRANGER.invites("R6M1"), "E012"),
-            (other.asks("R6M1"), CHOOSES),
-        ],
-    );
-    // A stranger can take a hundred seats at most, and none of an announced match.
-    let replies: Vec<Value> = (1..=100).map(|n| send(&player.url(), &STRANGER.invites(&format!("S{n}")))).collect();
-    assert_eq!(told(&replies[0]), JOINS);
-    assert_eq!(told(&replies[99]), "E015");
-    converse(&player, "the table is full", &[(announces("R7M1", None), "ok"), (TRUE.invites("R7M1"), JOINS)]);
-    let mut not_for_us = TRUE.invites("R5M1");
-    not_for_us["player_id"] = "P02".into();
-    converse(&player, "for somebody else", &[(not_for_us, "E012"), (TRUE.asks("R5M1"), "E015")]);
+    let before = state(&player).to_string().replace("\"strategy\":\"even\"", "");
+    assert!(!before.contains("even") && !before.contains("odd"), "a choice before its match is over: {before}");
+    converse(&player, "twice", &[(TRUE.ends("R1M1", "P01"), "ok"), (TRUE.ends("R1M1", "P01"), "ok")]);
+    let record = |wins, losses| json!({"wins": wins, "losses": losses, "draws": 0});
+    let after = state(&player);
+    assert_eq!((&after["record"], &after["matches"][0]["result"]["choices"]["P01"]), (&record(1, 0), &json!("even")));
+    let again = [
+        (REPLAY.invites("R1M1"), JOINS),
+        (REPLAY.ends("R1M1", "P02"), "ok"),
+        (TRUE.ends("R1M1", "P01"), "E015"),
+        (completed(Some(TOKEN)), "ok"),
+    ];
+    let matches = state(&player);
+    converse(&player, "played again", &again);
+    assert!(matches["record"] == record(1, 0) && player.wait().success());
+    let page = world.data("players/P01/history.json");
+    assert_eq!(page["matches"][0]["result"]["winner_player_id"], "P02", "the last end counts: {page}");
+    // What its person sees: how it ended, in colour of nobody's choosing, and whom it refused and why.
+    let (said, complained) = (player.output(), player.stderr.lock().unwrap().clone());
+    assert_eq!(said.matches("R1M1: so it \u{fffd}[2J went").count(), 2, "once for each end: {said}");
+    for line in [
+        "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token",
+        "P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R1M1\", which we",
+        "P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3, asked again, \
+         29.5 s are left; expected CHOOSE_PARITY_RESPONSE; Technical loss\n",
+    ] {
+        assert!(complained.contains(line), "{line} in {complained}");
+    }
+    check_no_token(&(said + &complained));
+    assert!(!complained.contains('\u{1b}'));
+}
+
+#[test]
+fn strangers_fill_a_hundred_seats_at_most_and_no_history_where_the_manager_proves_itself() {
+    for proves_itself in [true, false] {
+        let world = World::new(&[]);
+        let manager = if proves_itself { stand_in::manager() } else { silent_about_tokens() };
+        let player = player(&world, &manager, &[]);
+        let joined = (1..=120).filter(|n| told(&send(&player.url(), &STRANGER.invites(&format!("S{n}")))) == JOINS);
+        assert_eq!(joined.count(), 100);
+        let ends = (1..=100).filter(|n| told(&send(&player.url(), &STRANGER.ends(&format!("S{n}"), "P01"))) == "ok");
+        assert_eq!(ends.count(), 100);
+        let dialogue =
+            [(announces("R1M1", None), "ok"), (TRUE.invites("R1M1"), JOINS), (TRUE.ends("R1M1", "P01"), "ok")];
+        converse(&player, "there is room for a true one", &dialogue);
+        let expected = if proves_itself { 1 } else { 101 };
+        let lines = fs::read_to_string(world.folder.join("data/players/P01/history.jsonl")).unwrap();
+        let state = state(&player);
+        assert_eq!((lines.lines().count(), &state["record"]["wins"]), (expected, &json!(expected)), "{proves_itself}");
+    }
 }
 
 #[test]
 fn what_the_configuration_does_not_demand_may_be_missing() {
-    let without = |message: Value, fields: &[&str]| {
-        let mut message = message;
+    let without = |mut message: Value, fields: &[&str]| {
         fields.iter().for_each(|field| drop(message.as_object_mut().unwrap().remove(*field)));
         message
     };
@@ -268,7 +209,7 @@ fn what_the_configuration_does_not_demand_may_be_missing() {
         [("enable_auth_tokens", &["auth_token"][..]), ("strict_envelope", &["sender", "timestamp", "conversation_id"])]
     {
         let world = World::new(&[("system.json", &format!("/security/{key}"), json!(false))]);
-        let manager = manager();
+        let manager = stand_in::manager();
         let player = player(&world, &manager, &[]);
         let dialogue = [
             (announces("R1M1", Some("tok-true")), "ok"),
@@ -282,80 +223,40 @@ fn what_the_configuration_does_not_demand_may_be_missing() {
 }
 
 #[test]
-fn it_remembers_what_its_referees_tell_and_nothing_else() {
-    let (world, manager) = (World::new(&[]), manager());
-    let player = player(&world, &manager, &["--strategy", "even"]);
-    converse(
-        &player,
-        "false ends",
-        &[
-            (TRUE.invites("R1M1"), JOINS),
-            (TRUE.asks("R1M1"), CHOOSES),
-            (STRANGER.ends("R1M1", "P02"), "E012"),
-            (REPLAY.ends("R1M1", "P02"), "E015"),
-            (TRUE.ends("R9M9", "P02"), "E015"),
-        ],
-    );
-    let before = state(&player).to_string().replace("\"strategy\":\"even\"", "");
-    assert!(!before.contains("even") && !before.contains("odd"), "a choice before its match is over: {before}");
-    assert!(!history(&world).exists());
-    converse(&player, "twice", &[(TRUE.ends("R1M1", "P01"), "ok"), (TRUE.ends("R1M1", "P01"), "ok")]);
-    let record = |wins, losses| json!({"wins": wins, "losses": losses, "draws": 0});
-    let after = state(&player);
-    assert_eq!((&after["record"], &after["matches"][0]["result"]["choices"]["P01"]), (&record(1, 0), &json!("even")));
-    converse(
-        &player,
-        "played again",
-        &[
-            (announces("R1M1", Some("tok-true")), "ok"),
-            (REPLAY.invites("R1M1"), JOINS),
-            (REPLAY.ends("R1M1", "P02"), "ok"),
-            (TRUE.ends("R1M1", "P01"), "E015"),
-        ],
-    );
-    assert_eq!(state(&player)["record"], record(0, 1));
-    assert_eq!(world.data("players/P01/history.json")["matches"], state(&player)["matches"]);
-}
-
-#[test]
-fn only_the_manager_ends_it() {
-    let (world, manager) = (World::new(&[]), manager());
-    let mut player = player(&world, &manager, &[]);
-    let ended = |token| {
-        let summary = json!({"total_matches": 1, "wins": 1, "draws": 0, "technical_losses": 0});
-        let body = json!({"round_id": 1, "matches_completed": 1, "summary": summary, "next_round_id": null});
-        notice("ROUND_COMPLETED", token, body)
-    };
-    converse(
-        &player,
-        "strangers",
-        &[
-            (ended(None), "ok"), // perhaps this manager sends no tokens
-            (ended(Some("tok-p01-wrong")), "E012"),
+fn only_the_manager_ends_it_from_its_first_moment_on() {
+    for (manager, without) in [(stand_in::manager(), "E011"), (silent_about_tokens(), "ok")] {
+        let world = World::new(&[]);
+        let mut player = player(&world, &manager, &[]);
+        let table = |token| notice("LEAGUE_STANDINGS_UPDATE", token, json!({"round_id": 1, "standings": []}));
+        // The manager has not said a word since the registration.
+        let mut dialogue = vec![
+            (table(None), without),
+            (table(Some("tok-p01-wrong")), "E012"),
             (completed(Some("tok-p01-wrong")), "E012"),
-        ],
-    );
-    // The manager pings whoever has registered, with its token: from then on all must carry it.
-    assert_eq!(call(&player.url(), "ping", json!({"auth_token": MANAGER}))["result"], json!({}));
-    converse(
-        &player,
-        "strangers, after the ping",
-        &[(ended(None), "E011"), (completed(None), "E011"), (completed(Some("tok-p01-wrong")), "E012")],
-    );
-    assert!(player.child.try_wait().unwrap().is_none() && state(&player)["state"] == "ACTIVE");
-    converse(&player, "the manager", &[(completed(Some(MANAGER)), "ok")]);
-    assert!(player.wait().success());
+            (table(Some(TOKEN)), "ok"),
+        ];
+        if without == "E011" {
+            dialogue.push((completed(None), "E011"));
+        }
+        converse(&player, "strangers", &dialogue);
+        assert!(player.child.try_wait().unwrap().is_none() && state(&player)["state"] == "ACTIVE");
+        converse(&player, "the manager", &[(completed(Some(TOKEN)), "ok")]);
+        assert!(player.wait().success());
+    }
 }
 
 #[test]
 fn its_history_lives_as_long_as_its_registration() {
-    let world = World::new(&[]);
-    let manager = Peer::new({
-        let fresh = AtomicUsize::new(0);
-        move |request| accepted(request, &format!("{MANAGER}{}", fresh.fetch_add(1, Ordering::SeqCst)))
+    let (world, fresh) = (World::new(&[]), AtomicUsize::new(0));
+    let manager = Peer::new(move |request| {
+        let new = || format!("{TOKEN}{}", fresh.fetch_add(1, Ordering::SeqCst));
+        let token = request["params"]["auth_token"].as_str().map_or_else(new, String::from); // renewed in place
+        stand_in::accepts(request, &token, true)
     });
     let mut first = player(&world, &manager, &[]);
-    converse(&first, "a match", &[(TRUE.invites("R1M1"), JOINS), (TRUE.ends("R1M1", "P01"), "ok")]);
+    let announced = notice("ROUND_ANNOUNCEMENT", Some(&format!("{TOKEN}0")), announces("R1M1", None));
+    let dialogue = [(announced, "ok"), (TRUE.invites("R1M1"), JOINS), (TRUE.ends("R1M1", "P01"), "ok")];
+    converse(&first, "a match", &dialogue);
     let port = first.url().replace("http://localhost:", "").replace("/mcp", "");
     first.kill();
     for (name, port, id) in [
@@ -366,36 +267,15 @@ fn its_history_lives_as_long_as_its_registration() {
         let mut again = player(&world, &manager, &["--port", port, "--player-id", id]);
         assert_eq!(state(&again)["record"]["wins"], 1, "{name}");
         let request = manager.received("LEAGUE_REGISTER_REQUEST").pop().unwrap();
-        assert_eq!(request["auth_token"], format!("{MANAGER}0"), "{name}");
+        assert_eq!(request["auth_token"], format!("{TOKEN}0"), "{name}");
         assert_eq!(request["player_meta"]["contact_endpoint"], again.url(), "{name}");
         again.kill();
     }
-    // A token that has expired is replaced at the registration; the history stays.
-    let away = AtomicBool::new(true);
-    let expiring = Peer::new(move |request| match request["params"]["message_type"].as_str() {
-        Some("LEAGUE_QUERY") if away.swap(false, Ordering::SeqCst) => Does::Close, // it is only starting
-        Some("LEAGUE_QUERY") => {
-            let context = json!({"problem": "expired", "expired_at": now()});
-            let error = json!({"error_code": "E012", "error_description": "AUTH_TOKEN_INVALID", "context": context});
-            Does::Answer(message("LEAGUE_ERROR", "league_manager", error))
-        }
-        _ => {
-            let mut request = request.clone();
-            request["params"]["auth_token"] = json!(null);
-            accepted(&request, "tok-p01-renewed")
-        }
-    });
-    let card = world.data("agents/P01.json").to_string().replace(&manager.url, &expiring.url);
-    fs::write(world.folder.join("data/agents/P01.json"), card).unwrap();
-    let mut renewed = player(&world, &expiring, &[]);
-    assert_eq!(state(&renewed)["record"]["wins"], 1, "an expired token");
-    assert_eq!(world.data("agents/P01.json")["token"], "tok-p01-renewed");
-    renewed.kill();
     fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
     let fresh = player(&world, &manager, &[]);
-    assert_eq!((&state(&fresh)["matches"], history(&world).exists()), (&json!([]), false));
+    assert_eq!(state(&fresh)["matches"], json!([]));
     let kept = files(&world.folder.join("data/players"));
-    assert!(kept.iter().any(|path| path.ends_with("history.json")), "set aside, not lost: {kept:?}");
+    assert!(kept.iter().any(|path| path.to_string_lossy().contains("/P01~")), "set aside, not lost: {kept:?}");
 }
 
 #[test]
@@ -405,20 +285,20 @@ fn what_comes_before_it_knows_its_id_waits() {
     let released = Mutex::new(released);
     let manager = Peer::new(move |request| {
         let _ = released.lock().unwrap().recv();
-        accepted(request, MANAGER)
+        stand_in::answers(request)
     });
     let player = unregistered(&world, &manager, &[]);
     manager.first("LEAGUE_REGISTER_REQUEST");
     let (answer, answers) = channel();
-    for message in [announces("R9M1", None), TRUE.invites("R1M1")] {
+    for message in [announces("R9M1", None), TRUE.invites("R1M1"), completed(None)] {
         let (url, answer) = (player.url(), answer.clone());
         thread::spawn(move || answer.send(told(&send(&url, &message)).to_string()));
     }
     assert!(answers.recv_timeout(Duration::from_millis(300)).is_err(), "answered before it is registered");
     release.send(()).unwrap();
-    let mut both = [(); 2].map(|()| answers.recv_timeout(PATIENCE).unwrap());
-    both.sort();
-    assert_eq!(both, [JOINS, "ok"]);
+    let mut all = [(); 3].map(|()| answers.recv_timeout(PATIENCE).unwrap());
+    all.sort();
+    assert_eq!(all, ["E011", JOINS, "ok"]);
 }
 
 #[test]
@@ -427,46 +307,47 @@ fn it_waits_for_its_manager_and_says_so_once() {
     let asked = AtomicUsize::new(0);
     let manager = Peer::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
         0..5 => Does::Close,
-        _ => accepted(request, MANAGER),
+        _ => stand_in::answers(request),
     });
-    let mut player = player(&world, &manager, &[]);
-    converse(&player, "the end", &[(completed(Some(MANAGER)), "ok")]);
+    let mut player = player(&world, &manager, &["--contact-endpoint", "http://elsewhere:8101/mcp"]);
+    player.line("others reach us at http://elsewhere:8101/mcp");
+    converse(&player, "the end", &[(completed(Some(TOKEN)), "ok")]);
     assert!(player.wait().success());
     assert_eq!(player.stderr.lock().unwrap().matches("waiting for the league manager").count(), 1);
-    assert_eq!(manager.received("LEAGUE_REGISTER_REQUEST").len(), 6);
-}
-
-#[test]
-fn a_player_that_dies_before_it_has_a_card_asks_in_the_same_conversation_again() {
-    let world = World::new(&[]);
-    let asked = AtomicUsize::new(0);
-    let manager = Peer::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
-        0 => Does::Silence,
-        _ => accepted(request, MANAGER),
-    });
-    let mut first = unregistered(&world, &manager, &[]);
-    manager.first("LEAGUE_REGISTER_REQUEST");
-    first.kill();
-    let url = first.url();
-    let (_, port) = url.trim_end_matches("/mcp").rsplit_once(':').unwrap();
-    player(&world, &manager, &["--port", port]).kill();
-    fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
-    player(&world, &manager, &["--port", port]).kill();
     let requests = manager.received("LEAGUE_REGISTER_REQUEST");
-    let [lost, again, new] = [0, 1, 2].map(|n| &requests[n]["conversation_id"]);
-    assert_eq!(lost, again, "the manager gives the same answer");
-    assert_ne!(again, new, "a card was written in between");
+    let same = |request: &Value| request["conversation_id"] == requests[0]["conversation_id"];
+    assert!(requests.len() == 6 && requests.iter().all(same), "one conversation, so that it gets the lost answer");
 }
 
 #[test]
-fn a_player_that_is_rejected_says_why_and_ends() {
-    let world = World::new(&[]);
-    let manager = Peer::new(|_| {
-        let body =
-            json!({"status": "REJECTED", "player_id": null, "reason": "Maximum players reached: 2 may register"});
-        Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
-    });
-    let mut player = unregistered(&world, &manager, &[]);
-    assert_eq!(player.wait().code(), Some(1));
-    until("it says why", || player.stderr.lock().unwrap().contains("Maximum players reached: 2").then_some(()));
+fn whoever_is_not_let_in_says_why_in_one_plain_line() {
+    let error = || json!({"error_code": "E003", "error_description": "no\u{1b}[2J", "context": {"problem": "none"}});
+    type Answers = fn(Value) -> Does;
+    let rows: [(Answers, &str); 5] = [
+        (|_| stand_in::rejects("Maximum players reached: \u{1b}]0;x\u{7} 2 may register"), "rejected: Maximum players"),
+        (|error| Does::Answer(message("LEAGUE_ERROR", "league_manager", error)), "refused: E003 no\u{fffd}[2J: none"),
+        (
+            |_| Does::Body(r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "\u001b[31mno"}}"#.into()),
+            "answered JSON-RPC error -32000 \"\\u{1b}[31mno\"",
+        ),
+        (|_| Does::Answer(json!({"status": "\u{1b}[2J"})), "answered {\"status\":\"\\u001b[2J\"}"),
+        (|_| Does::Body("\u{1b}[2Jno".into()), "not JSON"),
+    ];
+    for (does, expected) in rows {
+        let (world, error) = (World::new(&[]), error());
+        let manager = Peer::new(move |_| does(error.clone()));
+        for program in ["player", "referee"] {
+            let mut agent = world.start(program, &["--manager", &manager.url]);
+            assert_eq!(agent.wait().code(), Some(1));
+            until(expected, || agent.stderr.lock().unwrap().contains('\n').then_some(()));
+            let said = agent.stderr.lock().unwrap().clone();
+            assert!(said.contains(expected), "{program}: {said}");
+            assert!(said.lines().count() == 1 && !said.contains(['\u{1b}', '\u{7}']), "{program}: {said}");
+        }
+        for word in ["status", "start"] {
+            let output = world.command("league_manager", &[word, "--manager", &manager.url]).output().unwrap();
+            let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(!said.contains(['\u{1b}', '\u{7}']) && output.status.code() == Some(1), "{word}: {said}");
+        }
+    }
 }

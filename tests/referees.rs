@@ -6,32 +6,29 @@ mod support;
 use serde_json::{Value, json};
 use std::{
     fs,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-        mpsc::channel,
-    },
-    thread,
+    sync::atomic::{AtomicBool, Ordering},
 };
+use support::stand_in::{self, LEAGUE, TOKEN, announces, completed, status};
 use support::*;
 
-const LEAGUE: &str = "league_2025_even_odd";
+/// A player whose `held` requests wait at the gate.
+fn player(id: &'static str, choice: &'static str, held: fn(&Value) -> bool, gate: &Gate) -> Peer {
+    let door = gate.clone();
+    Peer::new(move |request| {
+        if held(&request["params"]) {
+            door.pass();
+        }
+        good_player(id, choice, request)
+    })
+}
 
-/// Two players whose choices are even and odd; `held` requests wait at the gate.
+/// Two registered players whose choices are even and odd; P01 is the one that may be held.
 fn players(manager: &str, held: fn(&Value) -> bool) -> ([Peer; 2], Gate) {
     let gate = Gate::default();
-    let player = |id: &'static str, choice: &'static str| {
-        let door = gate.clone();
-        let peer = Peer::new(move |request| {
-            if id == "P01" && held(&request["params"]) {
-                door.pass();
-            }
-            good_player(id, choice, request)
-        });
-        assert_eq!(register_player(manager, &format!("player:{id}"), &peer.url)["player_id"], id);
-        peer
-    };
-    let both = [player("P01", "even"), player("P02", "odd")];
+    let both = [player("P01", "even", held, &gate), player("P02", "odd", |_| false, &gate)];
+    for (id, peer) in ["P01", "P02"].iter().zip(&both) {
+        assert_eq!(register_player(manager, &format!("player:{id}"), &peer.url)["player_id"], **id);
+    }
     (both, gate)
 }
 
@@ -50,17 +47,18 @@ fn check_one_result(world: &World, referee: &str) {
 /// To whom R1M1 was given at first.
 fn first_referee(world: &World) -> Value {
     let journal = world.journal();
-    journal.iter().find(|line| line["event"] == "Assigned").unwrap()["orders"][0]["referee_id"].clone()
+    journal.iter().find(|line| line["event"] == "Assigned").unwrap()["assignments"][0]["referee_id"].clone()
 }
 
 #[test]
 fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
-    let states: [fn(&Value) -> bool; 3] = [
-        |asked| asked["message_type"] == "GAME_INVITATION", // before the join
-        |asked| asked["message_type"] == "CHOOSE_PARITY_CALL", // between join and choice
-        |asked| asked["message_type"] == "GAME_OVER",       // after the draw, before the report
+    type Reached = fn(&Value) -> bool;
+    let states: [(&str, Reached); 3] = [
+        ("GAME_INVITATION", |asked| asked["message_type"] == "GAME_INVITATION"), // before the join
+        ("CHOOSE_PARITY_CALL", |asked| asked["message_type"] == "CHOOSE_PARITY_CALL"), // between join and choice
+        ("GAME_OVER", |asked| asked["message_type"] == "GAME_OVER"),             // after the draw, before the report
     ];
-    for (state, held) in ["GAME_INVITATION", "CHOOSE_PARITY_CALL", "GAME_OVER"].into_iter().zip(states) {
+    for (state, held) in states {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
         let mut first = world.referee(&manager, "REF01", &[]);
@@ -78,44 +76,34 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         assert_ne!(invitations[0]["auth_token"], invitations[1]["auth_token"], "{state}");
         let conversation = &invitations[1]["conversation_id"];
         assert_eq!(&alpha.received("GAME_OVER").last().unwrap()["conversation_id"], conversation, "{state}");
-        assert!(manager.output().contains("REF01 is lost: its matches are announced anew"), "{state}");
+        let said = manager.output();
+        let lost = "REF01 could not be reached (connection refused); its matches are announced anew";
+        assert!(said.contains(lost), "{state}: {said}");
     }
 }
 
-#[test]
-fn a_referee_killed_after_its_report_has_done_its_work() {
-    let held: fn(&Value) -> bool = |asked| asked["message_type"] == "LEAGUE_STANDINGS_UPDATE";
-    let world = World::new(&[(&format!("leagues/{LEAGUE}.json"), "/scheduling/cycles", json!(2))]);
-    let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
-    let (mut first, _second) = (world.referee(&manager, "REF01", &[]), world.referee(&manager, "REF02", &[]));
-    let (_players, gate) = players(&manager.url(), held);
-    until("R1M1 is recorded", || (!recorded(&world).is_empty()).then_some(()));
-    first.kill();
-    gate.open();
-    assert!(manager.wait().success());
-    let who: Vec<_> =
-        recorded(&world).into_iter().map(|it| (it["match_id"].clone(), it["referee_id"].clone())).collect();
-    assert_eq!(who.len(), 2);
-    assert_eq!(who[0], (json!("R1M1"), json!("REF01")));
-    assert_eq!(who[1].0, "R2M1");
-}
+/// How a referee does not do its work: what it answers to a method, before and after it was given a match, and what
+/// the screen says of it.
+type Fault = (&'static str, fn(&str, bool) -> Does, &'static str);
 
-/// How a referee does not do its work: what it answers to a method, before and after it was given a match.
-type Fault = (&'static str, fn(&str, bool) -> Does);
-
+const HUNG_UP: &str = "could not be reached (it hung up without an answer)";
+const LEAGUE_ERROR: &str = "answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too\u{fffd}[2J many, so it refuses";
 const FAULTS: [Fault; 5] = [
-    ("breaks the connection", |method, _| if method == "notify_round" { Does::Close } else { ok() }),
-    ("takes the match and vanishes", |method, given| if method == "ping" && given { Does::Close } else { ok() }),
-    ("answers with LEAGUE_ERROR", |_, _| {
-        let error = json!({"error_code": "E003", "error_description": "MISSING_REQUIRED_FIELD"});
-        Does::Answer(message("LEAGUE_ERROR", "referee:REF01", error))
-    }),
-    ("answers with a JSON-RPC error", |_, _| rpc_error(-32000)),
-    ("knows no method at all", |_, _| rpc_error(-32601)),
+    ("breaks the connection", |method, _| if method == "notify_round" { Does::Close } else { ok() }, HUNG_UP),
+    ("vanishes then", |method, given| if method == "ping" && given { Does::Close } else { ok() }, HUNG_UP),
+    ("answers with LEAGUE_ERROR", |_, _| league_error("too\u{1b}[2J many"), LEAGUE_ERROR),
+    ("answers with a JSON-RPC error", |_, _| rpc_error(-32000), "answered JSON-RPC error -32000 \"no\", so it refuses"),
+    ("knows no method at all", |_, _| rpc_error(-32601), "answered JSON-RPC error -32601 \"no\", so it refuses"),
 ];
 
 fn ok() -> Does {
     Does::Answer(json!({"status": "ok"}))
+}
+
+fn league_error(problem: &str) -> Does {
+    let context = json!({"field": "match_id", "problem": problem});
+    let body = json!({"error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context});
+    Does::Answer(message("LEAGUE_ERROR", "somebody", body))
 }
 
 fn rpc_error(code: i32) -> Does {
@@ -124,7 +112,7 @@ fn rpc_error(code: i32) -> Does {
 
 #[test]
 fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
-    for (fault, answer) in FAULTS {
+    for (fault, answer, why) in FAULTS {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
         let given = AtomicBool::new(false);
@@ -141,6 +129,8 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
         assert!(manager.wait().success() && second.wait().success(), "{fault}");
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{fault}");
+        let said = manager.output();
+        assert!(said.contains(&format!("REF01 {why}; its matches are announced anew")), "{fault}: {said}");
         let requests = first.requests.lock().unwrap();
         let started = requests.iter().find(|request| request["method"] == "start_match").map(|it| &it["params"]);
         assert_eq!(started.is_some(), fault == "knows no method at all", "{fault}");
@@ -156,7 +146,7 @@ fn a_referee_that_only_knows_start_match_keeps_its_match() {
     let world = World::new(&[]);
     let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
     let first = Peer::new(|request| match request["params"]["message_type"] == "ROUND_ANNOUNCEMENT" {
-        true => rpc_error(-32601),
+        true => status("404 Not Found", r#"{"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}"#),
         false => ok(),
     });
     let token = token_of(&register_referee(&manager.url(), "referee:REF01", &first.url, 2));
@@ -169,12 +159,6 @@ fn a_referee_that_only_knows_start_match_keeps_its_match() {
     assert_eq!(answer["status"], "recorded", "{answer}");
     assert!(manager.wait().success());
     check_one_result(&world, "REF01");
-}
-
-fn health(manager: &Agent) -> Value {
-    let (status, body) = http("GET", &manager.url().replace("/mcp", "/health"), "", b"");
-    assert_eq!(status, 200);
-    serde_json::from_str(&body).unwrap()
 }
 
 #[test]
@@ -190,11 +174,9 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let late = register_referee(&manager.url(), "referee:REF02", "http://127.0.0.1:1/mcp", 1);
         assert_eq!((&late["status"], &late["error_code"]), (&json!("REJECTED"), &json!("E019")), "one is there");
         first.kill();
-        let waits = |status: &Value| status["reason"].as_str().is_some_and(|reason| reason.contains(NOBODY));
-        until("the league waits", || waits(&health(&manager)).then_some(()));
-        let status = send(&manager.url(), &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})));
-        assert!(waits(&status) && status["status"] == "running", "{status}");
         manager.line(NOBODY);
+        let status = send(&manager.url(), &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})));
+        assert!(status["reason"].as_str().unwrap().contains(NOBODY) && status["status"] == "running", "{status}");
         gate.open();
         let mut referee = world.referee(&manager, back, &[]);
         referee.line(&format!("is {back}"));
@@ -204,9 +186,11 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
     }
 }
 
-/// Waits until a finished match waits in the outbox of REF01.
-fn finished(world: &World) -> Value {
-    world.data("referees/REF01/R1M1.json")
+/// The results that REF01 has kept so far, and the matches that it has settled.
+fn outbox(world: &World) -> (Vec<Value>, Vec<Value>) {
+    json_lines(&world.folder.join("data/referees/REF01/outbox.jsonl"))
+        .into_iter()
+        .partition(|line| line["settled"].is_null())
 }
 
 #[test]
@@ -219,7 +203,7 @@ fn a_finished_match_is_reported_when_both_are_there_again_and_not_played_again()
         let mut referee = world.referee(&manager, "REF01", &[]);
         let ([alpha, beta], gate) = players(&manager.url(), held);
         alpha.first("GAME_OVER");
-        let outcome = finished(&world)["report"]["result"].clone();
+        let outcome = outbox(&world).0[0]["report"]["result"].clone();
         match dies {
             "referee" => referee.kill(),
             _ => manager.kill(),
@@ -233,7 +217,7 @@ fn a_finished_match_is_reported_when_both_are_there_again_and_not_played_again()
         check_one_result(&world, "REF01");
         assert_eq!(recorded(&world)[0]["result"], outcome, "{dies}");
         assert_eq!([&alpha, &beta].map(|player| player.received("GAME_INVITATION").len()), [1, 1], "{dies}");
-        assert!(files(&world.folder.join("data/referees")).is_empty(), "{dies}");
+        assert_eq!(outbox(&world).1, [json!({"settled": "R1M1"})], "{dies}");
     }
 }
 
@@ -244,7 +228,7 @@ fn a_token_that_expires_while_a_match_is_played_costs_nothing() {
     let mut referee = world.referee(&manager, "REF01", &[]);
     let ([alpha, _beta], gate) = players(&manager.url(), |asked| asked["message_type"] == "GAME_OVER");
     alpha.first("GAME_OVER");
-    let expires = world.journal()[0]["expires"].as_str().unwrap().to_string();
+    let expires = world.journal()[1]["expires"].as_str().unwrap().to_string();
     until("the referee's token expires", || (now() > expires).then_some(()));
     gate.open();
     assert!(manager.wait().success() && referee.wait().success());
@@ -257,9 +241,9 @@ fn a_stale_outbox_never_counts() {
     for older_card in [false, true] {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2"]);
-        keep(&world, "referees/REF01/R1M1.json", kept_report(["P02", "P01"]));
+        keep(&world, "referees/REF01/outbox.jsonl", kept(["P02", "P01"]));
         if older_card {
-            keep(&world, "agents/REF01.json", card(&manager.url(), "tok-ref01-0123456789abcdef0123456789abcdef"));
+            keep(&world, "agents/REF01.json", card(&manager.url()));
         }
         let mut referee = world.referee(&manager, "REF01", &[]);
         referee.line("is REF01");
@@ -267,274 +251,194 @@ fn a_stale_outbox_never_counts() {
         assert!(manager.wait().success() && referee.wait().success());
         check_one_result(&world, "REF01");
         assert!(world.logs().iter().all(|line| line["conversation_id"] != "conv-kept"), "card: {older_card}");
-        let aside = files(&world.folder.join("data"));
-        let kept = aside.iter().find(|path| path.ends_with("R1M1.json") && path.to_string_lossy().contains("/REF01~"));
-        assert!(fs::read_to_string(kept.unwrap()).unwrap().contains("conv-kept"));
+        let all = files(&world.folder.join("data/referees"));
+        let aside = all.iter().find(|path| path.to_string_lossy().contains("/REF01~"));
+        assert!(fs::read_to_string(aside.unwrap()).unwrap().contains("conv-kept"));
     }
 }
 
-#[test]
-fn what_comes_with_the_next_token_waits_for_it() {
-    let world = Arc::new(World::new(&[]));
-    let (here, registrations, (told, answers)) = (Arc::clone(&world), AtomicUsize::new(0), channel());
-    let manager = Peer::new(move |request| {
-        let (asked, next) = (&request["params"], TOKEN.replace('0', "1"));
-        let (message_type, body) = match asked["message_type"].as_str() {
-            Some("REFEREE_REGISTER_REQUEST") => {
-                let again = registrations.fetch_add(1, Ordering::SeqCst) > 0;
-                if again {
-                    let url = asked["referee_meta"]["contact_endpoint"].as_str().unwrap().to_string();
-                    let body = json!({"auth_token": next, "league_id": LEAGUE, "round_id": 1, "matches": []});
-                    let told = told.clone();
-                    thread::spawn(move || {
-                        told.send(send(&url, &message("ROUND_ANNOUNCEMENT", "league_manager", body)))
-                    });
-                    let there = |line: &Value| line["message_type"] == "ROUND_ANNOUNCEMENT";
-                    until("it overtakes the answer", || here.logs().iter().any(there).then_some(()));
-                }
-                let token = if again { &next } else { TOKEN };
-                let body = json!({"status": "ACCEPTED", "referee_id": "REF01", "reason": null, "auth_token": token});
-                ("REFEREE_REGISTER_RESPONSE", body)
-            }
-            _ => {
-                let context = json!({"expired_at": now()});
-                let error =
-                    json!({"error_code": "E012", "error_description": "AUTH_TOKEN_INVALID", "context": context});
-                ("LEAGUE_ERROR", error)
-            }
-        };
-        Does::Answer(message(message_type, "league_manager", body))
-    });
-    keep(&world, "referees/REF01/R1M1.json", kept_report(["P01", "P02"]));
-    keep(&world, "agents/REF01.json", card(&manager.url, TOKEN));
-    let _referee = world.start("referee", &["--manager", &manager.url, "--referee-id", "REF01"]);
-    assert_eq!(answers.recv().unwrap()["status"], "ok");
-}
-
-/// Puts a file into the data folder.
+/// Puts a line into a file of the data folder.
 fn keep(world: &World, path: &str, value: Value) {
     let path = world.folder.join("data").join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, value.to_string()).unwrap();
+    fs::write(path, format!("{value}\n")).unwrap();
 }
 
 /// R1M1 as it lies in an outbox.
-fn kept_report(players: [&str; 2]) -> Value {
+fn kept(players: [&str; 2]) -> Value {
     json!({"conversation_id": "conv-kept", "report": report("referee:REF01", None, "R1M1", players)})
 }
 
 /// The card of REF01.
-fn card(manager: &str, token: &str) -> Value {
+fn card(manager: &str) -> Value {
     let endpoint = "http://localhost:8001/mcp";
-    json!({"agent_id": "REF01", "token": token, "league_id": LEAGUE, "manager": manager, "endpoint": endpoint})
+    json!({"agent_id": "REF01", "token": TOKEN, "league_id": LEAGUE, "manager": manager, "endpoint": endpoint})
 }
 
-/// A manager whose every word is the test's: it lets REF01 in, and acknowledges what it reports.
-fn scripted_manager() -> Peer {
-    Peer::new(|request| {
-        let asked = &request["params"];
-        Does::Answer(match asked["message_type"].as_str() {
-            Some("REFEREE_REGISTER_REQUEST") => {
-                let body = json!({"status": "ACCEPTED", "referee_id": "REF01", "reason": null, "auth_token": TOKEN});
-                message("REFEREE_REGISTER_RESPONSE", "league_manager", body)
-            }
-            _ => {
-                let body = json!({"match_id": asked["match_id"], "status": "recorded"});
-                message("MATCH_RESULT_ACK", "league_manager", body)
-            }
-        })
-    })
+/// A referee alone with a manager and two players who choose even; P01 waits at the gate when `held`.
+struct Alone {
+    world: World,
+    players: [Peer; 2],
+    gate: Gate,
+    referee: Agent,
 }
 
-const TOKEN: &str = "tok-ref01-00000000000000000000000000000000";
-const ELSEWHERE: &str = "http://127.0.0.1:1/mcp";
+impl Alone {
+    fn new(world: World, manager: &Peer, held: fn(&Value) -> bool) -> Alone {
+        let gate = Gate::default();
+        let players = [player("P01", "even", held, &gate), player("P02", "even", |_| false, &gate)];
+        let arguments = ["--manager", &manager.url, "--referee-id", "REF01", "--max-concurrent-matches", "1"];
+        let referee = world.start("referee", &arguments);
+        referee.line("is REF01");
+        Alone { world, players, gate, referee }
+    }
 
-/// The announcement of matches between P01 and P02: (match, endpoint of its referee).
-fn announcement(players: [&Peer; 2], matches: &[(&str, &str)]) -> Value {
-    let entry = |(match_id, endpoint): &(&str, &str)| {
-        json!({
-            "match_id": match_id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
-            "referee_endpoint": endpoint, "player_A_endpoint": players[0].url, "player_B_endpoint": players[1].url,
-            "player_A_token": format!("tok-p01-{match_id}"), "player_B_token": format!("tok-p02-{match_id}"),
-        })
-    };
-    let matches: Vec<Value> = matches.iter().map(entry).collect();
-    let body = json!({"auth_token": TOKEN, "league_id": LEAGUE, "round_id": 1, "matches": matches});
-    message("ROUND_ANNOUNCEMENT", "league_manager", body)
+    /// The announcement of these matches: (its id, whether it is this referee's).
+    fn round(&self, matches: &[(&'static str, bool)]) -> Value {
+        let (own, [a, b]) = (self.referee.url(), &self.players);
+        let row = |(id, ours): &(&'static str, bool)| {
+            let more = json!({
+                "player_A_endpoint": a.url, "player_A_token": format!("tok-p01-{id}"),
+                "player_B_endpoint": b.url, "player_B_token": format!("tok-p02-{id}"),
+            });
+            (*id, if *ours { &*own } else { "http://127.0.0.1:1/mcp" }, more)
+        };
+        announces(&matches.iter().map(row).collect::<Vec<_>>())
+    }
+
+    fn announce(&self, matches: &[(&'static str, bool)]) {
+        assert_eq!(send(&self.referee.url(), &self.round(matches)), json!({"status": "ok"}));
+    }
+
+    fn end(mut self) {
+        send(&self.referee.url(), &completed(Some(TOKEN)));
+        assert!(self.referee.wait().success());
+    }
 }
 
-fn scripted_player(id: &'static str, held: fn(&Value) -> bool, gate: &Gate) -> Peer {
-    let door = gate.clone();
-    Peer::new(move |request| {
-        if held(&request["params"]) {
-            door.pass();
-        }
-        good_player(id, "even", request)
+/// The matches of the messages of a type that came to a peer.
+fn matches(peer: &Peer, message_type: &str) -> Vec<String> {
+    peer.received(message_type).iter().map(|it| it["match_id"].as_str().unwrap().to_string()).collect()
+}
+
+fn reported(manager: &Peer, times: usize) -> Vec<String> {
+    until(&format!("{times} reports come"), || {
+        Some(matches(manager, "MATCH_RESULT_REPORT")).filter(|all| all.len() >= times)
     })
 }
 
 #[test]
 fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_again() {
-    let (world, manager, gate) = (World::new(&[]), scripted_manager(), Gate::default());
+    let manager = stand_in::manager();
     let held: fn(&Value) -> bool = |asked| asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R1M1";
-    let alpha = scripted_player("P01", held, &gate);
-    let beta = scripted_player("P02", |_| false, &gate);
-    let mut referee =
-        world.start("referee", &["--manager", &manager.url, "--referee-id", "REF01", "--max-concurrent-matches", "1"]);
-    let own = referee.url();
-    let announce = |matches: &[(&str, &str)]| {
-        assert_eq!(send(&own, &announcement([&alpha, &beta], matches)), json!({"status": "ok"}));
-    };
-    let reported = |match_id: &str| {
-        until(&format!("{match_id} is reported"), || {
-            manager.received("MATCH_RESULT_REPORT").iter().any(|it| it["match_id"] == match_id).then_some(())
-        });
-    };
-    announce(&[("R1M1", &own), ("R1M2", &own)]);
-    alpha.first("CHOOSE_PARITY_CALL");
-    announce(&[("R1M1", ELSEWHERE), ("R1M2", &own)]);
-    gate.open();
-    reported("R1M2"); // one match at a time: R1M1 is over for this referee
-    announce(&[("R1M2", &own), ("R1M3", &own)]); // R1M2 is announced once more: it crossed the report
-    reported("R1M3");
-    until("R1M2 is reported again", || (manager.received("MATCH_RESULT_REPORT").len() == 3).then_some(()));
-    let of = |peer: &Peer, message_type: &str| {
-        let all = peer.received(message_type);
-        all.iter().map(|it| it["match_id"].as_str().unwrap().to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(of(&manager, "MATCH_RESULT_REPORT"), ["R1M2", "R1M2", "R1M3"]);
-    for player in [&alpha, &beta] {
-        assert_eq!(of(player, "GAME_INVITATION"), ["R1M1", "R1M2", "R1M3"]);
-        assert_eq!(of(player, "GAME_OVER"), ["R1M2", "R1M3"]);
-        assert_eq!(of(player, "GAME_ERROR"), [""; 0]);
+    let it = Alone::new(World::new(&[]), &manager, held);
+    it.announce(&[("R1M1", true), ("R1M2", true)]);
+    it.players[0].first("CHOOSE_PARITY_CALL");
+    it.announce(&[("R1M1", false), ("R1M2", true)]);
+    it.gate.open();
+    // One match at a time, so R1M1 is over for this referee.
+    until("R1M2 is acknowledged", || (outbox(&it.world).1.len() == 1).then_some(()));
+    it.announce(&[("R1M2", true), ("R1M3", true)]); // R1M2 is announced once more: it crossed the report
+    assert_eq!(reported(&manager, 3), ["R1M2", "R1M2", "R1M3"]);
+    for player in &it.players {
+        assert_eq!(matches(player, "GAME_INVITATION"), ["R1M1", "R1M2", "R1M3"]);
+        assert_eq!(matches(player, "GAME_OVER"), ["R1M2", "R1M3"]);
+        assert_eq!(matches(player, "GAME_ERROR"), [""; 0]);
     }
-    send(&own, &message("LEAGUE_COMPLETED", "league_manager", over(Some(TOKEN))));
-    assert!(referee.wait().success());
+    it.end();
 }
 
 #[test]
-fn a_match_of_an_earlier_life_is_reported_and_not_played_again() {
-    let (world, manager, gate) = (World::new(&[]), scripted_manager(), Gate::default());
-    let players = ["P01", "P02"].map(|id| scripted_player(id, |_| false, &gate));
-    keep(&world, "agents/REF01.json", card(&manager.url, TOKEN));
-    keep(&world, "referees/REF01/R1M1.json", kept_report(["P01", "P02"]));
-    let referee = world.start("referee", &["--manager", &manager.url, "--referee-id", "REF01"]);
-    until("it is acknowledged", || files(&world.folder.join("data/referees")).is_empty().then_some(()));
-    let own = referee.url();
-    send(&own, &announcement([&players[0], &players[1]], &[("R1M1", &own), ("R1M2", &own)]));
-    until("all is reported", || (manager.received("MATCH_RESULT_REPORT").len() == 3).then_some(()));
-    let invitations = players[0].received("GAME_INVITATION");
-    assert_eq!(invitations.iter().map(|it| &it["match_id"]).collect::<Vec<_>>(), ["R1M2"]);
-}
-
-fn over(token: Option<&str>) -> Value {
-    let champion = json!({"player_id": "P01", "display_name": "Alpha", "points": 3});
-    json!({
-        "auth_token": token, "league_id": LEAGUE, "total_rounds": 1, "total_matches": 1, "champion": champion,
-        "final_standings": [{"rank": 1, "player_id": "P01", "points": 3}],
-    })
+fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
+    let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.02))]);
+    let recorded = AtomicBool::new(false);
+    let manager = Peer::new(move |request| match request["params"]["match_id"].as_str() {
+        Some("R1M1") => status("413 Too Large", ""),
+        Some("R1M2") => league_error("\u{1b}[2Jalready recorded"),
+        // It is asked again until R1M4 is recorded, which it does not keep waiting.
+        Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
+        match_id => {
+            recorded.fetch_or(match_id == Some("R1M4"), Ordering::SeqCst);
+            stand_in::answers(request)
+        }
+    });
+    let it = Alone::new(world, &manager, |_| false);
+    it.announce(&[("R1M1", true), ("R1M2", true), ("R1M3", true), ("R1M4", true)]);
+    until("all is settled", || (outbox(&it.world).1.len() == 4).then_some(()));
+    let all = matches(&manager, "MATCH_RESULT_REPORT");
+    let times = |id: &str| all.iter().filter(|it| *it == id).count();
+    assert_eq!((times("R1M1"), times("R1M2"), times("R1M4")), (1, 1, 1), "{all:?}");
+    assert_eq!(all.last().unwrap(), "R1M3");
+    let said = it.referee.stderr.lock().unwrap().clone();
+    let (refused, escape) = ("the league manager refuses the result for good", '\u{fffd}');
+    let expected = format!(
+        "R1M1: {refused}: answered HTTP 413\nR1M2: {refused}: E015 MATCH_ID_MISMATCH: match_id: {escape}[2Jalready recorded\n"
+    );
+    assert_eq!(said, expected);
+    it.end();
 }
 
 #[test]
 fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
-    let (world, manager, gate) = (World::new(&[]), scripted_manager(), Gate::default());
-    let alpha = scripted_player("P01", |asked| asked["message_type"] == "CHOOSE_PARITY_CALL", &gate);
-    let beta = scripted_player("P02", |_| false, &gate);
-    let mut referee = world.start("referee", &["--manager", &manager.url, "--referee-id", "REF01"]);
-    let own = referee.url();
-    referee.line("is REF01");
-    let rows =
-        [(None, "E011"), (Some("tok-ref01-0"), "E012"), (Some("tok-p01-00000000000000000000000000000000"), "E012")];
-    for (token, code) in rows {
-        let mut announced = announcement([&alpha, &beta], &[("R1M1", &own)]);
+    let manager = stand_in::manager();
+    let it = Alone::new(World::new(&[]), &manager, |asked| asked["message_type"] == "CHOOSE_PARITY_CALL");
+    let own = it.referee.url();
+    for (token, code) in [(None, "E011"), (Some("tok-own-0"), "E012"), (Some(&*TOKEN.replace('f', "e")), "E012")] {
+        let mut announced = it.round(&[("R1M1", true)]);
         announced["auth_token"] = json!(token);
-        let start = json!({
-            "auth_token": token, "league_id": LEAGUE, "round_id": 1, "match": announced["matches"][0],
-        });
-        let completed = message("LEAGUE_COMPLETED", "league_manager", over(token));
-        for answer in
-            [send(&own, &announced), send(&own, &completed), call(&own, "start_match", start)["result"].clone()]
-        {
+        let start = json!({"auth_token": token, "league_id": LEAGUE, "round_id": 1, "match": announced["matches"][0]});
+        let start = call(&own, "start_match", start)["result"].clone();
+        for answer in [send(&own, &announced), send(&own, &completed(token)), start] {
             assert_eq!(answer["error_code"], code, "{token:?}: {answer}");
         }
     }
     let state = || call(&own, "get_match_state", json!({"match_id": "R1M1"}))["result"].clone();
     assert_eq!(state()["error_code"], "E015", "no stranger's match was taken");
-    send(&own, &announcement([&alpha, &beta], &[("R1M1", &own)]));
-    alpha.first("CHOOSE_PARITY_CALL");
+    it.announce(&[("R1M1", true)]);
+    it.players[0].first("CHOOSE_PARITY_CALL");
     until("P02 has answered", || {
         let answered = |line: &Value| line["message_type"] == "CHOOSE_PARITY_RESPONSE" && line["peer"] == "P02";
-        world.logs().iter().any(answered).then_some(())
+        it.world.logs().iter().any(answered).then_some(())
     });
     let during = state();
     assert_eq!((&during["state"], &during["result"]), (&json!("COLLECTING_CHOICES"), &Value::Null));
     let text = during.to_string();
     assert!(!text.contains("even") && !text.contains("tok-"), "{text}");
-    gate.open();
+    it.gate.open();
     manager.first("MATCH_RESULT_REPORT");
     let after = state();
     assert_eq!((&after["state"], &after["result"]["choices"]["P02"]), (&json!("FINISHED"), &json!("even")));
-    send(&own, &message("LEAGUE_COMPLETED", "league_manager", over(Some(TOKEN))));
-    assert!(referee.wait().success());
+    it.end();
 }
 
 #[test]
 fn a_report_that_lies_changes_nothing() {
     let world = World::new(&[(&format!("leagues/{LEAGUE}.json"), "/scheduling/cycles", json!(2))]);
     let manager = world.manager(&["--players", "2", "--referees", "2"]);
-    let url = manager.url();
-    let first = listener();
+    let (url, first, second) = (manager.url(), listener(), listener());
     let mine = token_of(&register_referee(&url, "referee:REF01", &first.url, 1));
-    let second = listener();
     let other = token_of(&register_referee(&url, "referee:REF02", &second.url, 1));
-    let (_players, _) = players(&url, |_| false);
+    let _players = players(&url, |_| false);
     first.first("ROUND_ANNOUNCEMENT");
-    let honest = report("referee:REF01", Some(&mine), "R1M1", ["P01", "P02"]);
-    let changed = |pointer: &str, value: Value| {
-        let mut lie = honest.clone();
-        *lie.pointer_mut(pointer).unwrap() = value;
-        lie
+    let by = |sender, token| report(sender, token, "R1M1", ["P01", "P02"]);
+    let honest = by("referee:REF01", Some(&mine));
+    let mut foreign = honest.clone();
+    foreign["league_id"] = json!("league_1999");
+    let rows = [
+        ("unassigned", by("referee:REF02", Some(&other)), "E015"),
+        ("foreign league", foreign, "E015"),
+        ("no token", by("referee:REF01", None), "E011"),
+        ("another's token", by("referee:REF01", Some(&other)), "E012"),
+        ("not a referee", by("player:P01", Some(&mine)), "E012"),
+        ("unknown", by("referee:REF09", Some(&mine)), "E013"),
+    ];
+    let refuse = |(what, report, code): (&str, Value, &str)| {
+        let (before, answer) = (world.journal(), send(&url, &report));
+        assert_eq!((&answer["message_type"], &answer["error_code"]), (&json!("LEAGUE_ERROR"), &json!(code)), "{what}");
+        assert_eq!(world.journal(), before, "{what}");
     };
-    let page = || fs::read(world.folder.join(format!("data/leagues/{LEAGUE}/standings.json"))).unwrap();
-    let refuse = |what: &str, report: Value, code: &str| {
-        let before = page();
-        let answer = send(&url, &report);
-        assert_eq!(answer["message_type"], "LEAGUE_ERROR", "{what}: {answer}");
-        assert_eq!(answer["error_code"], code, "{what}: {answer}");
-        assert_eq!(page(), before, "{what}");
-    };
-    world.table();
-    refuse("unassigned", report("referee:REF02", Some(&other), "R1M1", ["P01", "P02"]), "E015");
-    refuse("no such match", changed("/match_id", json!("R9M9")), "E015");
-    refuse("not yet given to anybody", report("referee:REF01", Some(&mine), "R2M1", ["P01", "P02"]), "E015");
-    refuse("wrong round", changed("/round_id", json!(2)), "E015");
-    refuse("foreign league", changed("/league_id", json!("league_1999")), "E015");
-    refuse("contradictory", changed("/result/details/drawn_number", json!(7)), "E015");
-    refuse("forged score", changed("/result/score/P01", json!(30)), "E015");
-    refuse("malformed", changed("/result/score", json!("3:0")), "E003");
-    assert_eq!(send(&url, &honest)["status"], "recorded");
-    until("the table has it", || (world.table()[0]["played"] == 1).then_some(()));
-    let before = page();
-    assert_eq!(send(&url, &honest)["status"], "recorded", "the same again is harmless");
-    assert_eq!((page(), recorded(&world).len()), (before, 1));
-    refuse("another result, late", report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]), "E015");
-}
-
-#[test]
-fn the_token_of_a_match_can_not_report() {
-    let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2"]);
-    let _referee = world.referee(&manager, "REF01", &[]);
-    let ([alpha, _beta], gate) = players(&manager.url(), |asked| asked["message_type"] == "CHOOSE_PARITY_CALL");
-    let call = alpha.first("CHOOSE_PARITY_CALL");
-    let token = call["auth_token"].as_str();
-    assert!(token.is_some());
-    for (sender, code) in [("referee:REF01", "E012"), ("referee:REF09", "E013"), ("player:P01", "E012")] {
-        let answer = send(&manager.url(), &report(sender, token, "R1M1", ["P01", "P02"]));
-        assert_eq!(answer["error_code"], code, "{sender}: {answer}");
-    }
-    assert!(recorded(&world).is_empty());
-    gate.open();
-    assert!(manager.wait().success());
-    check_one_result(&world, "REF01");
+    rows.into_iter().for_each(refuse);
+    assert_eq!([send(&url, &honest), send(&url, &honest)].map(|it| it["status"].clone()), ["recorded", "recorded"]);
+    refuse(("another result, late", report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]), "E015"));
+    assert_eq!(recorded(&world).len(), 1);
 }

@@ -1,27 +1,26 @@
-//! The rooms that only calculate: schedule, standings, the game, strategies, liveness, retries. One row per rule.
+//! The rooms that only calculate: schedule, standings, the game, liveness, retries. One row per rule.
 
-mod support;
+#[path = "support/paper.rs"]
+mod paper;
 
-use league::{
-    config::RetryPolicy,
-    config_files::Backoff,
-    failure::{Failure, retry},
-    game::{Outcome, Scoring, choice, draw, forfeit, judge, score},
-    http::Trouble,
-    liveness::{self, Heard, patience},
-    protocol::{Code, Ending, GameResult, MatchResult, Parity, Refusal},
-    schedule::round_robin,
-    standings::{Played, TieBreak, ending, table},
-    strategies::{ALL, Past, Turn, named},
-};
+use league::game::{Outcome, Scoring, TieBreak, choice, draw, forfeit, judge, score};
+use league::manager::league::{Event, League, Recorded, Rules};
+use league::manager::liveness::{self, Heard, patience};
+use league::manager::schedule::round_robin;
+use league::manager::standings::ending;
+use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
+use league::protocol::{Code, Ending, Kind, Parity, Refusal, Standing};
+use paper::{at, caller, enter, local, meta, rules};
 use serde_json::{Value, json};
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, collections::BTreeMap, collections::BTreeSet, time::Duration};
 
-const USUAL: Scoring = Scoring { win: 3, draw: 1, loss: 0, technical_loss: 0 };
+fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i32; 4]) -> Scoring {
+    Scoring { win_points, draw_points, loss_points, technical_loss_points, tiebreakers: Vec::new() }
+}
+
+fn usual() -> Scoring {
+    scoring([3, 1, 0, 0])
+}
 
 fn sec(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -62,30 +61,34 @@ fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
 }
 
 /// `P01>P02` won, `P01=P02` drawn, `P01!P02` won since the other failed, `P01#P02` both failed.
-fn games(text: &str, scoring: &Scoring) -> Vec<(String, String, MatchResult)> {
-    let game = |text: &str| {
-        let (a, how, b) = (&text[..3], &text[3..4], &text[4..]);
-        let late = Some("came late".to_string());
-        let outcome = match how {
-            ">" => judge(pair(a, b), [Parity::Even, Parity::Odd], 8),
-            "=" => judge(pair(a, b), [Parity::Odd, Parity::Odd], 8),
-            "!" => forfeit(pair(a, b), [None, None], [None, late]),
-            _ => forfeit(pair(a, b), [None, None], [late.clone(), late]),
-        };
-        (a.into(), b.into(), outcome.for_manager(scoring))
-    };
-    text.split_whitespace().map(game).collect()
+fn ended(text: &str) -> Outcome {
+    let (players, late) = (pair(&text[..3], &text[4..]), Some("came late".to_string()));
+    match &text[3..4] {
+        ">" => judge(players, [Parity::Even, Parity::Odd], 8),
+        "=" => judge(players, [Parity::Odd, Parity::Odd], 8),
+        "!" => forfeit(players, [None, None], [None, late]),
+        _ => forfeit(players, [None, None], [late.clone(), late]),
+    }
 }
 
-/// The table of everybody in `games`, and of `others`.
-fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) -> Vec<league::protocol::Standing> {
-    let games = games(text, scoring);
-    let names: BTreeSet<&str> = games.iter().flat_map(|(a, b, _)| [&**a, b]).chain(others.iter().copied()).collect();
-    let players: Vec<(&str, &str)> = names.into_iter().map(|id| (id, id)).collect();
-    let played: Vec<Played> = games.iter().map(|(a, b, result)| Played { players: [a, b], result }).collect();
-    let rows = table(&players, &played, scoring, ties);
-    assert!((1..).zip(&rows).all(|(rank, row)| row.rank == rank), "ranks without gaps: {rows:?}");
-    rows
+/// The table of everybody in `text`, and of `others`, after a league of these matches.
+fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) -> Vec<Standing> {
+    let games: Vec<Outcome> = text.split_whitespace().map(ended).collect();
+    let scoring = Scoring { tiebreakers: ties.to_vec(), ..scoring.clone() };
+    let mut league = League::new(Rules { scoring: scoring.clone(), listed: Vec::new(), ..rules() });
+    let ids = games.iter().flat_map(|game| game.players.clone()).chain(others.iter().map(|id| id.to_string()));
+    for (n, id) in ids.collect::<BTreeSet<_>>().iter().enumerate() {
+        enter(&mut league, &meta(Kind::Player, &local(9000 + n)), &caller(&format!("player:{id}")));
+    }
+    let pairs = games.iter().map(|game| (game.players[0].clone(), game.players[1].clone())).collect();
+    league.apply(&Event::Started { seed: None, rounds: vec![pairs] });
+    for (n, game) in (1..).zip(&games) {
+        let (match_id, result) = (format!("R1M{n}"), game.for_manager(&scoring));
+        league.apply(&Event::Recorded(Recorded { match_id, referee_id: "REF01".into(), result, at: at("11:00:00") }));
+    }
+    let rows = league.table();
+    assert!((1..).zip(rows).all(|(rank, row)| row.rank == rank), "ranks without gaps: {rows:?}");
+    rows.to_vec()
 }
 
 #[test]
@@ -117,18 +120,18 @@ fn equals_are_told_apart_in_the_configured_order() {
         ("P02!P01", &[Wins, HeadToHead, Draws], "P02 P01"),
     ];
     for (text, ties, expected) in rows {
-        let table = standings(text, &[], &USUAL, ties);
+        let table = standings(text, &[], &usual(), ties);
         let wanted: Vec<&str> = expected.split(' ').collect();
         let order: Vec<&str> = table.iter().map(|row| &*row.player_id).filter(|id| wanted.contains(id)).collect();
         assert_eq!(order, wanted, "{text} by {ties:?}");
     }
-    let nobody_played = standings("", &["P100", "P99", "P09"], &USUAL, &[Wins]);
+    let nobody_played = standings("", &["P100", "P99", "P09"], &usual(), &[Wins]);
     assert_eq!(nobody_played.iter().map(|row| &*row.player_id).collect::<Vec<_>>(), ["P09", "P99", "P100"]);
 }
 
 #[test]
 fn points_come_from_the_scoring_and_a_technical_loss_is_a_loss() {
-    let other = Scoring { win: 5, draw: 2, loss: 1, technical_loss: -1 };
+    let other = scoring([5, 2, 1, -1]);
     // The game, then for each side: played, wins, draws, losses, usual points, points of the other scoring.
     let rows = [
         ("P01>P02", [1, 1, 0, 0, 3, 5], [1, 0, 0, 1, 0, 1]),
@@ -138,9 +141,9 @@ fn points_come_from_the_scoring_and_a_technical_loss_is_a_loss() {
         ("P01>P02 P02>P01 P01=P02", [3, 1, 1, 1, 4, 8], [3, 1, 1, 1, 4, 8]),
     ];
     for (text, a, b) in rows {
-        let [usual, changed] = [USUAL, other].map(|scoring| standings(text, &[], &scoring, &[]));
+        let [usual, changed] = [usual(), other.clone()].map(|scoring| standings(text, &[], &scoring, &[]));
         for (id, expected) in [("P01", a), ("P02", b)] {
-            let row = |table: &[league::protocol::Standing]| table.iter().find(|row| row.player_id == id).cloned();
+            let row = |table: &[Standing]| table.iter().find(|row| row.player_id == id).cloned();
             let (row, points) = (row(&usual).unwrap(), row(&changed).unwrap().points);
             let counts = [row.played, row.wins, row.draws, row.losses].map(|count| count as i32);
             assert_eq!([&counts[..], &[row.points, points]].concat(), expected, "{text}: {id}");
@@ -152,7 +155,7 @@ fn points_come_from_the_scoring_and_a_technical_loss_is_a_loss() {
 fn without_a_status_the_number_says_how_a_match_ended() {
     let rows = [(">", Ending::Win), ("=", Ending::Draw), ("!", Ending::TechnicalLoss), ("#", Ending::TechnicalLoss)];
     for (how, expected) in rows {
-        let (_, _, mut result) = games(&format!("P01{how}P02"), &USUAL).remove(0);
+        let mut result = ended(&format!("P01{how}P02")).for_manager(&usual());
         assert_eq!(ending(&result), expected, "{how} with its status");
         result.details.status = None;
         assert_eq!(ending(&result), expected, "{how} without a status");
@@ -197,7 +200,7 @@ fn whose_choice_is_the_numbers_parity_wins() {
         let outcome = judge(pair("P01", "P02"), [a, b], number);
         let how = if winner.is_some() { Win } else { Draw };
         assert_eq!((outcome.winner, &*outcome.reason, outcome.ending()), (winner, reason, how));
-        assert_eq!(score(how, winner, &USUAL), points, "{reason}");
+        assert_eq!(score(how, winner, &usual()), points, "{reason}");
         check_told(&outcome, json!([a, b]), json!(number), points);
     }
 }
@@ -208,7 +211,7 @@ fn whoever_fails_loses_technically() {
     let rows = [
         ([late.clone(), no.clone()], Some(1), "P01 came late - P02 wins by default", [0, 3]),
         ([no, late.clone()], Some(0), "P02 came late - P01 wins by default", [3, 0]),
-        ([late.clone(), late], None, "P01 came late and P02 came late - nobody wins", [0, 0]),
+        ([late.clone(), late], None, "P01 came late; P02 came late - nobody wins", [0, 0]),
     ];
     for (failures, winner, reason, points) in rows {
         let outcome = forfeit(pair("P01", "P02"), [None, Some(Parity::Odd)], failures);
@@ -232,7 +235,7 @@ fn check_told(outcome: &Outcome, choices: Value, number: Value, points: [i32; 2]
     });
     let manager = json!({"winner": winner, "score": {"P01": points[0], "P02": points[1]}, "details": details});
     assert_eq!(json!(outcome.for_players()), players);
-    assert_eq!(json!(outcome.for_manager(&USUAL)), manager);
+    assert_eq!(json!(outcome.for_manager(&usual())), manager);
 }
 
 #[test]
@@ -248,121 +251,27 @@ fn only_even_and_odd_are_choices() {
     }
 }
 
-/// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
-fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
-    let made = |letter: &str| match letter {
-        "e" => Some(Parity::Even),
-        "o" => Some(Parity::Odd),
-        _ => None,
-    };
-    let past = |(n, text): (usize, &str)| Past {
-        match_id: format!("R{n}M1"),
-        conversation_id: format!("conv-r{n}m1"),
-        opponent_id: text[..3].into(),
-        result: GameResult {
-            status: Ending::Draw,
-            winner_player_id: None,
-            drawn_number: None,
-            number_parity: None,
-            choices: BTreeMap::from([("P01".into(), made(&text[4..5])), (text[..3].into(), made(&text[5..]))]),
-            reason: None,
-        },
-    };
-    Turn {
-        player_id: "P01".into(),
-        opponent_id: opponent_id.into(),
-        match_id: "R9M1".into(),
-        round_id: 9,
-        standings: None,
-        history: (1..).zip(history.split_whitespace()).map(past).collect(),
-        strategy: strategy.into(),
-        seed: Some(7),
-        deadline: Instant::now() + sec(30),
-    }
-}
-
-#[test]
-fn each_strategy_chooses_by_what_it_has_seen() {
-    let rows = [
-        ("even", "", "P02", "even"),
-        ("even", "P02:ee", "P02", "even"),
-        ("odd", "", "P02", "odd"),
-        ("odd", "P02:oo", "P02", "odd"),
-        ("alternate", "", "P02", "even"),
-        ("alternate", "P02:eo", "P03", "odd"),
-        ("alternate", "P02:eo P03:oe", "P04", "even"),
-        ("alternate", "P02:eo P03:-e", "P04", "odd"), // nothing was chosen in between
-        ("contrary", "P02:ee", "P02", "odd"),
-        ("contrary", "P02:eo", "P02", "even"),
-        ("contrary", "P02:oe P02:oe P02:oo", "P02", "odd"),
-        ("contrary", "P02:oe P03:oo P03:oo", "P02", "odd"), // of P02 more is known than of all others
-        ("contrary", "P02:oe P02:oe P03:oo", "P04", "odd"), // a newcomer is taken for one like all others
-        ("contrary", "P02:o- P03:eo", "P02", "even"),       // P02 has never chosen
-    ];
-    for (strategy, history, opponent, expected) in rows {
-        let choose = named(strategy).unwrap();
-        let chosen = choose(&turn(strategy, opponent, history));
-        assert_eq!(chosen.word(), expected, "{strategy} against {opponent} after {history:?}");
-    }
-    assert!(named("nobody").is_none() && named("Even").is_none());
-    assert_eq!(
-        ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        ["random", "even", "odd", "alternate", "contrary"]
-    );
-}
-
-type Change = fn(&mut Turn, usize);
-
-#[test]
-fn with_a_seed_random_choices_are_the_same_in_every_run() {
-    let changed = |change: Change| {
-        (0..1_000).map(move |n| {
-            let mut turn = turn("random", "P02", "");
-            change(&mut turn, n);
-            turn
-        })
-    };
-    let rows: [(&str, Change); 3] = [
-        ("match", |turn, n| turn.match_id = format!("R{n}M1")),
-        ("player", |turn, n| turn.player_id = format!("P{n:02}")),
-        ("seed", |turn, n| turn.seed = Some(n as u64)),
-    ];
-    for (name, strategy) in [("random", named("random").unwrap()), ("contrary", named("contrary").unwrap())] {
-        for (what, change) in rows {
-            let choices: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
-            let again: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
-            assert_eq!(choices, again, "{name}: by {what}");
-            let even = choices.iter().filter(|choice| **choice == Parity::Even).count();
-            assert!((430..=570).contains(&even), "{name}: {even} of 1000 are even, by {what}");
-        }
-    }
-}
-
 #[test]
 fn a_referee_counts_by_what_was_heard_of_it() {
     use liveness::Liveness::*;
-    let heard = |unreachable, refused| Heard { unreachable, refused };
-    let (silent, dead) = (heard(false, None), heard(true, None));
-    // What was heard, how often it has registered, by when it must have reported, now.
+    // Unreachable, refusing, overdue.
     let rows = [
-        (silent, 1, None, 0, Alive),
-        (silent, 1, None, 1_000, Alive),
-        (silent, 1, Some(10), 9, Alive),
-        (silent, 1, Some(10), 10, Alive),
-        (silent, 1, Some(10), 11, Overdue),
-        (dead, 1, None, 0, Lost),
-        (dead, 2, Some(10), 9, Lost),
-        (dead, 1, Some(10), 11, Lost),
-        (heard(false, Some(1)), 1, None, 0, Refusing),
-        (heard(false, Some(1)), 2, None, 0, Alive), // registered again
-        (heard(false, Some(1)), 2, Some(10), 11, Overdue),
-        (heard(true, Some(1)), 1, Some(10), 11, Refusing), // worse than lost: answering is not enough
-        (heard(true, Some(1)), 2, None, 0, Lost),
+        (false, false, false, Alive),
+        (true, false, false, Lost),
+        (false, true, false, Refusing),
+        (false, false, true, Overdue),
+        (true, true, true, Refusing), // worse than lost: answering is not enough
+        (true, false, true, Lost),
     ];
-    for (heard, registrations, due, now, expected) in rows {
-        let standing = liveness::liveness(heard, registrations, due.map(sec), sec(now));
-        assert_eq!(standing, expected, "{heard:?}, registered {registrations} times, due {due:?}, now {now}");
+    for (unreachable, refused, overdue, expected) in rows {
+        let heard = Heard { unreachable, refused: refused.then(|| "answered HTTP 500".into()), overdue };
+        assert_eq!(liveness::liveness(&heard), expected, "{heard:?}");
     }
+    let of = |all: &[(&str, liveness::Liveness)]| -> Vec<String> {
+        liveness::present(&all.iter().map(|(id, how)| (id.to_string(), *how)).collect::<Vec<_>>())
+    };
+    assert_eq!(of(&[("REF01", Alive), ("REF02", Overdue), ("REF03", Lost)]), ["REF01"]);
+    assert_eq!(of(&[("REF01", Lost), ("REF02", Overdue), ("REF03", Refusing)]), ["REF02"]); // if nobody else is left
     for (matches, at_once, seconds) in [(0, 2, 0), (1, 2, 10), (2, 2, 10), (3, 2, 20), (7, 1, 70), (3, 0, 30)] {
         assert_eq!(patience(matches, at_once, sec(10)), sec(seconds), "{matches} matches, {at_once} at once");
     }
@@ -370,9 +279,9 @@ fn a_referee_counts_by_what_was_heard_of_it() {
 
 #[test]
 fn the_retry_policy_counts_attempts_in_all() {
-    let late = || Failure::Trouble(Trouble::Late);
-    let gone = || Failure::Trouble(Trouble::Unreachable("refused".into()));
-    let wrong = || Failure::Wrong(Refusal::new(Code::E003, "nonsense"));
+    let late = || CallError::Late(sec(30));
+    let gone = || CallError::Unreachable("refused".into());
+    let wrong = || CallError::wrong(Refusal::new(Code::E003, "nonsense"), "");
     use Backoff::{Exponential, Fixed};
     // Attempts in all, how they fail, the delays between them in seconds, and which attempt the answer is.
     let rows = [
@@ -394,7 +303,7 @@ fn the_retry_policy_counts_attempts_in_all() {
             made += 1;
             failures.get(made - 1).cloned().map_or(Ok(made), Err)
         };
-        let done = retry(&policy, |delay| pauses.borrow_mut().push(delay.as_secs()), Failure::is_trouble, attempt);
+        let done = retry(&policy, |delay| pauses.borrow_mut().push(delay.as_secs()), CallError::is_silence, attempt);
         assert_eq!(done, expected, "{row}");
         assert_eq!(pauses.into_inner(), delays, "{row}");
     }

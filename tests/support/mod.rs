@@ -5,7 +5,9 @@
 //! every answer the test decides. Nothing sleeps for luck: `until` waits for a fact, up to a generous limit.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+mod files;
 pub mod paper;
+pub mod stand_in;
 
 use serde_json::{Value, json};
 use std::{
@@ -27,13 +29,18 @@ use std::{
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until `fact` gives something, or fails the test saying what did not happen.
-pub fn until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+pub fn until<T>(what: &str, fact: impl FnMut() -> Option<T>) -> T {
+    until_within(PATIENCE.as_secs(), what, fact)
+}
+
+/// The same, for at most so many seconds.
+pub fn until_within<T>(seconds: u64, what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
         if let Some(found) = fact() {
             return found;
         }
-        assert!(Instant::now() < deadline, "did not happen in {PATIENCE:?}: {what}");
+        assert!(Instant::now() < deadline, "did not happen in {seconds} s: {what}");
         thread::park_timeout(Duration::from_millis(5));
     }
 }
@@ -44,14 +51,16 @@ pub struct World {
 }
 
 impl World {
-    /// The shipped configuration with short limits, then `edits`: (file, JSON pointer, value).
+    /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
     pub fn new(edits: &[(&str, &str, Value)]) -> World {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("league-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
         let world = World { folder: std::env::temp_dir().join(name) };
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("config"), &world.folder.join("config"));
-        world.edit("system.json", "/retry_policy/base_delay_sec", json!(0.1));
-        world.edit("leagues/league_2025_even_odd.json", "/scheduling/round_announcement_lead_sec", json!(0));
+        for (file, text) in files::FILES {
+            let path = world.folder.join("config").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
         edits.iter().for_each(|(file, pointer, value)| world.edit(file, pointer, value.clone()));
         world
     }
@@ -100,6 +109,17 @@ impl World {
         Agent::new(command.arg("--until-stdin-closes"))
     }
 
+    /// Starts a program that may have so many descriptors at once (`ulimit -n`), and waits until it listens.
+    pub fn start_with_descriptors(&self, descriptors: u32, program: &str, arguments: &[&str]) -> Agent {
+        let wanted = self.command(program, arguments);
+        let mut command = Command::new("bash");
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &descriptors.to_string()]).arg(wanted.get_program());
+        command.args(wanted.get_args()).args(["--port", "0", "--until-stdin-closes"]);
+        let agent = Agent::new(&mut command);
+        agent.line("listening on ");
+        agent
+    }
+
     pub fn manager(&self, arguments: &[&str]) -> Agent {
         self.start("league_manager", arguments)
     }
@@ -142,17 +162,6 @@ impl Drop for World {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().flatten() {
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => fs::copy(entry.path(), target).map(drop).unwrap(),
-        }
-    }
-}
-
 /// All files below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
@@ -184,13 +193,8 @@ impl Agent {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
         let stderr = Arc::new(Mutex::new(String::new()));
-        let (mut from, to) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&stderr));
-        thread::spawn(move || {
-            let mut text = String::new();
-            while from.read_line(&mut text).is_ok_and(|length| length > 0) {
-                to.lock().unwrap().push_str(&std::mem::take(&mut text));
-            }
-        });
+        let (from, to) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&stderr));
+        thread::spawn(move || from.lines().map_while(Result::ok).for_each(|it| *to.lock().unwrap() += &(it + "\n")));
         let stdin = child.stdin.take();
         Agent { child, stdin, lines, seen: Mutex::default(), stderr }
     }
@@ -218,6 +222,11 @@ impl Agent {
         self.line("listening on ").rsplit(' ').next().unwrap().to_string()
     }
 
+    /// Where it listens, to be started there again.
+    pub fn port(&self) -> String {
+        self.url().trim_end_matches("/mcp").rsplit(':').next().unwrap().into()
+    }
+
     /// Waits until it has ended by itself.
     pub fn wait(&mut self) -> ExitStatus {
         until("the program ends", || self.child.try_wait().unwrap())
@@ -227,6 +236,12 @@ impl Agent {
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the same port.
+    pub fn restart(&mut self, world: &World, arguments: &[&str]) {
+        self.kill();
+        *self = world.manager(&[&["--port", &self.port()], arguments].concat());
     }
 
     /// Closes its standard input.
@@ -256,8 +271,7 @@ fn split(url: &str) -> (&str, &str) {
 
 /// Sends bytes as they are and reads what comes until the other side closes, or says nothing for `limit`.
 pub fn raw(url: &str, bytes: &[u8], limit: Duration) -> Vec<u8> {
-    let mut stream = TcpStream::connect(split(url).0).unwrap();
-    stream.set_read_timeout(Some(limit)).unwrap();
+    let mut stream = connect(url, limit).unwrap();
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -302,24 +316,23 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
 
 /// The time as messages have it.
 pub fn now() -> String {
-    league::clock::Timestamp::now().to_string()
+    league::wire::Timestamp::now().to_string()
 }
 
 /// A scripted agent's registration as a player: the manager's answer.
 pub fn register_player(manager: &str, sender: &str, endpoint: &str) -> Value {
-    let meta = json!({
-        "display_name": sender, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint,
-    });
-    send(manager, &message("LEAGUE_REGISTER_REQUEST", sender, json!({"player_meta": meta})))
+    send(manager, &message("LEAGUE_REGISTER_REQUEST", sender, json!({"player_meta": meta(sender, endpoint)})))
 }
 
 /// A scripted agent's registration as a referee: the manager's answer.
 pub fn register_referee(manager: &str, sender: &str, endpoint: &str, matches: u32) -> Value {
-    let meta = json!({
-        "display_name": sender, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint,
-        "max_concurrent_matches": matches,
-    });
+    let mut meta = meta(sender, endpoint);
+    meta["max_concurrent_matches"] = matches.into();
     send(manager, &message("REFEREE_REGISTER_REQUEST", sender, json!({"referee_meta": meta})))
+}
+
+fn meta(sender: &str, endpoint: &str) -> Value {
+    json!({"display_name": sender, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint})
 }
 
 /// What a scripted peer does with a request.
@@ -448,16 +461,6 @@ impl Gate {
     }
 }
 
-impl Agent {
-    /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the same port.
-    pub fn restart(&mut self, world: &World, arguments: &[&str]) {
-        self.kill();
-        let url = self.url();
-        let port = url.trim_end_matches("/mcp").rsplit(':').next().unwrap();
-        *self = world.manager(&[&["--port", port], arguments].concat());
-    }
-}
-
 /// The report of an even win of the first of two players, as `sender` would make it.
 pub fn report(sender: &str, token: Option<&str>, match_id: &str, [winner, loser]: [&str; 2]) -> Value {
     let round_id: u32 = match_id[1..2].parse().unwrap();
@@ -491,19 +494,6 @@ pub fn check_no_token(text: &str) {
         let secret = part.split_once('-').map_or("", |(_, secret)| secret);
         let digits = secret.bytes().take_while(u8::is_ascii_hexdigit).count();
         assert!(digits < 8, "a token was shown: tok-{}", part.chars().take(60).collect::<String>());
-    }
-}
-
-impl World {
-    /// Starts a program that may have so many descriptors at once (`ulimit -n`), and waits until it listens.
-    pub fn start_with_descriptors(&self, descriptors: u32, program: &str, arguments: &[&str]) -> Agent {
-        let wanted = self.command(program, arguments);
-        let mut command = Command::new("bash");
-        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &descriptors.to_string()]).arg(wanted.get_program());
-        command.args(wanted.get_args()).args(["--port", "0", "--until-stdin-closes"]);
-        let agent = Agent::new(&mut command);
-        agent.line("listening on ");
-        agent
     }
 }
 

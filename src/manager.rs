@@ -1,0 +1,436 @@
+//! The league manager: registers referees and players, has every pair play, keeps the table. Here: from the command line
+//! to the end of a league, and one `match` over the messages.
+//!
+//! What may happen is decided in `league.rs` and its neighbours, what has happened is kept by `journal.rs`, the rounds
+//! are played by `rounds.rs`, and `notifier.rs`, `screen.rs` and `pages.rs` follow and tell.
+
+pub mod contacts;
+pub mod editions;
+pub mod journal;
+pub mod launcher;
+pub mod league;
+pub mod liveness;
+pub mod notices;
+pub mod notifier;
+pub mod pages;
+pub mod queries;
+pub mod registration;
+pub mod results;
+pub mod rounds;
+pub mod schedule;
+pub mod screen;
+pub mod settings;
+pub mod standings;
+
+use crate::manager::journal::{Journal, Store};
+use crate::manager::launcher::Children;
+use crate::manager::league::{Event, League, Member};
+use crate::manager::notifier::Notifier;
+use crate::manager::pages::Pages;
+use crate::manager::queries::{ScheduleData, StandingsData};
+use crate::manager::registration::{Admission, AgentMeta, Applicant};
+use crate::manager::rounds::Rounds;
+use crate::manager::screen::TurnedAway;
+use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
+use crate::net::agent::{Agent, Denial, Request};
+use crate::net::log::Level;
+use crate::net::secret::secret;
+use crate::net::sync::lock;
+use crate::object;
+use crate::program::args::{Args, Stop};
+use crate::program::session::FAREWELL;
+use crate::program::terminal::{Terminal, shown};
+use crate::program::{Program, server};
+use crate::protocol::*;
+use crate::wire::{Endpoint, Timestamp, Wire, cut, equal};
+use serde_json::Value;
+use std::{
+    io,
+    net::{IpAddr, ToSocketAddrs},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How often the manager looks, before the start, at what nobody tells: children that failed.
+const TICK: Duration = Duration::from_millis(200);
+/// How long those that do not answer are asked once more when the league starts.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+object! {
+    /// `GET /health`: the manager's own state, and LEAGUE_STATUS; the uptime is in seconds.
+    ManagerHealth {
+        name: String, version: String, id: String, kind: Kind, state: AgentState, uptime: u32, league_id: String,
+        status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
+        ; optional reason: String,
+    }
+}
+
+struct Manager {
+    program: Program,
+    rounds: Arc<Rounds>,
+    pages: Arc<Pages>,
+    /// So many players and referees start the league.
+    awaited: Option<(usize, usize)>,
+    seed: Option<u64>,
+    operator_token: String,
+    since: Timestamp,
+    turned_away: Mutex<TurnedAway>,
+}
+
+/// Runs the program: a league from where its journal stands to its end, or one of the words.
+pub fn run(args: Args) -> Result<(), Stop> {
+    match args.word {
+        Some("start") => return launcher::start(&args),
+        Some("status") => return launcher::status(&args),
+        _ => {}
+    }
+    let program = Program::new(args, Kind::Manager, "league_manager")?;
+    let local = program.args.word == Some("local");
+    // The agents of two local leagues have the same ids: only one at a time may have this folder.
+    let _alone = if local { Some(program.cards().lock("local")?) } else { None };
+    let (manager, resumed) = Manager::new(program, local)?;
+    let manager = Arc::new(manager);
+    let end = manager.live(local, resumed);
+    manager.program.note_end(&end);
+    end
+}
+
+impl Manager {
+    fn new(program: Program, local: bool) -> Result<(Manager, bool), Stop> {
+        let (config, args, client) = (&program.config, &program.args, &program.client);
+        let (awaited, seed, lead) = (awaited(&program, local)?, args.number("--seed")?, lead(&program, local)?);
+        let agent_id = config.agents.league_manager.agent_id.as_ref();
+        let sender = agent_id.map_or("league_manager".into(), |id| format!("league_manager:{}", id.0));
+        client.sign_as(&sender, program.league_id());
+        let rules = rules(config, awaited.map(|(players, _)| players));
+        let (league, journal, resumed) = Journal::find(&program.data, rules, args.has("--fresh"))?;
+        client.log.open("league_manager", &format!("league/{}/league.log.jsonl", program.league_id()));
+        let terminal = Terminal { quiet: args.has("--quiet") };
+        let pages = Arc::new(Pages::new(&program.data, program.league_id(), terminal, &client.log));
+        let rounds = Arc::new(Rounds {
+            store: Arc::new(Store::new(league, journal)),
+            contacts: Arc::default(),
+            terminal,
+            log: Arc::clone(&client.log),
+            lead,
+            match_limit: config.match_limit(),
+            token_length: config.system.security.token_length.0,
+            waiting: Default::default(),
+        });
+        let seed = seed.or(rounds.store.read(|league| league.seed));
+        let operator_token = operator_token(&program)?;
+        let since = Timestamp::now();
+        let turned_away = Mutex::default();
+        Ok((Manager { program, rounds, pages, awaited, seed, operator_token, since, turned_away }, resumed))
+    }
+
+    /// Answers, plays the league to its end, with its agents as our children if it is `local`, and tells everybody.
+    fn live(self: &Arc<Self>, local: bool, resumed: bool) -> Result<(), Stop> {
+        let (config, terminal, store) = (&self.program.config, self.rounds.terminal, &self.rounds.store);
+        let agent = Arc::clone(self) as Arc<dyn Agent>;
+        let door = server::serve(&self.program, agent, config.max_message_bytes())?;
+        if resumed {
+            self.program.log().orchestrator(Level::Info, "resumed", "an unfinished league was found");
+            terminal.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
+        }
+        let title = format!("{}: {}", shown(&config.league.display_name), self.game_name());
+        let shown = screen::follow(store, terminal, &title, self.awaited);
+        self.pages.follow(store);
+        let telling = (config.retry(), config.generic_limit());
+        Notifier::start(store, &self.rounds.contacts, &self.program.client, telling);
+        let children = if local { Some(self.start_children()?) } else { None };
+        if !local {
+            terminal.say(&format!("operator token in {}", operator_file(&self.program).display()));
+        }
+        self.wait_for_start(children.as_ref())?;
+        self.warn_of_matches_per_round();
+        self.warn_of_the_silent();
+        self.rounds.play()?;
+        self.say_farewell()?;
+        let _ = shown.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
+        if self.program.args.has("--stay") {
+            terminal.say("the league is over; still serving (--stay)");
+            loop {
+                thread::park();
+            }
+        }
+        door.wait_until_empty(FAREWELL);
+        children.iter().for_each(|children| children.wait(FAREWELL));
+        Ok(())
+    }
+
+    fn game_name(&self) -> String {
+        let (games, wanted) = (&self.program.config.games.games, &self.program.config.league.game_type);
+        let game = games.iter().find(|game| game.game_type.word() == wanted);
+        game.map_or(GAME.into(), |game| shown(&game.display_name))
+    }
+
+    fn start_children(&self) -> Result<Children, Stop> {
+        Children::start(&self.program, self.seed, self.awaited.unwrap_or_default())
+            .map_err(|error| Stop::failed(format!("cannot start the other programs: {error}")))
+    }
+
+    /// Waits until the league has started, and until all our children are there. One that fails ends us.
+    fn wait_for_start(&self, children: Option<&Children>) -> Result<(), Stop> {
+        self.start_if_complete()?;
+        let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
+        loop {
+            if let Some(name) = children.and_then(Children::failed) {
+                let remedy = "what it said stands above";
+                return Err(Stop::failed(format!("{name} could not start, so the league does not; {remedy}")));
+            }
+            let (changes, started) = store.read(|league| (league.changes, league.started));
+            if started && children.is_none_or(|children| contacts.here() >= children.count) {
+                return Ok(());
+            }
+            store.wait(TICK, |league| league.changes != changes);
+        }
+    }
+
+    fn warn_of_matches_per_round(&self) {
+        let players = self.rounds.store.read(|league| league.members(Kind::Player).len());
+        let (says, follows) = (self.program.config.league.scheduling.matches_per_round as usize, players / 2);
+        if says != follows {
+            let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
+            self.program.log().say(Level::Warning, "configuration", words);
+        }
+    }
+
+    /// Names those that have registered and do not answer, asked once more.
+    fn warn_of_the_silent(&self) {
+        let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
+        let silent = || -> Vec<(String, String)> {
+            let ids: Vec<String> = store.read(|league| league.members.keys().cloned().collect());
+            ids.into_iter().filter_map(|id| contacts.of(&id).trouble.map(|why| (id, why))).collect()
+        };
+        let asked = silent();
+        asked.iter().for_each(|(id, _)| contacts.ask_again(id));
+        store.wait(LAST_CALL, |_| asked.iter().all(|(id, _)| !contacts.of(id).asked));
+        for (id, why) in silent() {
+            let is_referee = store.read(|league| league.members.get(&id).is_some_and(|it| it.kind == Kind::Referee));
+            let until = if is_referee { "it gets no matches" } else { "it forfeits" };
+            self.rounds.warn("unreachable", &format!("{id} has registered, but {why}; {until} until it answers"));
+        }
+    }
+
+    /// Waits until everybody has been told that the league is over, and closes it.
+    fn say_farewell(&self) -> io::Result<()> {
+        let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
+        let (retry, limit) = (self.program.config.retry(), self.program.config.generic_limit());
+        let told = |league: &League| league.members.keys().all(|id| contacts.of(id).farewell);
+        store.wait(retry.longest(limit) + limit, told);
+        if !store.read(told) {
+            let words = "not everybody could be told that the league is over";
+            self.program.log().say(Level::Warning, "farewell", words);
+        }
+        self.pages.write_all(store);
+        store.commit(|_| Ok((Some(Event::Closed), ())))
+    }
+
+    /// Starts the league when as many have registered as were asked for.
+    fn start_if_complete(&self) -> io::Result<()> {
+        let Some((players, referees)) = self.awaited else { return Ok(()) };
+        self.rounds.store.commit(|league| {
+            let count = |kind| league.members(kind).len();
+            let complete = count(Kind::Player) >= players && count(Kind::Referee) >= referees;
+            Ok((if complete { league.start(self.seed).ok().flatten() } else { None }, ()))
+        })
+    }
+
+    /// Lets an agent in, or says on the screen why not.
+    fn admit(&self, meta: &AgentMeta, request: &Request) -> io::Result<Admission> {
+        let applicant = Applicant {
+            request,
+            trusted: self.is_operator(request) || self.is_listed_host(meta, request.peer),
+            referee_wanted: self.rounds.has_no_referee(),
+            secret: &secret(self.program.config.system.security.token_length.0),
+            now: Timestamp::now(),
+            running_since: self.since,
+        };
+        let admission = self.rounds.store.commit(|league| {
+            let admission = league.register(meta, &applicant);
+            let event = match &admission {
+                Admission::Accepted { event, .. } => event.clone(),
+                Admission::Rejected { .. } => None,
+            };
+            Ok::<_, io::Error>((event, admission))
+        })?;
+        match &admission {
+            Admission::Accepted { member, .. } => {
+                self.rounds.contacts.registered(&member.id);
+                self.rounds.store.nudge();
+                self.start_if_complete()?;
+            }
+            Admission::Rejected { reason, .. } => {
+                let (name, endpoint) = (cut(&meta.display_name, 50), cut(&meta.contact_endpoint, 200));
+                let words = format!("rejected {} {name} at {endpoint}, from {}: {reason}", meta.kind, request.peer);
+                self.turn_away("rejected", &words);
+            }
+        }
+        Ok(admission)
+    }
+
+    /// Says that a registration was not accepted: always in the log, on the screen as much as can be read.
+    fn turn_away(&self, event_type: &str, words: &str) {
+        self.program.log().say(Level::Warning, event_type, words);
+        let line = lock(&self.turned_away).line(shown(words), Instant::now());
+        line.iter().for_each(|line| self.rounds.terminal.say(line));
+    }
+
+    /// From this machine, or with the operator's token.
+    fn is_operator(&self, request: &Request) -> bool {
+        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
+        request.peer.is_loopback() || equal(token, &self.operator_token)
+    }
+
+    /// Whether a referee comes from the host of its listed endpoint.
+    fn is_listed_host(&self, meta: &AgentMeta, peer: IpAddr) -> bool {
+        let listed = self.rounds.store.read(|league| league.listed_at(meta).cloned());
+        let Some(Ok(place)) = listed.map(|listed| Endpoint::parse(&listed.endpoint)) else { return false };
+        match (place.host.trim_matches(['[', ']']), place.port).to_socket_addrs() {
+            Ok(mut addresses) => addresses.any(|address| address.ip().to_canonical() == peer),
+            Err(_) => false,
+        }
+    }
+
+    /// Whose request this is.
+    fn sender_of(&self, request: &Request) -> Result<Member, Refusal> {
+        let Envelope { sender, auth_token, .. } = &request.envelope;
+        let now = Timestamp::now();
+        self.rounds.store.read(|league| league.identify(sender, auth_token.as_deref(), now).cloned())
+    }
+
+    fn report(&self, request: &Request, report: &MatchResultReport) -> Result<Message, Denial> {
+        let sender = self.sender_of(request)?;
+        let judged = self.rounds.store.commit(|league| {
+            let event = league.judge(&sender, report, Timestamp::now())?;
+            Ok::<_, Denial>((event, ()))
+        });
+        self.rounds.contacts.reported(&sender.id);
+        judged?;
+        Ok(MatchResultAck { match_id: report.match_id.clone(), status: "recorded".into() }.into())
+    }
+
+    fn start_league(&self, request: &Request) -> Result<Message, Denial> {
+        if !self.is_operator(request) {
+            let code = if request.envelope.auth_token.is_some() { Code::E012 } else { Code::E011 };
+            let problem = "only the operator may start the league: from this machine, or with --operator-token-file";
+            return Err(Refusal::field(code, "auth_token", problem).into());
+        }
+        self.rounds.store.commit(|league| Ok::<_, io::Error>((league.start(self.seed).ok().flatten(), ())))?;
+        Ok(self.status().into())
+    }
+
+    fn status(&self) -> LeagueStatus {
+        let waiting = lock(&self.rounds.waiting).clone();
+        self.rounds.store.read(|league| league.status(waiting))
+    }
+}
+
+impl Agent for Manager {
+    fn kind(&self) -> Kind {
+        Kind::Manager
+    }
+
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
+        let league_id = self.program.league_id();
+        Ok(Some(match message {
+            Message::RefereeRegisterRequest(it) => {
+                self.admit(&it.referee_meta.into(), request)?.for_referee(league_id).into()
+            }
+            Message::LeagueRegisterRequest(it) => {
+                self.admit(&it.player_meta.into(), request)?.for_player(league_id).into()
+            }
+            Message::MatchResultReport(report) => self.report(request, &report)?,
+            Message::LeagueQuery(query) => {
+                let sender = self.sender_of(request)?;
+                self.rounds.store.read(|league| league.answer(&query, &sender))?.into()
+            }
+            Message::StartLeague(_) => self.start_league(request)?,
+            // Not sent to a manager: refused before.
+            Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::LeagueStatus(_)
+            | Message::RoundAnnouncement(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::GameOver(_)
+            | Message::GameError(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueStandingsUpdate(_)
+            | Message::RoundCompleted(_)
+            | Message::LeagueCompleted(_)
+            | Message::LeagueQueryResponse(_)
+            | Message::LeagueError(_) => return Ok(None),
+        }))
+    }
+
+    fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
+        let message_type = packet.get("message_type").and_then(Value::as_str).unwrap_or_default();
+        if message_type.ends_with("_REGISTER_REQUEST") {
+            let meta = ["player_meta", "referee_meta"].iter().find_map(|key| packet.get(*key)?.as_object());
+            let said = |key: &str| meta.and_then(|meta| meta.get(key)?.as_str()).map(|text| cut(text, 200));
+            let name = said("display_name").unwrap_or("somebody".into());
+            let endpoint = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
+            let why = cut(&refusal.to_string(), 400);
+            self.turn_away("refused", &format!("refused to register {name}{endpoint}, from {peer}: {why}"));
+        }
+    }
+
+    fn tool(&self, tool: Tool, _arguments: &Value, _peer: IpAddr) -> Result<Value, Denial> {
+        self.rounds.store.read(|league| match tool {
+            Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
+            Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
+            Tool::StartMatch | Tool::GetMatchState | Tool::GetPlayerState => {
+                Err(Denial::rpc(-32601, format!("a league manager has no {tool}")))
+            }
+        })
+    }
+
+    fn answer_schema(&self, tool: Tool) -> Option<Value> {
+        match tool {
+            Tool::CreateSchedule => Some(ScheduleData::schema()),
+            Tool::GetStandings => Some(StandingsData::schema()),
+            Tool::StartMatch | Tool::GetMatchState | Tool::GetPlayerState => None,
+        }
+    }
+
+    fn holder(&self, token: &str) -> Option<String> {
+        let signs = |member: &Member| format!("{}:{}", member.kind, member.id);
+        self.rounds.store.read(|league| league.holder(token).map(signs))
+    }
+
+    fn health(&self) -> Value {
+        let (status, entry) = (self.status(), &self.program.config.agents.league_manager);
+        let state = match status.status {
+            Progress::Waiting => AgentState::Registered,
+            Progress::Running => AgentState::Active,
+            Progress::Completed => AgentState::Shutdown,
+        };
+        let health = ManagerHealth {
+            name: entry.display_name.0.clone(),
+            version: entry.version.0.clone(),
+            id: self.program.client.sender(),
+            kind: Kind::Manager,
+            state,
+            uptime: self.program.started.elapsed().as_secs() as u32,
+            league_id: status.league_id,
+            status: status.status,
+            current_round: status.current_round,
+            total_rounds: status.total_rounds,
+            matches_completed: status.matches_completed,
+            reason: status.reason,
+        };
+        serde_json::to_value(health).unwrap_or_default()
+    }
+
+    fn instructions(&self) -> &'static str {
+        "The manager of a round-robin league of the game Even/Odd. get_standings shows the table and create_schedule who \
+         meets whom; both take no arguments. start_league starts the league when enough players and a referee have \
+         registered, and tells what is missing otherwise. The other tools are for the agents that play: their arguments \
+         are a whole league message. A refusal is a tool error that says what was wrong."
+    }
+}

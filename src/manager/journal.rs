@@ -1,0 +1,177 @@
+//! The league and its journal behind one lock: whoever reads it, and whoever is told, sees only what is on the disk.
+//!
+//! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a line. `commit` decides,
+//! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
+//! Read next: `rounds.rs`, which plays the league, and `notifier.rs`, which tells of it.
+
+use crate::manager::league::{Event, League, Rules};
+use crate::net::sync::lock;
+use crate::object;
+use crate::program::storage::{self, Access};
+use serde_json::Value;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufRead, BufReader, Write},
+    path::Path,
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// The version of the journal that we write. Older ones are read: version 1 had no first line.
+const VERSION: u32 = 2;
+/// The events that we know; another one was written by a newer program.
+const EVENTS: [&str; 5] = ["Registered", "Started", "Assigned", "Recorded", "Closed"];
+
+object! {
+    /// The first line.
+    JournalHead { journal_version: u32, }
+}
+
+/// The file, open and locked against a second manager.
+pub struct Journal {
+    file: File,
+    /// Bytes of whole lines.
+    length: u64,
+}
+
+impl Journal {
+    /// Opens or creates it, applies every event, and cuts off a last line that a crash left unfinished. Any other
+    /// damage is refused with its line number.
+    pub fn open(path: &Path, league: &mut League) -> io::Result<Journal> {
+        let file = storage::create(path, Access::Owner, OpenOptions::new().read(true).append(true))
+            .map_err(|error| storage::named(path, error))?;
+        file.try_lock().map_err(|_| {
+            let remedy = "end that one, or name other data with --data DIR";
+            let words = format!("{}: another league manager is running on it; {remedy}", path.display());
+            io::Error::new(io::ErrorKind::WouldBlock, words)
+        })?;
+        let (mut reader, mut line, mut length) = (BufReader::new(&file), Vec::new(), 0);
+        for number in 1.. {
+            line.clear();
+            reader.read_until(b'\n', &mut line)?;
+            if line.last() != Some(&b'\n') {
+                break; // the end, or a torn last line
+            }
+            let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
+            if let Some(event) = read_line(&line, number).map_err(faulty)? {
+                league.apply(&event);
+            }
+            length += line.len() as u64;
+        }
+        file.set_len(length)?;
+        let mut journal = Journal { file, length };
+        if length == 0 {
+            journal.append(&JournalHead { journal_version: VERSION })?;
+        }
+        journal.file.sync_all()?;
+        Ok(journal)
+    }
+
+    /// Finds the league in its folder: to be resumed, or, if it is closed or to be `fresh`, set aside with its match
+    /// pages. Says whether something is resumed.
+    pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal, bool)> {
+        let folder = data.join("leagues").join(&rules.league_id);
+        let path = folder.join("journal.jsonl");
+        let mut league = League::new(rules);
+        let opened = Journal::open(&path, &mut league);
+        let unwanted = match &opened {
+            Ok(_) => league.closed || fresh && league.changes > 0,
+            Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
+        };
+        if !unwanted {
+            let resumed = league.changes > 0;
+            return Ok((league, opened?, resumed));
+        }
+        // The old journal stays locked until it is out of the way.
+        storage::set_aside(&folder)?;
+        storage::set_aside(&data.join("matches").join(&league.rules.league_id))?;
+        drop(opened);
+        let mut league = League::new(league.rules);
+        let journal = Journal::open(&path, &mut league)?;
+        Ok((league, journal, false))
+    }
+
+    /// Adds one line and syncs it. What was written of it before an error is cut off again: nothing has changed.
+    fn append(&mut self, line: &impl serde::Serialize) -> io::Result<()> {
+        let line = serde_json::to_string(line)? + "\n";
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            if self.file.set_len(self.length).is_err() {
+                end(&error); // half a line that cannot be cut off
+            }
+            return Err(io::Error::other(format!("the journal cannot be written: {error}")));
+        }
+        self.file.sync_data().unwrap_or_else(|error| end(&error));
+        self.length += line.len() as u64;
+        Ok(())
+    }
+}
+
+/// The event of a line, none for the head; or why it cannot be read.
+fn read_line(line: &[u8], number: u32) -> Result<Option<Event>, String> {
+    let newer = "is from a newer version of this program; take that one, or start with --fresh";
+    let damaged = |error: serde_json::Error| {
+        let error = error.to_string().replace("line 1 column", "column"); // it knows this one line
+        format!("is damaged ({error}); mend it, or start with --fresh")
+    };
+    let value: Value = serde_json::from_slice(line).map_err(damaged)?;
+    match (value["journal_version"].as_u64(), value["event"].as_str()) {
+        (Some(version), _) if number == 1 && version <= VERSION.into() => Ok(None),
+        (Some(_), None) if number == 1 => Err(newer.into()),
+        (_, Some(event)) if !EVENTS.contains(&event) => Err(newer.into()),
+        _ => serde_json::from_value(value).map(Some).map_err(damaged),
+    }
+}
+
+/// The disk does not do what it must: only a restart is safe.
+fn end(error: &io::Error) -> ! {
+    eprintln!("league_manager: the journal cannot be trusted any more: {error}; mend the disk and start again");
+    std::process::exit(1);
+}
+
+/// League and journal.
+pub struct Store {
+    book: Mutex<(League, Journal)>,
+    /// Rung when something is new.
+    changed: Condvar,
+}
+
+impl Store {
+    /// Puts a league and the journal it was read from together.
+    pub fn new(league: League, journal: Journal) -> Store {
+        Store { book: Mutex::new((league, journal)), changed: Condvar::new() }
+    }
+
+    /// Looks at the league.
+    pub fn read<T>(&self, ask: impl FnOnce(&League) -> T) -> T {
+        ask(&lock(&self.book).0)
+    }
+
+    /// Decides, and makes what was decided durable before anybody can see it. Without an event nothing is new.
+    pub fn commit<T, R: From<io::Error>>(
+        &self,
+        decide: impl FnOnce(&League) -> Result<(Option<Event>, T), R>,
+    ) -> Result<T, R> {
+        let mut book = lock(&self.book);
+        let (league, journal) = &mut *book;
+        let (event, answer) = decide(league)?;
+        if let Some(event) = event {
+            journal.append(&event)?;
+            league.apply(&event);
+            drop(book);
+            self.changed.notify_all();
+        }
+        Ok(answer)
+    }
+
+    /// Waits until the league is as asked, at most `limit`.
+    pub fn wait(&self, limit: Duration, until: impl Fn(&League) -> bool) {
+        let waited = self.changed.wait_timeout_while(lock(&self.book), limit, |book| !until(&book.0));
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Has those that wait look again: something has changed that is not in the journal.
+    pub fn nudge(&self) {
+        drop(lock(&self.book)); // between somebody's look and its wait nothing may ring
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,443 @@
+//! The league: who is registered, what is played, what is recorded. Pure: no lock, no I/O, no clock.
+//!
+//! State is the fold of events. Something is decided by reading (`register`, `start`, `assign`, `judge`), which gives
+//! an event; the event goes into the journal; `apply` then changes the state, and cannot fail. So a program that dies
+//! at any moment finds the same state again by applying the journal.
+//!
+//! `League` has four more subjects in files of their own: who may register (`registration.rs`), which reports are
+//! taken (`results.rs`), what is answered (`queries.rs`) and announced (`notices.rs`). Read next: `journal.rs`.
+
+use crate::game::Scoring;
+use crate::manager::schedule::{Pair, round_robin};
+use crate::manager::standings::{add, by_number, empty_row, ending, points, ranked};
+use crate::protocol::{AgentState, Ending, Kind, MatchResult, Progress, Standing, Tally};
+use crate::wire::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, collections::BTreeSet, net::IpAddr, ops::Range, sync::OnceLock, time::Duration};
+
+/// What the configuration and the command line say about the league.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "named as in the files")]
+pub struct Rules {
+    pub league_id: String,
+    pub scoring: Scoring,
+    pub cycles: u32,
+    pub min_players: usize,
+    /// How many may register at most: `max_players`, or `--players` where that is less.
+    pub max_players: usize,
+    pub game_types: Vec<String>,
+    pub listed: Vec<Listed>,
+    /// Whether tokens are demanded (`enable_auth_tokens`).
+    pub tokens: bool,
+    pub token_lifetime: Duration,
+}
+
+/// An agent that the agents configuration lists.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "named as in the file")]
+pub struct Listed {
+    pub kind: Kind,
+    pub id: String,
+    pub endpoint: String,
+    pub active: bool,
+}
+
+/// A registered agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Member {
+    pub kind: Kind,
+    pub id: String,
+    /// The sender it first registered under: an alias of its id.
+    pub alias: String,
+    pub display_name: String,
+    pub endpoint: String,
+    /// A referee's; 0 for a player.
+    pub max_concurrent_matches: u32,
+    pub uses_match_tokens: bool,
+    pub token: String,
+    pub expires: Timestamp,
+    /// The request that made it what it is, to know it again when it comes twice.
+    pub conversation_id: String,
+    pub peer: IpAddr,
+    /// How many of its registrations are in the journal.
+    pub registrations: u32,
+    /// When the last of them was; older journals do not say.
+    #[serde(default)]
+    pub registered_at: Option<Timestamp>,
+}
+
+/// A match handed to a referee, with the tokens of both players for it (empty, where it makes its own).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Assigned {
+    pub match_id: String,
+    pub referee_id: String,
+    pub tokens: [String; 2],
+}
+
+/// A result that counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Recorded {
+    pub match_id: String,
+    pub referee_id: String,
+    pub result: MatchResult,
+    pub at: Timestamp,
+}
+
+/// What can happen to a league; a line of its journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event")]
+pub enum Event {
+    /// An agent registered, or re-attached: what it is from now on.
+    Registered(Member),
+    /// The schedule stands.
+    Started {
+        /// The seed of a reproducible league.
+        seed: Option<u64>,
+        /// Who meets whom, by round.
+        rounds: Vec<Vec<Pair>>,
+    },
+    /// Matches were given to referees.
+    Assigned {
+        /// One for each match; older journals say `orders`.
+        #[serde(alias = "orders")]
+        assignments: Vec<Assigned>,
+    },
+    /// A match was played.
+    Recorded(Recorded),
+    /// Everybody was told that it is over.
+    Closed,
+}
+
+/// A match of the schedule.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Match {
+    pub id: String,
+    pub round: u32,
+    pub players: [String; 2],
+    pub assignment: Option<Assigned>,
+    pub recorded: Option<Recorded>,
+}
+
+/// The state.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct League {
+    pub rules: Rules,
+    pub members: BTreeMap<String, Member>,
+    pub matches: Vec<Match>,
+    pub started: bool,
+    pub closed: bool,
+    pub seed: Option<u64>,
+    /// The ids of the matches played, in the order in which they were recorded.
+    pub played: Vec<String>,
+    /// How many events there have been: whoever waits for news compares this.
+    pub changes: u64,
+    // What follows is derived, once for each event, so that no look at the league counts it all again.
+    places: BTreeMap<String, usize>,
+    rounds: Vec<RoundState>,
+    /// How many rounds are over before the first that is not.
+    over: usize,
+    seasons: BTreeMap<String, Season>,
+    /// Sorted when somebody first looks.
+    table: OnceLock<Vec<Standing>>,
+}
+
+/// Where a round's matches stand in the schedule, and how many of them have no result yet.
+#[derive(Debug, Clone, PartialEq)]
+struct RoundState {
+    places: Range<usize>,
+    open: usize,
+}
+
+/// A player's way through the league.
+#[derive(Debug, Clone, PartialEq)]
+struct Season {
+    /// Its row of the table, without a rank.
+    row: Standing,
+    /// Where its matches stand in the schedule.
+    games: Vec<usize>,
+    /// The one that was recorded last.
+    last: Option<usize>,
+}
+
+impl League {
+    /// A league in which nothing has happened yet.
+    pub fn new(rules: Rules) -> League {
+        League {
+            rules,
+            members: BTreeMap::new(),
+            matches: Vec::new(),
+            started: false,
+            closed: false,
+            seed: None,
+            played: Vec::new(),
+            changes: 0,
+            places: BTreeMap::new(),
+            rounds: Vec::new(),
+            over: 0,
+            seasons: BTreeMap::new(),
+            table: OnceLock::new(),
+        }
+    }
+
+    /// The agents of a kind, in the order of their ids.
+    pub fn members(&self, kind: Kind) -> Vec<&Member> {
+        let mut members: Vec<&Member> = self.members.values().filter(|member| member.kind == kind).collect();
+        members.sort_by(|one, other| by_number(&one.id, &other.id));
+        members
+    }
+
+    /// The player of that id, if there is one.
+    pub fn player(&self, id: &str) -> Option<&Member> {
+        self.members.get(id).filter(|member| member.kind == Kind::Player)
+    }
+
+    /// The match of that id, if there is one.
+    pub fn find(&self, match_id: &str) -> Option<&Match> {
+        self.matches.get(*self.places.get(match_id)?)
+    }
+
+    /// Counts whatever is new that is no result: announcements depend on nothing else.
+    pub fn announcements(&self) -> u64 {
+        self.changes - self.played.len() as u64
+    }
+
+    /// How many rounds the schedule has; 0 before the start.
+    pub fn rounds(&self) -> u32 {
+        self.rounds.len() as u32
+    }
+
+    /// The matches of a round; none where there is no such round.
+    pub fn round(&self, round: u32) -> &[Match] {
+        let found = (round as usize).checked_sub(1).and_then(|n| self.rounds.get(n));
+        found.and_then(|round| self.matches.get(round.places.clone())).unwrap_or_default()
+    }
+
+    /// The matches of a round that have no result yet.
+    pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Match> {
+        self.round(round).iter().filter(|game| game.recorded.is_none())
+    }
+
+    /// The first round that is not over.
+    pub fn open_round(&self) -> Option<u32> {
+        (self.over < self.rounds.len()).then_some(self.over as u32 + 1)
+    }
+
+    /// How many rounds are over: those before the open one, or all.
+    pub fn rounds_completed(&self) -> u32 {
+        self.over as u32
+    }
+
+    /// Waiting, running, or completed.
+    pub fn progress(&self) -> Progress {
+        match (self.started, self.open_round()) {
+            (false, _) => Progress::Waiting,
+            (true, Some(_)) => Progress::Running,
+            (true, None) => Progress::Completed,
+        }
+    }
+
+    /// The table as it stands, best first.
+    pub fn table(&self) -> &[Standing] {
+        self.table.get_or_init(|| {
+            let rows = self.seasons.values().map(|season| season.row.clone()).collect();
+            let against = |id: &str, group: &BTreeSet<String>| {
+                let among = self.games(id).filter(|game| group.contains(game.opponent(id)));
+                among.filter_map(|game| Some(self.points(game)?[game.seat(id)?])).sum()
+            };
+            ranked(rows, &self.rules.scoring.tiebreakers, against)
+        })
+    }
+
+    /// What a player has won, lost and drawn so far.
+    pub fn tally(&self, player_id: &str) -> Option<Tally> {
+        let row = self.row(player_id)?;
+        Some(Tally { wins: row.wins, losses: row.losses, draws: row.draws })
+    }
+
+    /// A player's row of the table, without a rank.
+    pub fn row(&self, player_id: &str) -> Option<&Standing> {
+        self.seasons.get(player_id).map(|season| &season.row)
+    }
+
+    /// A player's matches, in the order of the schedule.
+    pub fn games(&self, player_id: &str) -> impl Iterator<Item = &Match> {
+        let places = self.seasons.get(player_id).map_or(&[][..], |season| &season.games);
+        places.iter().filter_map(|place| self.matches.get(*place))
+    }
+
+    /// The points of both seats, once a match is played.
+    fn points(&self, game: &Match) -> Option<[i32; 2]> {
+        game.recorded.as_ref().map(|recorded| points(&game.players, &recorded.result, &self.rules.scoring))
+    }
+
+    /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
+    /// invited, and recovers with the next match it plays.
+    pub fn state_of(&self, member: &Member) -> AgentState {
+        let last = self.seasons.get(&member.id).and_then(|season| self.matches.get(season.last?));
+        let failed = last.and_then(|game| game.recorded.as_ref()).is_some_and(|recorded| {
+            let technical = ending(&recorded.result) == Ending::TechnicalLoss;
+            technical && recorded.result.winner.as_ref() != Some(&member.id)
+        });
+        match (self.closed, self.started, failed) {
+            (true, ..) => AgentState::Shutdown,
+            (_, false, _) => AgentState::Registered,
+            (.., true) => AgentState::Suspended,
+            (.., false) => AgentState::Active,
+        }
+    }
+
+    /// The matches with the players so far, as they would be if the league started now.
+    pub fn preview(&self) -> Vec<Match> {
+        matches_of(&self.pairings())
+    }
+
+    fn pairings(&self) -> Vec<Vec<Pair>> {
+        let players: Vec<String> = self.members(Kind::Player).into_iter().map(|player| player.id.clone()).collect();
+        round_robin(&players, self.rules.cycles)
+    }
+
+    /// What a league that has not started lacks to do so.
+    pub fn lacks(&self) -> Option<String> {
+        let count = |kind| self.members.values().filter(|member| member.kind == kind).count();
+        let (players, referees, needed) = (count(Kind::Player), count(Kind::Referee), self.rules.min_players.max(2));
+        let lacking = !self.started && (players < needed || referees == 0);
+        let have = || format!("{players} of at least {needed} players and {referees} of at least 1 referee");
+        lacking.then(|| have() + " have registered")
+    }
+
+    /// Starts, or says what is missing. Nothing new where it has started already.
+    pub fn start(&self, seed: Option<u64>) -> Result<Option<Event>, String> {
+        match self.lacks() {
+            Some(lacks) => Err(lacks),
+            None => Ok((!self.started).then(|| Event::Started { seed, rounds: self.pairings() })),
+        }
+    }
+
+    /// Gives the open matches of a round to the referees that are there, by their capacity. Matches whose referee is
+    /// among `present` stay where they are. `token` makes a fresh token for a player.
+    pub fn assign(&self, round: u32, present: &[String], mut token: impl FnMut(&str) -> String) -> Option<Event> {
+        let referees: Vec<&Member> = present.iter().filter_map(|id| self.members.get(id)).collect();
+        let mut load: BTreeMap<&str, u32> = referees.iter().map(|referee| (&*referee.id, 0)).collect();
+        let mut orphans = Vec::new();
+        for game in self.open_matches(round) {
+            match game.referee().and_then(|id| load.get_mut(id)) {
+                Some(matches) => *matches += 1,
+                None => orphans.push(game),
+            }
+        }
+        let mut assignments = Vec::new();
+        for game in orphans {
+            // The least laden for what it can carry; among equals the first. 2520 is a multiple of each capacity.
+            let laden = |it: &&&Member| (load[&*it.id] + 1) * 2520 / it.max_concurrent_matches.max(1);
+            let lightest = referees.iter().min_by_key(laden)?;
+            *load.entry(&lightest.id).or_default() += 1;
+            let tokens = game.players.each_ref().map(|player| match lightest.uses_match_tokens {
+                true => token(player),
+                false => String::new(),
+            });
+            assignments.push(Assigned { match_id: game.id.clone(), referee_id: lightest.id.clone(), tokens });
+        }
+        (!assignments.is_empty()).then_some(Event::Assigned { assignments })
+    }
+
+    /// Changes the state by what has happened.
+    pub fn apply(&mut self, event: &Event) {
+        self.changes += 1;
+        match event {
+            Event::Registered(member) => self.enter(member),
+            Event::Started { seed, rounds } => self.set_up(*seed, rounds),
+            Event::Assigned { assignments } => {
+                for assignment in assignments {
+                    let game = self.places.get(&assignment.match_id).and_then(|place| self.matches.get_mut(*place));
+                    game.into_iter().for_each(|game| game.assignment = Some(assignment.clone()));
+                }
+            }
+            Event::Recorded(recorded) => self.count(recorded),
+            Event::Closed => self.closed = true,
+        }
+    }
+
+    fn enter(&mut self, member: &Member) {
+        if member.kind == Kind::Player {
+            let (id, name) = (&member.id, &member.display_name);
+            let new = || Season { row: empty_row(id, name), games: Vec::new(), last: None };
+            self.seasons.entry(id.clone()).or_insert_with(new).row.display_name.clone_from(name);
+            self.table = OnceLock::new();
+        }
+        self.members.insert(member.id.clone(), member.clone());
+    }
+
+    fn set_up(&mut self, seed: Option<u64>, rounds: &[Vec<Pair>]) {
+        (self.started, self.seed, self.matches) = (true, seed, matches_of(rounds));
+        let mut next = 0;
+        let round = |pairs: &Vec<Pair>| {
+            let first = next;
+            next += pairs.len();
+            RoundState { places: first..next, open: pairs.len() }
+        };
+        self.rounds = rounds.iter().map(round).collect();
+        for (place, game) in self.matches.iter().enumerate() {
+            self.places.insert(game.id.clone(), place);
+            for player in &game.players {
+                self.seasons.entry(player.clone()).and_modify(|season| season.games.push(place));
+            }
+        }
+    }
+
+    fn count(&mut self, recorded: &Recorded) {
+        let Some(place) = self.places.get(&recorded.match_id).copied() else { return };
+        let Some(game) = self.matches.get_mut(place).filter(|game| game.recorded.is_none()) else { return };
+        game.recorded = Some(recorded.clone());
+        let points = points(&game.players, &recorded.result, &self.rules.scoring);
+        for (player, points) in game.players.iter().zip(points) {
+            if let Some(season) = self.seasons.get_mut(player) {
+                add(&mut season.row, &recorded.result, points);
+                season.last = Some(place);
+            }
+        }
+        let round = game.round as usize - 1;
+        self.rounds.iter_mut().skip(round).take(1).for_each(|round| round.open -= 1);
+        self.over += self.rounds.iter().skip(self.over).take_while(|round| round.open == 0).count();
+        self.played.push(recorded.match_id.clone());
+        self.table = OnceLock::new();
+    }
+}
+
+impl Match {
+    /// The id of the referee it was given to.
+    pub fn referee(&self) -> Option<&str> {
+        self.assignment.as_ref().map(|assignment| &*assignment.referee_id)
+    }
+
+    /// Where that player sits, if it plays in it: 0 for A, 1 for B.
+    pub fn seat(&self, player_id: &str) -> Option<usize> {
+        self.players.iter().position(|player| player == player_id)
+    }
+
+    /// The other player.
+    pub fn opponent(&self, player_id: &str) -> &str {
+        let [a, b] = &self.players;
+        if a == player_id { b } else { a }
+    }
+}
+
+/// The matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
+fn matches_of(rounds: &[Vec<Pair>]) -> Vec<Match> {
+    let games = |(round, pairs): (u32, &Vec<Pair>)| {
+        let numbered = (1..).zip(pairs.clone());
+        let game = move |(n, (a, b)): (u32, Pair)| Match {
+            id: format!("R{round}M{n}"),
+            round,
+            players: [a, b],
+            assignment: None,
+            recorded: None,
+        };
+        numbered.map(game).collect::<Vec<_>>()
+    };
+    (1..).zip(rounds).flat_map(games).collect()
+}

@@ -1,0 +1,184 @@
+//! What the manager answers to queries: the table, the schedule, a player's next match and its statistics; and the
+//! status of the league. Pure.
+//!
+//! Whatever is wrong with a question is `success: false`, not an error; see "Queries" in `protocol.md`.
+//! Read next: `notices.rs`, what is told unasked.
+
+use crate::manager::league::{League, Match, Member};
+use crate::manager::standings::ending;
+use crate::protocol::{
+    AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity, QueryError,
+    QueryParams, QueryType, Refusal, Standing, Tally,
+};
+use crate::wire::{Fault, Wire, cut};
+use crate::{object, words};
+use std::collections::BTreeMap;
+
+words! {
+    /// How far a match of the schedule has come, as the manager sees it.
+    MatchStatus { Scheduled = "scheduled", Assigned = "assigned", Completed = "completed", }
+}
+
+object! {
+    /// The answer to GET_STANDINGS.
+    StandingsData { standings: Vec<Standing>, }
+    /// The answer to GET_SCHEDULE.
+    ScheduleData { rounds: Vec<ScheduledRound>, }
+    /// A round of it.
+    ScheduledRound { round_id: u32, matches: Vec<ScheduledMatch>, }
+    /// A match of it.
+    ScheduledMatch {
+        match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus, winner: Option<String>,
+    }
+    /// The answer to GET_NEXT_MATCH: null when none is left.
+    NextMatchData { next_match: Option<NextMatch>, }
+    /// The match; its referee is known once the round is announced.
+    NextMatch { match_id: String, round_id: u32, opponent_id: String, referee_endpoint: Option<String>, }
+    /// The answer to GET_PLAYER_STATS.
+    PlayerStats {
+        player_id: String, display_name: String, state: AgentState,
+        played: u32, wins: u32, draws: u32, losses: u32, points: i32,
+        win_rate: f64, technical_losses: u32, choices: ChoiceCounts, opponents: BTreeMap<String, Tally>,
+    }
+    /// How often a player chose what.
+    ChoiceCounts { even: u32, odd: u32, }
+}
+
+impl League {
+    /// Answers a query; an error only where it has no type to answer with.
+    pub fn answer(&self, query: &LeagueQuery, sender: &Member) -> Result<LeagueQueryResponse, Refusal> {
+        let query_type = String::read(&query.query_type.0).map_err(|fault| fault.under("query_type"))?;
+        let (data, refusal) = match self.answer_data(query, sender) {
+            Ok(data) => (Some(data), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        let error = refusal.map(|refusal| QueryError {
+            error_code: refusal.code.to_string(),
+            error_name: refusal.code.name().into(),
+            error_description: refusal.explain(),
+        });
+        Ok(LeagueQueryResponse { query_type, success: error.is_none(), data, error })
+    }
+
+    fn answer_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Packet, Refusal> {
+        let at = |field: &'static str| move |fault: Fault| Refusal::from(fault.under(field));
+        let query_type = query.query_type.get().map_err(at("query_type"))?;
+        let params = match &query.query_params {
+            Some(params) => params.get().map_err(at("query_params"))?,
+            None => QueryParams { player_id: None, round_id: None },
+        };
+        let player = || {
+            let id = match (&params.player_id, sender.kind) {
+                (Some(id), _) => id,
+                (None, Kind::Player) => &sender.id,
+                (None, _) => return Err(Refusal::field(Code::E003, "query_params.player_id", "missing")),
+            };
+            let unknown = || format!("Player ID {} not found in registry", cut(id, 60));
+            self.player(id).ok_or_else(|| Refusal::new(Code::E005, unknown()))
+        };
+        let data = match query_type {
+            QueryType::Standings => serde_json::to_value(self.standings_data()),
+            QueryType::Schedule => serde_json::to_value(self.schedule(params.round_id)?),
+            QueryType::NextMatch => serde_json::to_value(NextMatchData { next_match: self.next_match(&player()?.id) }),
+            QueryType::PlayerStats => serde_json::to_value(self.stats(player()?)),
+        };
+        Ok(data.ok().and_then(|data| data.as_object().cloned()).unwrap_or_default())
+    }
+
+    /// The table as an answer.
+    pub fn standings_data(&self) -> StandingsData {
+        StandingsData { standings: self.table().to_vec() }
+    }
+
+    /// The schedule, or one round of it. Before the start: as it would be with the players so far.
+    pub fn schedule(&self, round: Option<u32>) -> Result<ScheduleData, Refusal> {
+        let preview = if self.started { Vec::new() } else { self.preview() };
+        let matches = if self.started { &self.matches } else { &preview };
+        let last = matches.last().map_or(0, |game| game.round);
+        if round.is_some_and(|round| !(1..=last).contains(&round)) {
+            return Err(Refusal::field(Code::E003, "query_params.round_id", format!("must be 1 to {last}")));
+        }
+        let rounds = matches.chunk_by(|one, other| one.round == other.round);
+        let rounds = rounds.map(|games| ScheduledRound {
+            round_id: games[0].round, // a chunk is never empty
+            matches: games.iter().map(scheduled).collect(),
+        });
+        Ok(ScheduleData { rounds: rounds.filter(|it| round.is_none_or(|round| round == it.round_id)).collect() })
+    }
+
+    fn next_match(&self, player_id: &str) -> Option<NextMatch> {
+        let game = self.games(player_id).find(|game| game.recorded.is_none())?;
+        let referee = game.referee().and_then(|id| self.members.get(id));
+        Some(NextMatch {
+            match_id: game.id.clone(),
+            round_id: game.round,
+            opponent_id: game.opponent(player_id).into(),
+            referee_endpoint: referee.map(|referee| referee.endpoint.clone()),
+        })
+    }
+
+    /// What a player has done so far: its row of the table, and what only its matches tell.
+    pub fn stats(&self, player: &Member) -> PlayerStats {
+        let row = self.row(&player.id);
+        let count = |of: fn(&Standing) -> u32| row.map_or(0, of);
+        let mut stats = PlayerStats {
+            player_id: player.id.clone(),
+            display_name: player.display_name.clone(),
+            state: self.state_of(player),
+            played: count(|row| row.played),
+            wins: count(|row| row.wins),
+            draws: count(|row| row.draws),
+            losses: count(|row| row.losses),
+            points: row.map_or(0, |row| row.points),
+            win_rate: f64::from(count(|row| row.wins)) / f64::from(count(|row| row.played).max(1)),
+            technical_losses: 0,
+            choices: ChoiceCounts { even: 0, odd: 0 },
+            opponents: BTreeMap::new(),
+        };
+        for (game, recorded) in self.games(&player.id).filter_map(|game| Some((game, game.recorded.as_ref()?))) {
+            match recorded.result.details.choices.get(&player.id).copied().flatten() {
+                Some(Parity::Even) => stats.choices.even += 1,
+                Some(Parity::Odd) => stats.choices.odd += 1,
+                None => {}
+            }
+            let nothing = Tally { wins: 0, losses: 0, draws: 0 };
+            let against = stats.opponents.entry(game.opponent(&player.id).into()).or_insert(nothing);
+            match (recorded.result.winner.as_ref(), ending(&recorded.result)) {
+                (Some(winner), _) if *winner == player.id => against.wins += 1,
+                (_, Ending::Draw) => against.draws += 1,
+                (_, ending) => {
+                    against.losses += 1;
+                    stats.technical_losses += u32::from(ending == Ending::TechnicalLoss);
+                }
+            }
+        }
+        stats
+    }
+
+    /// How far the league has come. `reason`: what one that has started waits for.
+    pub fn status(&self, reason: Option<String>) -> LeagueStatus {
+        LeagueStatus {
+            league_id: self.rules.league_id.clone(),
+            status: self.progress(),
+            current_round: self.open_round().unwrap_or(self.rounds()),
+            total_rounds: self.rounds(),
+            matches_completed: self.played.len() as u32,
+            reason: self.lacks().or(reason),
+        }
+    }
+}
+
+fn scheduled(game: &Match) -> ScheduledMatch {
+    let status = match (&game.recorded, &game.assignment) {
+        (Some(_), _) => MatchStatus::Completed,
+        (None, Some(_)) => MatchStatus::Assigned,
+        (None, None) => MatchStatus::Scheduled,
+    };
+    ScheduledMatch {
+        match_id: game.id.clone(),
+        player_A_id: game.players[0].clone(),
+        player_B_id: game.players[1].clone(),
+        status,
+        winner: game.recorded.as_ref().and_then(|recorded| recorded.result.winner.clone()),
+    }
+}

@@ -1,0 +1,202 @@
+//! What a person sees of a league in the terminal. It follows the league from outside: it looks what is new, and says
+//! it in the order in which it happened.
+
+use crate::manager::journal::Store;
+use crate::manager::league::{League, Match, Member};
+use crate::manager::results::LONGEST_REASON;
+use crate::manager::standings::ending;
+use crate::net::sync::spawn;
+use crate::program::terminal::{Terminal, counted, shown};
+use crate::protocol::{Ending, Kind, Progress, Standing};
+use crate::wire::cut;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        mpsc::{Receiver, channel},
+    },
+    time::{Duration, Instant},
+};
+
+/// How often it looks without being called.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How many registrations that were not accepted are shown within `AWHILE`.
+const TURNED_AWAY: usize = 20;
+/// How long such a line is not repeated.
+const AWHILE: Duration = Duration::from_secs(60);
+
+/// Registrations that were not accepted: none is shown twice in a while, and no more than a person can read, for
+/// whoever is turned away may come again in a loop.
+#[derive(Default)]
+pub struct TurnedAway {
+    lines: BTreeSet<String>,
+    since: Option<Instant>,
+}
+
+impl TurnedAway {
+    /// The line to be shown for one more, if any.
+    pub fn line(&mut self, words: String, now: Instant) -> Option<String> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= AWHILE) {
+            *self = TurnedAway { lines: BTreeSet::new(), since: Some(now) };
+        }
+        if self.lines.len() > TURNED_AWAY || !self.lines.insert(words.clone()) {
+            return None;
+        }
+        let all = self.lines.len() > TURNED_AWAY;
+        Some(if all { "more registrations are not accepted; the log has all of them".into() } else { words })
+    }
+}
+
+/// How much of a league has been shown.
+struct Shown {
+    /// So many players and referees are waited for.
+    awaited: Option<(usize, usize)>,
+    title: String,
+    /// How often each agent had registered when it was last greeted.
+    greeted: BTreeMap<String, (Kind, u32)>,
+    started: bool,
+    round: u32,
+    results: usize,
+}
+
+/// Shows from now on what happens in `store`, until the league is completed; what comes back breaks off then. Agents
+/// and results that are there already are known.
+pub fn follow(store: &Arc<Store>, terminal: Terminal, title: &str, awaited: Option<(usize, usize)>) -> Receiver<()> {
+    let mut shown = store.read(|league| Shown {
+        awaited,
+        title: title.into(),
+        greeted: league.members.values().map(greeting).collect(),
+        started: false,
+        round: 0,
+        results: league.played.len(),
+    });
+    let (line, out) = channel();
+    let store = Arc::clone(store);
+    spawn("screen", move || {
+        let _line = line;
+        loop {
+            let look = |league: &League| (league.changes, league.progress() == Progress::Completed, shown.news(league));
+            let (changes, over, lines) = store.read(look);
+            lines.iter().for_each(|line| terminal.say(line));
+            if over {
+                return;
+            }
+            store.wait(LOOK, |league| league.changes != changes);
+        }
+    });
+    out
+}
+
+impl Shown {
+    /// The lines for what is new.
+    fn news(&mut self, league: &League) -> Vec<String> {
+        let mut lines = self.arrivals(league);
+        if league.started && !self.started {
+            self.started = true;
+            let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
+            lines.push(format!("\n{}, {players} players, {}", self.title, counted(rounds, "round")));
+        }
+        for game in league.played[self.results..].iter().filter_map(|id| league.find(id)) {
+            self.begin(game.round, league, &mut lines);
+            lines.push(result_line(league, game));
+        }
+        self.results = league.played.len();
+        match league.open_round() {
+            Some(round) => self.begin(round, league, &mut lines),
+            None if league.started => lines.extend(end(league)),
+            None => {}
+        }
+        lines
+    }
+
+    /// The head of a round, once.
+    fn begin(&mut self, round: u32, league: &League, lines: &mut Vec<String>) {
+        if round > self.round {
+            self.round = round;
+            lines.push(format!("\nRound {round} of {}", league.rounds()));
+        }
+    }
+
+    /// Greets whoever has registered since the last time.
+    fn arrivals(&mut self, league: &League) -> Vec<String> {
+        let is_new = |it: &&Member| self.greeted.get(&it.id).is_none_or(|(_, times)| *times != it.registrations);
+        let arrived: Vec<&Member> = league.members.values().filter(is_new).collect();
+        let mut lines = Vec::new();
+        for member in arrived {
+            let (id, times) = greeting(member);
+            let again = self.greeted.insert(id, times).is_some();
+            let count = self.greeted.values().filter(|(kind, _)| *kind == member.kind).count();
+            let is_player = member.kind == Kind::Player;
+            let of = self.awaited.map(|(players, referees)| if is_player { players } else { referees });
+            let said = match (again, of) {
+                (true, _) => "is back".into(),
+                (false, Some(of)) => format!("is {} {count} of {of}", member.kind),
+                (false, None) => format!("is {} {count}", member.kind),
+            };
+            lines.push(format!("{:<5} {:<16} {said}", member.id, shown(&member.display_name)));
+        }
+        lines
+    }
+}
+
+fn greeting(member: &Member) -> (String, (Kind, u32)) {
+    (member.id.clone(), (member.kind, member.registrations))
+}
+
+/// The final table and the champion.
+fn end(league: &League) -> Vec<String> {
+    let table = league.table();
+    let mut lines = vec![format!("\n{}", grid(table))];
+    if let Some(first) = table.first() {
+        let name = shown(&first.display_name);
+        lines.push(format!("\nChampion: {name} ({}) with {}", first.player_id, counted(first.points, "point")));
+    }
+    lines
+}
+
+/// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; of a technical loss, the sentence that says how.
+fn result_line(league: &League, game: &Match) -> String {
+    let Some(recorded) = &game.recorded else { return String::new() };
+    let result = &recorded.result;
+    let who = |id: &String| {
+        let name = league.player(id).map_or_else(|| id.clone(), |player| shown(&player.display_name));
+        match result.details.choices.get(id).copied().flatten() {
+            Some(choice) => format!("{name} ({choice})"),
+            None => name,
+        }
+    };
+    let [a, b] = &game.players;
+    let (first, second) = if result.winner.as_ref() == Some(b) { (b, a) } else { (a, b) };
+    let number = result.details.drawn_number.map_or(String::new(), |number| format!(": the number was {number}"));
+    let why = result.details.reason.as_ref().map_or(String::new(), |why| format!(": {}", sentence(why, first, second)));
+    let told = match (ending(result), &result.winner) {
+        (Ending::Draw, _) => format!("{} and {} drew{number}", who(first), who(second)),
+        (Ending::TechnicalLoss, None) => format!("{} and {} both lost technically{why}", who(first), who(second)),
+        (Ending::TechnicalLoss, _) => format!("{} won, {} lost technically{why}", who(first), who(second)),
+        (Ending::Win, _) => format!("{} beat {}{number}", who(first), who(second)),
+    };
+    format!("  {:<7} {told}", game.id)
+}
+
+/// What a referee says of a technical loss, without what the line says anyway: who lost, and who won.
+fn sentence(reason: &str, winner: &str, loser: &str) -> String {
+    let reason = cut(&shown(reason), LONGEST_REASON);
+    let reason = reason.strip_prefix(&format!("{loser} ")).unwrap_or(&reason);
+    let ends = [&*format!(" - {winner} wins by default"), " - nobody wins"];
+    ends.iter().find_map(|end| reason.strip_suffix(end)).unwrap_or(reason).into()
+}
+
+/// The table with aligned columns.
+fn grid(table: &[Standing]) -> String {
+    let names: Vec<String> = table.iter().map(|row| shown(&row.display_name)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("Player".len());
+    let head = format!("Rank  Id    {:<width$}  Played  Wins  Draws  Losses  Points", "Player");
+    let row = |(row, name): (&Standing, &String)| {
+        format!(
+            "{:>4}  {:<4}  {name:<width$}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
+            row.rank, row.player_id, row.played, row.wins, row.draws, row.losses, row.points
+        )
+    };
+    [head].into_iter().chain(table.iter().zip(&names).map(row)).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,81 @@
+//! What the files and the command line say to a manager: the league's rules, how many agents start it, the lead, and the
+//! operator's token.
+
+use crate::manager::league::{Listed, Rules};
+use crate::net::secret::secret;
+use crate::program::Program;
+use crate::program::args::Stop;
+use crate::program::config::Config;
+use crate::program::storage::{self, Access};
+use crate::protocol::Kind;
+use crate::wire::{Url, token};
+use std::{fs, io, path::PathBuf, time::Duration};
+
+/// What the files and the command line say about the league.
+pub fn rules(config: &Config, players: Option<usize>) -> Rules {
+    let (people, security) = (&config.league.participants, &config.system.security);
+    let referees = config.agents.referees.iter().map(|it| (Kind::Referee, &it.referee_id, &it.endpoint, it.active));
+    let listed = config.agents.players.iter().map(|it| (Kind::Player, &it.player_id, &it.default_endpoint, it.active));
+    let entry = |(kind, id, url, active): (Kind, &String, &Url, bool)| Listed {
+        kind,
+        id: id.clone(),
+        endpoint: url.0.clone(),
+        active,
+    };
+    Rules {
+        league_id: config.league.league_id.clone(),
+        scoring: config.league.scoring.clone(),
+        cycles: config.league.scheduling.cycles.map_or(1, |cycles| cycles.0),
+        min_players: people.min_players.0 as usize,
+        max_players: players.unwrap_or(usize::MAX).min(people.max_players.0 as usize),
+        game_types: config.games.games.iter().map(|game| game.game_type.word().into()).collect(),
+        listed: referees.chain(listed).map(entry).collect(),
+        tokens: security.enable_auth_tokens,
+        token_lifetime: security.token_ttl_hours.0,
+    }
+}
+
+/// How many players and referees start the league: as asked for, or as a `local` league has them.
+pub fn awaited(program: &Program, local: bool) -> Result<Option<(usize, usize)>, Stop> {
+    let Some(players) = program.args.number("--players")?.or(local.then_some(4)) else { return Ok(None) };
+    let referees = program.args.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
+    let people = &program.config.league.participants;
+    let (min, max) = (people.min_players.0 as usize, people.max_players.0 as usize);
+    if !(min..=max).contains(&players) {
+        let legal = format!("{min} to {max}, as in the league file (participants)");
+        return Err(Stop::usage(format!("--players: got {players}, expected {legal}")));
+    }
+    if referees == 0 {
+        return Err(Stop::usage("--referees: got 0, expected at least 1"));
+    }
+    Ok(Some((players, referees)))
+}
+
+/// Between a round's announcement and its matches. A `local` league needs none: its agents are there.
+pub fn lead(program: &Program, local: bool) -> Result<Duration, Stop> {
+    match program.args.number("--lead-sec")? {
+        Some(seconds) => Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Stop::usage(format!("--lead-sec: got {seconds}, expected seconds, 0 or more"))),
+        None if local => Ok(Duration::ZERO),
+        None => {
+            let lead = program.config.league.scheduling.round_announcement_lead_sec.as_ref();
+            Ok(lead.map_or(Duration::from_secs(60), |lead| lead.0))
+        }
+    }
+}
+
+/// Where the operator's token stands.
+pub fn operator_file(program: &Program) -> PathBuf {
+    program.data.join("leagues").join(program.league_id()).join("operator.token")
+}
+
+/// The operator's token: a file that only its owner can read, made with the league.
+pub fn operator_token(program: &Program) -> io::Result<String> {
+    let file = operator_file(program);
+    if let Ok(known) = fs::read_to_string(&file) {
+        return Ok(known.trim().to_string());
+    }
+    let new = token("operator", &secret(program.config.system.security.token_length.0));
+    storage::replace(&file, Access::Owner, &format!("{new}\n"))?;
+    Ok(new)
+}

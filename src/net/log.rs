@@ -1,0 +1,227 @@
+//! One JSON line per event, with every token masked.
+//!
+//! An agent knows its file only when it has an id: until then its lines wait in memory.
+
+use crate::net::sync::lock;
+use crate::protocol::{Packet, Understood};
+use crate::wire::{Timestamp, cut, masked};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
+
+/// How serious a line is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs, reason = "the usual four")]
+pub enum Level {
+    Debug,
+    #[default]
+    Info,
+    Warning,
+    Error,
+}
+
+/// One line; what does not apply stays empty and is left out.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "each is the key of that name")]
+pub struct Line<'a> {
+    pub level: Level,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<&'a str>,
+    /// The field that the error is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<&'a str>,
+    /// Milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_ms: Option<u64>,
+    /// How many agents a notice goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipients: Option<usize>,
+    /// The whole league message, or words.
+    #[serde(skip_serializing_if = "Body::is_nothing")]
+    pub message: Body<'a>,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, Default)]
+pub enum Body<'a> {
+    /// Nothing beside its other keys.
+    #[default]
+    Nothing,
+    /// A sentence.
+    Words(String),
+    /// A whole league message.
+    Packet(&'a Packet),
+}
+
+impl Body<'_> {
+    fn is_nothing(&self) -> bool {
+        matches!(self, Body::Nothing)
+    }
+}
+
+impl From<String> for Body<'_> {
+    fn from(words: String) -> Self {
+        Body::Words(words)
+    }
+}
+
+/// The log of one program: its own file, and the one that all programs share.
+pub struct Log {
+    root: PathBuf,
+    target: Mutex<Target>,
+}
+
+enum Target {
+    Waiting { component: String, lines: String },
+    Open { component: String, file: Option<File> },
+}
+
+/// How far another clock may be off before it is worth a warning.
+const MAX_SKEW: Duration = Duration::from_secs(60);
+/// How many characters of a peer's own words a line has beside the message.
+const KEY: usize = 100;
+/// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
+const MAX_WAITING: usize = 1 << 20;
+
+impl Log {
+    /// A log below `root` whose file is not known yet.
+    pub fn new(root: &Path, component: &str) -> Log {
+        let target = Target::Waiting { component: component.into(), lines: String::new() };
+        Log { root: root.into(), target: Mutex::new(target) }
+    }
+
+    /// From now on lines go to `path` below the root, those that waited first.
+    pub fn open(&self, component: &str, path: &str) {
+        let mut target = lock(&self.target);
+        let path = self.root.join(path);
+        let file = append_to(&path);
+        let file = file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display())).ok();
+        if let (Target::Waiting { lines, .. }, Some(mut file)) = (&*target, file.as_ref()) {
+            let _ = file.write_all(lines.as_bytes());
+        }
+        *target = Target::Open { component: component.into(), file };
+    }
+
+    /// Writes one line. A log that cannot be written stops nothing.
+    pub fn write(&self, event_type: &str, line: Line) {
+        match &mut *lock(&self.target) {
+            Target::Waiting { component, lines } if lines.len() < MAX_WAITING => {
+                *lines += &format(component, event_type, line);
+            }
+            Target::Open { component, file: Some(file) } => {
+                let _ = file.write_all(format(component, event_type, line).as_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes one line of words.
+    pub fn say(&self, level: Level, event_type: &str, words: impl Into<String>) {
+        self.write(event_type, Line { level, message: Body::Words(words.into()), ..Line::default() });
+    }
+
+    /// What was taken instead of fields that were not there or not right, and a clock that is off: one warning each.
+    pub fn doubts(&self, from: &str, understood: &Understood) {
+        if !understood.supplied.is_empty() {
+            let words = format!("{from} left out {}: what is known was taken", understood.supplied.join(", "));
+            self.say(Level::Warning, "fields_supplied", words);
+        }
+        for fault in &understood.ignored {
+            self.say(Level::Warning, "field_ignored", format!("{from}: {fault}"));
+        }
+        let skew = understood.envelope.timestamp.distance(Timestamp::now());
+        if skew > MAX_SKEW {
+            self.say(Level::Warning, "clock_skew", format!("{from}'s clock is {} s off ours", skew.as_secs()));
+        }
+    }
+
+    /// Writes one line of words into the log that all programs share: starting, ending, the machine's faults.
+    pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
+        let component = match &*lock(&self.target) {
+            Target::Waiting { component, .. } | Target::Open { component, .. } => component.clone(),
+        };
+        let line = Line { level, message: Body::Words(words.into()), ..Line::default() };
+        if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
+            let _ = file.write_all(format(&component, event_type, line).as_bytes());
+        }
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn format(component: &str, event_type: &str, line: Line) -> String {
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        timestamp: String,
+        component: &'a str,
+        event_type: &'a str,
+        #[serde(flatten)]
+        line: Line<'a>,
+    }
+    let short = |text: Option<&str>| text.map(|text| cut(&masked(text), KEY));
+    let [message_type, peer, conversation_id, match_id] =
+        [line.message_type, line.peer, line.conversation_id, line.match_id].map(short);
+    let line = Line {
+        message_type: message_type.as_deref(),
+        peer: peer.as_deref(),
+        conversation_id: conversation_id.as_deref(),
+        match_id: match_id.as_deref(),
+        ..line
+    };
+    let whole = Whole { timestamp: Timestamp::to_the_millisecond(), component, event_type, line };
+    serde_json::to_string(&whole).unwrap_or_default() + "\n"
+}
+
+/// A message as the log shows it: every token in it is masked, by the key it stands under, and by its looks anywhere
+/// else.
+struct Masked<'a>(&'a str, &'a Value);
+
+impl Serialize for Masked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.1 {
+            Value::String(text) if self.0.ends_with("token") && !text.is_empty() => {
+                let looks_like_ours = masked(text);
+                serializer.serialize_str(if looks_like_ours == *text { "***" } else { &looks_like_ours })
+            }
+            Value::String(text) => serializer.serialize_str(&masked(text)),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(|item| Masked("", item))),
+            Value::Object(object) => {
+                serializer.collect_map(object.iter().map(|(key, value)| (key, Masked(key, value))))
+            }
+            plain => plain.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Body::Nothing => serializer.serialize_unit(),
+            Body::Words(words) => serializer.serialize_str(&masked(words)),
+            Body::Packet(packet) => serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value)))),
+        }
+    }
+}
+
+/// A packet as text, every token in it masked.
+pub fn masked_text(packet: &Packet) -> String {
+    serde_json::to_string(&Body::Packet(packet)).unwrap_or_default()
+}

@@ -1,0 +1,388 @@
+//! JSON-RPC 2.0 in: from the bytes of a request to the agent that answers it, and from its answer to bytes. One way in
+//! for direct calls and for tools; one function makes every reply.
+//!
+//! The agent is given an envelope and a message, and returns a bare message or a `Denial`. What a request says itself
+//! decides; what it lacks is supplied where we know it (see "Envelope" in `protocol.md`).
+//! Read next: `mcp.rs`, the same handlers as tools.
+
+use crate::net::agent::{Agent, Answer, Denial, Request};
+use crate::net::client::{About, Client, conversation, ok};
+use crate::net::http::{self, Call, Reply};
+use crate::net::log::{Body, Level, Line, masked_text};
+use crate::net::mcp::{self, Asked};
+use crate::protocol::{
+    self, Code, Entry, GameError, Given, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal, Tool,
+};
+use crate::wire::{Endpoint, Fault, Timestamp, Wire, cut};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::{
+    borrow::Cow,
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// An agent as the HTTP server sees it.
+pub struct Server {
+    /// Who answers.
+    pub agent: Arc<dyn Agent>,
+    /// How it signs and logs.
+    pub client: Arc<Client>,
+    /// Whether a request must bring its whole envelope (`strict_envelope`).
+    pub strict: bool,
+    /// The names under which browsers may call it.
+    pub own_hosts: Vec<String>,
+    /// Shows a line on the terminal.
+    pub complain: fn(&str),
+}
+
+/// How much of what a request lacks is supplied, where we know it.
+#[derive(Clone, Copy, PartialEq)]
+enum Supplies {
+    Nothing,
+    Envelope,
+    /// Of a tool's call also what the tool implies, and our league.
+    ToolCall,
+}
+
+/// A message of more bytes than this is logged by its sender alone: the receiver notes that it came.
+const LOGGED: usize = 1000;
+/// How many characters of a refused message are logged.
+const LOGGED_REFUSED: usize = 500;
+
+impl http::Service for Server {
+    fn call(&self, call: Call) -> Reply {
+        let is_own = |origin: &str| Endpoint::parse(origin).is_ok_and(|it| self.own_hosts.contains(&it.host));
+        if call.header("Origin").is_some_and(|origin| !is_own(origin)) {
+            return Reply::new("403 Forbidden", "");
+        }
+        self.answer(&call)
+    }
+
+    fn page(&self, path: &str) -> Option<Reply> {
+        (path == "/health").then(|| Reply::new("200 OK", self.agent.health().to_string()))
+    }
+
+    fn fault(&self, what: &str) {
+        self.client.log.orchestrator(Level::Error, "fault", what);
+    }
+
+    fn alarm(&self, what: &str) {
+        self.client.log.orchestrator(Level::Warning, "alarm", what);
+        (self.complain)(what);
+    }
+}
+
+impl Server {
+    /// Answers one body; a notification and a reply get 202. A bare league message is answered bare.
+    fn answer(&self, call: &Call) -> Reply {
+        let request: Value = match serde_json::from_slice(&call.body) {
+            Ok(request) => request,
+            Err(error) => return failed(Value::Null, Denial::rpc(-32700, format!("Parse error: {error}")), "200 OK"),
+        };
+        let invalid =
+            |id: Value, what: &str| failed(id, Denial::rpc(-32600, format!("Invalid Request: {what}")), "200 OK");
+        let Value::Object(mut request) = request else {
+            return invalid(Value::Null, "must be one object; batches are not supported");
+        };
+        if !request.contains_key("jsonrpc") && !request.contains_key("method") && request.contains_key("message_type") {
+            return match self.run("", &Value::Object(request), call.peer, self.supplies()) {
+                Ok(answer) => Reply::new("200 OK", answer.result.to_string()),
+                Err(denial) => failed(Value::Null, denial, "200 OK"),
+            };
+        }
+        let id = request.get("id").cloned();
+        let echoed = id.clone().filter(|id| id.is_number() || id.is_string()).unwrap_or(Value::Null);
+        if id.as_ref().is_some_and(|id| !(id.is_number() || id.is_string() || id.is_null())) {
+            return invalid(echoed, "id must be an integer or a string");
+        }
+        if request.get("jsonrpc") != Some(&json!("2.0")) {
+            return invalid(echoed, "jsonrpc must be \"2.0\"");
+        }
+        if !request.contains_key("method") && (request.contains_key("result") || request.contains_key("error")) {
+            return Reply::new("202 Accepted", ""); // a reply to nothing that we have asked
+        }
+        let params = request.remove("params").unwrap_or_else(|| json!({}));
+        let Some(method) = request.get("method").and_then(Value::as_str).filter(|method| !method.is_empty()) else {
+            return invalid(echoed, "method must be a string, and not empty");
+        };
+        let outcome = self.run_method(method, &params, call);
+        if id.is_none() {
+            return Reply::new("202 Accepted", ""); // a notification: done, not answered
+        }
+        match outcome {
+            Ok(result) => Reply::new("200 OK", answered(&result, &echoed)),
+            Err(denial) => {
+                let status = mcp::status(&denial, method, &params, call);
+                failed(echoed, denial, status)
+            }
+        }
+    }
+
+    fn supplies(&self) -> Supplies {
+        if self.strict { Supplies::Nothing } else { Supplies::Envelope }
+    }
+
+    /// Runs a method of MCP, or a league request.
+    fn run_method(&self, method: &str, params: &Value, call: &Call) -> Result<Value, Denial> {
+        let Some(object) = params.as_object() else {
+            return Err(Denial::rpc(-32602, Fault::new(params, "an object").under("params").to_string()));
+        };
+        match mcp::asked(&*self.agent, &self.client.sender(), method, object, call)? {
+            Asked::League => Ok(self.run(method, params, call.peer, self.supplies())?.result),
+            Asked::Done(result) => Ok(result),
+            Asked::Call(entry, arguments) => {
+                let answer = self.run(entry.tool, &arguments, call.peer, Supplies::ToolCall);
+                let result = mcp::tool_result(&*self.agent, entry, answer);
+                Ok(mcp::signed_in_its_era(&self.client.sender(), result, object, call))
+            }
+        }
+    }
+
+    /// Runs a league request: the one way in, for direct calls and for tools. Its `message_type` decides; the method,
+    /// the tool's name or the message type itself, may only agree with it, or stand alone.
+    fn run(&self, method: &str, params: &Value, peer: IpAddr, supplies: Supplies) -> Result<Answer, Denial> {
+        let kind = self.agent.kind();
+        let by_type = params["message_type"].as_str().and_then(Entry::of_message);
+        let not_here = |name: &str| Err(Denial::rpc(-32601, format!("Method not found: {kind} does not take {name}")));
+        let entry = match (by_type, Entry::of_method(method)) {
+            (Some(message), Some(method)) if message.tool != method.tool && message.is_served_by(kind) => {
+                let belongs = format!("{} belongs to {}", message.message_type.unwrap_or_default(), message.tool);
+                return Err(Denial::rpc(-32602, format!("method {}: {belongs}", method.tool)));
+            }
+            (Some(entry), _) => Some(entry),
+            (None, Some(method)) => Entry::served_by(kind).find(|entry| entry.tool == method.tool).or(Some(method)),
+            (None, None) if method.is_empty() => None, // a bare message: the reader says what is wrong with it
+            (None, None) => return not_here(&cut(method, 60)),
+        };
+        match entry {
+            Some(entry) if !entry.is_served_by(kind) => not_here(entry.message_type.unwrap_or(entry.tool)),
+            Some(Entry { message_type: None, tool, .. }) => self.run_tool(tool, params, peer),
+            _ => self.run_message(entry, params, peer, supplies),
+        }
+    }
+
+    fn run_tool(&self, tool: &str, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
+        let empty = Map::new();
+        let packet = arguments.as_object().unwrap_or(&empty);
+        self.client.note("tool_called", packet, Line { peer: Some(&peer.to_string()), ..Line::default() });
+        let tool = Tool::read(&tool.into()).map_err(Refusal::from)?;
+        match self.guarded(|| self.agent.tool(tool, arguments, peer)) {
+            Ok(result) => Ok(Answer { result, refused: None }),
+            Err(denial) => self.deny(packet, peer, denial),
+        }
+    }
+
+    fn run_message(
+        &self,
+        entry: Option<&Entry>,
+        params: &Value,
+        peer: IpAddr,
+        supplies: Supplies,
+    ) -> Result<Answer, Denial> {
+        let (client, empty) = (&self.client, Map::new());
+        let packet = params.as_object().unwrap_or(&empty);
+        let given = self.given(entry, packet, supplies);
+        let understood = protocol::read(params, &given);
+        let address = peer.to_string();
+        let sender = packet.get("sender").and_then(Value::as_str).or(Some(&address));
+        let length: usize = packet.iter().map(|(key, value)| key.len() + 6 + length(value)).sum();
+        let note = |refused: bool| {
+            let message = logged(packet, length, refused);
+            client.note("message_received", packet, Line { peer: sender, message, ..Line::default() });
+        };
+        let is_short = length <= LOGGED_REFUSED; // what is longer is logged when it is known whether it is refused
+        if is_short {
+            note(false);
+        }
+        // The reply is in the conversation of its request, also where we supplied it.
+        let mut asked = Cow::Borrowed(packet);
+        if let Some(it) = understood.as_ref().ok().filter(|it| it.supplied.contains(&"conversation_id")) {
+            asked.to_mut().insert("conversation_id".into(), it.envelope.conversation_id.clone().into());
+        }
+        let handle = |understood: protocol::Understood| {
+            client.log.doubts(&understood.envelope.sender, &understood);
+            self.is_our_league(&understood)?;
+            let has_conversation = !understood.supplied.contains(&"conversation_id");
+            let request = Request { envelope: understood.envelope, peer, has_conversation };
+            self.guarded(|| self.agent.handle(&request, understood.message))
+        };
+        let outcome = understood.map_err(Denial::Refused).and_then(handle);
+        if !is_short {
+            note(outcome.is_err());
+        }
+        match outcome {
+            Ok(message) => Ok(self.reply(&asked, Ok(message))),
+            Err(denial) => self.deny(&asked, peer, denial),
+        }
+    }
+
+    /// A bug of ours is answered too.
+    fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Denial>) -> Result<T, Denial> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Denial::Broken("a bug of ours".into())))
+    }
+
+    /// What we know of a request beside what it says: who holds its token, which match it is about, and when it came.
+    fn given(&self, entry: Option<&Entry>, packet: &Packet, supplies: Supplies) -> Given {
+        if supplies == Supplies::Nothing {
+            return Given::new();
+        }
+        let text = |key: &str| packet.get(key).and_then(Value::as_str);
+        let kind = match entry.and_then(|entry| entry.message_type) {
+            Some(protocol::RefereeRegisterRequest::NAME) => Some(Kind::Referee),
+            Some(protocol::LeagueRegisterRequest::NAME) => Some(Kind::Player),
+            _ => None,
+        };
+        let newcomer = kind.map(|kind| format!("{kind}:new"));
+        let holder = || text("auth_token").and_then(|token| self.agent.holder(token));
+        let about = text("match_id").or(entry.map(|entry| entry.tool)).unwrap_or("message").to_ascii_lowercase();
+        let mut given: Given = vec![
+            ("protocol", PROTOCOL.into()),
+            ("sender", newcomer.or_else(holder).unwrap_or("launcher".into()).into()),
+            ("conversation_id", format!("conv-supplied-{}", cut(&about, 60)).into()),
+            ("timestamp", Timestamp::now().to_string().into()),
+        ];
+        if supplies == Supplies::ToolCall {
+            given.extend(entry.and_then(|entry| entry.message_type).map(|name| ("message_type", name.into())));
+            given.extend(self.client.league_id().map(|league_id| ("league_id", league_id.into())));
+        }
+        given
+    }
+
+    /// Whether a message is of our league.
+    fn is_our_league(&self, understood: &protocol::Understood) -> Result<(), Refusal> {
+        match (&understood.envelope.league_id, self.client.league_id()) {
+            (Some(came), Some(ours)) if *came != ours => {
+                let is_report = matches!(understood.message, Message::MatchResultReport(_));
+                let code = if is_report { Code::E015 } else { Code::E003 };
+                Err(Refusal::field(code, "league_id", format!("got {:?}, expected {ours:?}", cut(came, 60))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn deny(&self, request: &Packet, peer: IpAddr, denial: Denial) -> Result<Answer, Denial> {
+        match denial {
+            Denial::Refused(refusal) => {
+                self.agent.refused(request, peer, &refusal);
+                Ok(self.reply(request, Err(refusal)))
+            }
+            Denial::Broken(why) => {
+                self.client.log.orchestrator(Level::Error, "fault", &*why);
+                Err(Denial::rpc(-32603, format!("Internal error: {why}")))
+            }
+            rpc => Err(rpc),
+        }
+    }
+
+    /// The reply to a request, whole, in its conversation or a new one. A refusal becomes a GAME_ERROR where the match is readable and the agent plays or
+    /// referees it, else a LEAGUE_ERROR.
+    fn reply(&self, request: &Packet, outcome: Result<Option<Message>, Refusal>) -> Answer {
+        let text = |key: &str| request.get(key).and_then(Value::as_str).map(|text| cut(text, 200));
+        let client = &*self.client;
+        let code = outcome.as_ref().err().map(|refusal| refusal.code.code());
+        let field = outcome.as_ref().err().and_then(Refusal::field_name).map(String::from);
+        let refused = outcome.as_ref().err().map(ToString::to_string);
+        let message = match outcome {
+            Ok(None) => return Answer { result: ok(), refused: None },
+            Ok(Some(message)) => message,
+            Err(refusal) => {
+                let original = text("message_type").unwrap_or("UNKNOWN".into());
+                match text("match_id").filter(|_| self.agent.kind() != Kind::Manager) {
+                    Some(match_id) => game_error(client, match_id, original, refusal, text("player_id")),
+                    None => league_error(original, refusal),
+                }
+            }
+        };
+        let about = About {
+            conversation_id: text("conversation_id").unwrap_or_else(|| conversation("reply")),
+            auth_token: None,
+            round_id: request.get("round_id").and_then(|round| u32::read(round).ok()),
+            match_id: text("match_id"),
+        };
+        let packet = client.write(&message, &about);
+        let peer = request.get("sender").and_then(Value::as_str);
+        let level = if refused.is_some() { Level::Warning } else { Level::Info };
+        let line = Line { level, peer, error_code: code, field: field.as_deref(), ..Line::default() };
+        client.note("message_sent", &packet, line);
+        Answer { result: Value::Object(packet), refused }
+    }
+}
+
+/// What the receiver logs of a message: all of it if it is small, that it came if it is large; of a refused one the
+/// beginning.
+fn logged(packet: &Packet, length: usize, refused: bool) -> Body<'_> {
+    match length {
+        _ if refused => Body::Words(cut(&masked_text(packet), LOGGED_REFUSED)),
+        length if length > LOGGED => Body::Words(format!("about {length} bytes")),
+        _ => Body::Packet(packet),
+    }
+}
+
+/// About how many bytes a value takes as JSON.
+fn length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| length(item) + 1).sum::<usize>() + 2,
+        Value::Object(object) => object.iter().map(|(key, value)| key.len() + 4 + length(value)).sum::<usize>() + 2,
+        _ => 4,
+    }
+}
+
+/// A JSON-RPC result, written.
+fn answered(result: &Value, id: &Value) -> String {
+    #[derive(Serialize)]
+    struct RpcResult<'a> {
+        jsonrpc: &'static str,
+        result: &'a Value,
+        id: &'a Value,
+    }
+    serde_json::to_string(&RpcResult { jsonrpc: "2.0", result, id }).unwrap_or_default()
+}
+
+/// A JSON-RPC error.
+fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
+    let (code, message, data) = match denial {
+        Denial::Rpc(code, message, data) => (code, message, data),
+        Denial::Refused(refusal) => (-32602, refusal.to_string(), None),
+        Denial::Broken(why) => (-32603, why, None),
+    };
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    Reply::new(status, json!({"jsonrpc": "2.0", "error": error, "id": id}).to_string())
+}
+
+fn league_error(original: String, refusal: Refusal) -> Message {
+    LeagueError {
+        error_code: refusal.code.to_string(),
+        error_description: refusal.code.name().into(),
+        original_message_type: Some(original),
+        context: Some(refusal.context),
+    }
+    .into()
+}
+
+fn game_error(
+    client: &Client,
+    match_id: String,
+    original: String,
+    refusal: Refusal,
+    player: Option<String>,
+) -> Message {
+    let own_id = client.sender().rsplit(':').next().unwrap_or_default().to_string();
+    GameError {
+        match_id,
+        error_code: refusal.code.to_string(),
+        error_description: refusal.code.name().into(),
+        affected_player: player.clone().unwrap_or(own_id),
+        action_required: original,
+        player_id: player,
+        retry_info: None,
+        context: Some(refusal.context),
+        consequence: Some("Refused; nothing has changed".into()),
+    }
+    .into()
+}

@@ -1,0 +1,317 @@
+//! A player: what stands behind `run(choose)`, so that a student writes nothing but `choose`.
+//!
+//! The league manager announces rounds; a referee then invites us, asks for our choice, and tells how the match
+//! ended. `handle` is the whole of it: a row for each message. What goes wrong is shown in the player's own terminal.
+//! Read next: `player/invitations.rs`, whom we believe; then `decision.rs`, `history.rs` and `strategies.rs` there.
+
+pub mod decision;
+pub mod history;
+pub mod invitations;
+pub mod screen;
+pub mod strategies;
+
+pub use crate::player::strategies::{Past, Turn};
+pub use crate::protocol::Parity;
+
+use crate::net::agent::{Agent, Denial, Request};
+use crate::net::log::Level;
+use crate::net::retry::{SHOWN, seconds};
+use crate::net::sync::lock;
+use crate::object;
+use crate::player::history::History;
+use crate::player::invitations::{Invitations, Joined};
+use crate::program::args::{Stop, Usage};
+use crate::program::card::Card;
+use crate::program::registration;
+use crate::program::session::{self, Participant, Session};
+use crate::program::terminal::{complain, say};
+use crate::protocol::*;
+use crate::wire::{Timestamp, Unread, Wire, cut};
+use serde_json::Value;
+use std::{
+    net::IpAddr,
+    process::ExitCode,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+const USAGE: Usage = Usage {
+    name: "player",
+    about: "A player of the AI Agent League: joins matches of Even/Odd and chooses.",
+    words: &[],
+    options: &[
+        ("--manager", "URL", "the league manager [as listed in agents_config.json]"),
+        ("--display-name", "NAME", "shown in the table [as listed, or defaults/player.json]"),
+        ("--player-id", "ID", "the id to ask for, and whose card to use [any]"),
+        ("--strategy", "NAME", "random, even, odd, alternate or contrary [the program's own `choose`]"),
+        ("--seed", "N", "make random choices repeatable"),
+    ],
+};
+
+/// What a model should know of a player before it calls a tool.
+const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays Even/Odd matches that a referee conducts. \
+    get_player_state shows its id, record and results, and needs no arguments. The other tools are messages of a \
+    league: handle_game_invitation, then choose_parity and notify_match_result come from a referee, with the same \
+    match_id, conversation_id and auth_token; the rest comes from the league manager.";
+
+/// What a player is called to do with a turn.
+type Choose = dyn Fn(&Turn) -> Parity + Send + Sync;
+
+/// Times in messages are in whole seconds: a choice that is later than this is late by any clock.
+const WHOLE_SECOND: Duration = Duration::from_secs(1);
+
+/// A player's program: joins the league, answers its referees, remembers its matches, and ends when the league is over.
+/// `choose` is called once in each match, in a thread of its own; it must not take longer than `turn.time_left()`.
+/// With `--strategy` on the command line that example plays instead.
+pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
+    USAGE.main(|args| session::run(args, Kind::Player, |session| Player::new(session, Box::new(choose))))
+}
+
+struct Player {
+    session: Arc<Session>,
+    choose: Box<Choose>,
+    /// The example that plays in the place of `choose`.
+    strategy: Option<String>,
+    seed: Option<u64>,
+    invitations: Mutex<Invitations>,
+    /// There once we are registered.
+    history: Mutex<Option<History>>,
+}
+
+object! {
+    /// What `get_player_state` shows.
+    PlayerState {
+        display_name: String, state: AgentState, strategy: String, record: Tally, matches: Vec<Past>,
+        ; nullable player_id: String,
+    }
+}
+
+impl Player {
+    fn new(session: Arc<Session>, choose: Box<Choose>) -> Result<Arc<Player>, Stop> {
+        let (args, config) = (&session.program.args, &session.program.config);
+        let (seed, strategy) = (args.number("--seed")?, args.text("--strategy").map(String::from));
+        if let Some(unknown) = strategy.as_deref().filter(|name| strategies::named(name).is_none()) {
+            let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
+            return Err(Stop::usage(format!("--strategy: got {unknown:?}, expected one of {}", all.join(", "))));
+        }
+        let choose = if strategy.is_some() { Box::new(Turn::example) } else { choose };
+        let invitations = Mutex::new(Invitations::new(config.system.security.enable_auth_tokens));
+        Ok(Arc::new(Player { session, choose, strategy, seed, invitations, history: Mutex::new(None) }))
+    }
+
+    fn matches(&self) -> Arc<Vec<Past>> {
+        lock(&self.history).as_ref().map(History::matches).unwrap_or_default()
+    }
+
+    /// The match that a referee speaks of, if we believe it.
+    fn joined(&self, request: &Request, match_id: &str) -> Result<Joined, Refusal> {
+        lock(&self.invitations).joined(&request.envelope, match_id).cloned()
+    }
+
+    /// We come to every match that we are truly invited to.
+    fn join(&self, card: &Card, request: &Request, invitation: GameInvitation) -> Result<Message, Denial> {
+        let (match_id, player_id) = (invitation.match_id.clone(), card.agent_id.clone());
+        is_for_us(card, invitation.player_id.as_ref())?;
+        lock(&self.invitations).accept(&request.envelope, invitation)?;
+        let (arrival_timestamp, auth_token) = (Timestamp::now(), request.envelope.auth_token.clone());
+        Ok(GameJoinAck { match_id, player_id, arrival_timestamp, accept: true, auth_token }.into())
+    }
+
+    /// Our choice: the same whenever it is asked for again. No lock is held while we think.
+    fn answer(&self, card: &Card, request: &Request, call: ChooseParityCall) -> Result<Message, Denial> {
+        let joined = self.joined(request, &call.match_id)?;
+        is_for_us(card, Some(&call.player_id))?;
+        // Both are by the referee's clock, which may be another than ours.
+        let (written, deadline) = (request.envelope.timestamp, call.deadline);
+        let time = if deadline > written { deadline.distance(written) } else { Duration::ZERO };
+        let turn = Turn {
+            player_id: call.player_id.clone(),
+            opponent_id: joined.opponent_id,
+            match_id: call.match_id.clone(),
+            round_id: joined.round_id,
+            standings: call.context.and_then(|context| context.your_standings),
+            history: self.matches(),
+            strategy: self.strategy.clone().unwrap_or("random".into()),
+            seed: self.seed,
+            deadline: Instant::now() + time,
+        };
+        let parity = joined.decision.make(|| {
+            let parity = (self.choose)(&turn);
+            let late = turn.deadline.elapsed();
+            if late >= WHOLE_SECOND {
+                let words = format!("your choice came too late, by {} s", seconds(late));
+                self.warn(&screen::about(&turn.match_id, &words));
+            }
+            parity
+        })?;
+        let (match_id, player_id, auth_token) = (call.match_id, call.player_id, joined.token);
+        Ok(ChooseParityResponse { match_id, player_id, parity_choice: Unread::new(parity.word()), auth_token }.into())
+    }
+
+    /// A match is over. One that no announcement named is a stranger's, where the manager has shown how it announces.
+    fn remember(&self, card: &Card, request: &Request, over: GameOver) -> Result<(), Denial> {
+        let joined = self.joined(request, &over.match_id)?;
+        let counts = card.proves_itself != Some(true) || lock(&self.invitations).is_announced(&over.match_id);
+        let reason = over.game_result.reason.clone().or(over.reason).map(|reason| cut(&reason, 3 * SHOWN)); // two failures
+        let Joined { opponent_id, conversation_id, decision, .. } = joined;
+        let note = if counts { "" } else { " (not announced by the manager, so not remembered)" };
+        let words = format!("{}{note}", reason.as_deref().unwrap_or("is over"));
+        let line = screen::about(&over.match_id, &words);
+        let open = screen::about(&over.match_id, "it was over before your choice came");
+        let result = GameResult { reason, ..over.game_result };
+        let past = Past { match_id: over.match_id, conversation_id, opponent_id, result };
+        let is_news = match lock(&self.history).as_mut().filter(|_| counts) {
+            Some(history) => history.remember(past)?,
+            None => true,
+        };
+        if is_news {
+            say(&line);
+        }
+        if decision.is_open() {
+            self.warn(&open);
+        }
+        self.write_page(false);
+        Ok(())
+    }
+
+    /// The page for people. One that cannot be written stops nothing.
+    fn write_page(&self, at_once: bool) {
+        let written = lock(&self.history).as_mut().map_or(Ok(()), |history| history.write_page(at_once));
+        if let Err(error) = written {
+            self.session.program.log().say(Level::Warning, "page", error.to_string());
+        }
+    }
+
+    /// Something went wrong in a match of ours. It is shown even where we do not believe it: the refusal is shown too.
+    fn show_error(&self, request: &Request, error: &GameError) -> Result<(), Refusal> {
+        self.warn(&screen::error(error));
+        if self.joined(request, &error.match_id)?.decision.is_open() {
+            self.warn(&screen::about(&error.match_id, "your `choose` is still thinking"));
+        }
+        Ok(())
+    }
+
+    /// The league is over, and so are we.
+    fn end(&self, card: &Card, league: &LeagueCompleted) {
+        self.write_page(true);
+        if self.session.state() != AgentState::Shutdown {
+            say(&screen::end(&card.agent_id, league)); // once, though the notice may come twice
+        }
+        self.session.league_is_over();
+    }
+
+    /// A line about something that our person should look at. Who we are is said too: players may share a terminal.
+    fn warn(&self, words: &str) {
+        let name = self.session.card_now().map_or("player".into(), |card| card.agent_id);
+        complain(&format!("{name}: {words}"));
+    }
+}
+
+/// Refuses what names another player.
+fn is_for_us(card: &Card, player_id: Option<&String>) -> Result<(), Refusal> {
+    match player_id {
+        Some(id) if *id != card.agent_id => {
+            let problem = format!("got {:?}, but this is {}", cut(id, 60), card.agent_id);
+            Err(Refusal::field(Code::E012, "player_id", problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Agent for Player {
+    fn kind(&self) -> Kind {
+        Kind::Player
+    }
+
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
+        let card = self.session.wait_for_card()?;
+        match message {
+            // From a referee.
+            Message::GameInvitation(invitation) => return self.join(&card, request, invitation).map(Some),
+            Message::ChooseParityCall(call) => return self.answer(&card, request, call).map(Some),
+            Message::GameOver(over) => self.remember(&card, request, over)?,
+            Message::GameError(error) => self.show_error(request, &error)?,
+            // From the manager.
+            Message::RoundAnnouncement(round) => {
+                self.session.check_manager(request)?;
+                lock(&self.invitations).announce(&card.agent_id, round);
+            }
+            Message::LeagueStandingsUpdate(_) => self.session.check_manager(request)?,
+            Message::RoundCompleted(_) => {
+                self.session.check_manager(request)?;
+                self.write_page(false);
+            }
+            Message::LeagueCompleted(league) => {
+                self.session.check_manager(request)?;
+                self.end(&card, &league);
+            }
+            Message::LeagueError(error) => {
+                self.session.check_manager(request)?;
+                self.warn(&screen::about("the league manager says", &cut(&error.explain(), SHOWN)));
+            }
+            // Answers, and what others are sent: refused before it comes here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityResponse(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {
+                return Err(Denial::rpc(-32601, "Method not found: a player is not sent this"));
+            }
+        }
+        Ok(None)
+    }
+
+    fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
+        self.warn(&screen::refusal(packet, peer, refusal));
+    }
+
+    /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
+    fn tool(&self, tool: Tool, _arguments: &Value, _peer: IpAddr) -> Result<Value, Denial> {
+        match tool {
+            Tool::GetPlayerState => {}
+            Tool::CreateSchedule | Tool::GetStandings | Tool::StartMatch | Tool::GetMatchState => {
+                return Err(Denial::rpc(-32601, format!("Method not found: a player has no {tool}")));
+            }
+        }
+        let (player_id, matches) = (self.session.card_now().map(|card| card.agent_id), self.matches().to_vec());
+        let mut record = Tally { wins: 0, draws: 0, losses: 0 };
+        for past in &matches {
+            match past.result.status {
+                Ending::Draw => record.draws += 1,
+                _ if past.result.winner_player_id == player_id => record.wins += 1,
+                _ => record.losses += 1,
+            }
+        }
+        let (display_name, state) = (registration::display_name(&self.session.program), self.session.state());
+        let strategy = self.strategy.clone().unwrap_or("choose".into());
+        Ok(serde_json::to_value(PlayerState { display_name, state, strategy, record, player_id, matches })?)
+    }
+
+    fn answer_schema(&self, tool: Tool) -> Option<Value> {
+        (tool == Tool::GetPlayerState).then(PlayerState::schema)
+    }
+
+    fn health(&self) -> Value {
+        self.session.health()
+    }
+
+    fn instructions(&self) -> &'static str {
+        INSTRUCTIONS
+    }
+}
+
+impl Participant for Player {
+    fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
+        decision::show_panics();
+        let folder = self.session.program.data.join("players").join(&card.agent_id);
+        *lock(&self.history) = Some(History::open(&folder, &card.agent_id, &card.league_id, fresh)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Texts and numbers with bounds: names, versions, URLs, tokens. Each is checked where it is read. Pure.
+
+use super::endpoint::Endpoint;
+use super::object::{Reader, Wire};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// A token: whose it is can be read, what it is cannot be guessed.
+pub fn token(id: &str, secret: &str) -> String {
+    format!("tok-{}-{secret}", id.to_ascii_lowercase())
+}
+
+/// Compares without telling by its time how much was right.
+pub fn equal(one: &str, other: &str) -> bool {
+    let differences = one.bytes().zip(other.bytes()).fold(0, |seen, (a, b)| seen | (a ^ b));
+    one.len() == other.len() && differences == 0
+}
+
+/// `tok-p01-0123…` becomes `tok-p01-***`, wherever it stands in the text.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split("tok-");
+    let first = parts.next().unwrap_or_default();
+    if first.len() == text.len() {
+        return text.into();
+    }
+    let mut out = first.to_string();
+    for part in parts {
+        out += "tok-";
+        let id_end = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
+        let secret = part[id_end..].strip_prefix('-').unwrap_or_default();
+        let secret_end = secret.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(secret.len());
+        if secret_end >= 8 {
+            out += &part[..=id_end];
+            out += "***";
+            out += &secret[secret_end..];
+        } else {
+            out += part;
+        }
+    }
+    out.into()
+}
+
+/// Declares texts that must look like something.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident $expected:literal, $good:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub struct $name(pub String);
+        impl $name {
+            /// What is legal.
+            pub const EXPECTED: &str = $expected;
+            /// Whether a text is.
+            pub fn is_good(text: &str) -> bool {
+                $good(text)
+            }
+        }
+        impl Wire for $name {
+            fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+                let text = String::read_in(value, reader)?;
+                if $name::is_good(&text) { Some($name(text)) } else { reader.wrong(value, $expected) }
+            }
+            fn schema() -> Value {
+                json!({"type": "string", "description": $expected})
+            }
+        }
+    )*};
+}
+texts! {
+    /// What a person calls an agent.
+    DisplayName "1 to 50 characters", |text: &str| (1..=50).contains(&text.chars().count());
+    /// A version of an agent.
+    Version "MAJOR.MINOR.PATCH, like 1.0.0", is_version;
+    /// Where an agent can be called.
+    Url "an absolute URL like http://localhost:8101/mcp", |text: &str| Endpoint::parse(text).is_ok();
+    /// A name that can be a part of a path.
+    Plain "letters, digits, _ and -", is_plain;
+}
+
+/// Whether a name from outside can be a part of a path: letters, digits, `_` and `-`.
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Whether a text is MAJOR.MINOR.PATCH.
+fn is_version(text: &str) -> bool {
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    text.split('.').count() == 3 && text.split('.').all(number)
+}
+
+/// A whole number from `LEAST` to `MOST`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Within<const LEAST: u32, const MOST: u32>(pub u32);
+
+impl<const LEAST: u32, const MOST: u32> Within<LEAST, MOST> {
+    /// Whether a number is within.
+    pub fn is_good(number: u32) -> bool {
+        (LEAST..=MOST).contains(&number)
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32> Wire for Within<LEAST, MOST> {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+        let number = value.as_u64().and_then(|number| number.try_into().ok()).filter(|number| Self::is_good(*number));
+        let expected = if LEAST == MOST { LEAST.to_string() } else { format!("{LEAST} to {MOST}") };
+        number.map(Within).or_else(|| reader.wrong(value, &expected))
+    }
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
+    }
+}

@@ -1,0 +1,389 @@
+//! How an object on the wire is declared, read and described: once each.
+//!
+//! `object!` makes from one declaration the struct, the reader that names every fault by its full path
+//! (`matches[0].match_id: got 7, expected a string`), and the JSON schema that tool clients ask for.
+//! serde writes. It does not read what comes from outside: derived readers lose the path of a nested
+//! field, take arrays for structs, and give no schema. Configuration files are read here too.
+//! Read next: `protocol.rs`, which declares the messages.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, marker::PhantomData};
+
+/// What is wrong with a value, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// The full path of the field, or of several that are missing; empty for the whole value.
+    pub path: String,
+    /// What came and what was expected.
+    pub problem: String,
+    /// What sort of fault it is.
+    pub kind: FaultKind,
+}
+
+/// The three sorts of fault that somebody decides by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FaultKind {
+    /// The field is absent, or null.
+    Missing,
+    /// A timestamp that says nonsense.
+    Time,
+    /// Anything else.
+    Wrong,
+}
+
+impl Fault {
+    /// The value at hand is not what it must be.
+    pub fn new(got: &Value, expected: &str) -> Fault {
+        let kind = if got.is_null() { FaultKind::Missing } else { FaultKind::Wrong };
+        Fault { path: String::new(), problem: format!("got {}, expected {expected}", cut(&got.to_string(), 60)), kind }
+    }
+
+    /// The field is not there.
+    pub fn missing(field: &str) -> Fault {
+        Fault { path: field.into(), problem: "missing".into(), kind: FaultKind::Missing }
+    }
+
+    /// The same fault, seen from the object or array around it.
+    pub fn under(mut self, step: &str) -> Fault {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{step}{dot}{}", self.path);
+        self
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let colon = if self.path.is_empty() { "" } else { ": " };
+        write!(f, "{}{colon}{}", self.path, self.problem)
+    }
+}
+
+/// The first `most` characters of a text, and dots where it is longer: nobody's text is passed on without end.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into(),
+    }
+}
+
+/// A value that can stand in a message or a configuration file.
+pub trait Wire: Sized {
+    /// Reads the value; what is wrong with it is noted in the reader, and `None` comes back.
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Self>;
+    /// The JSON schema of what is read.
+    fn schema() -> Value;
+
+    /// Reads the value, or says what is wrong with it.
+    fn read(value: &Value) -> Result<Self, Fault> {
+        let mut reader = Reader::default();
+        let read = Self::read_in(value, &mut reader);
+        reader.end(read)
+    }
+}
+
+/// Walks through a value and notes every fault with its full path.
+#[derive(Debug, Default)]
+pub struct Reader {
+    path: String,
+    faults: Vec<Fault>,
+    /// Faults of fields that only inform: they count as absent.
+    pub ignored: Vec<Fault>,
+}
+
+impl Reader {
+    /// What was read; or all that is missing, named at once; or the first thing that is wrong.
+    pub fn end<T>(&mut self, read: Option<T>) -> Result<T, Fault> {
+        let (missing, wrong): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.faults).into_iter().partition(|fault| fault.kind == FaultKind::Missing);
+        match (read, missing.len()) {
+            (Some(read), 0) if wrong.is_empty() => Ok(read),
+            (_, 0 | 1) => Err(missing.into_iter().chain(wrong).next().unwrap_or_else(|| Fault::missing(""))),
+            _ => Err(Fault::missing(&missing.iter().map(|fault| &*fault.path).collect::<Vec<_>>().join(", "))),
+        }
+    }
+
+    /// Notes that the value at hand is not what it must be.
+    pub fn wrong<T>(&mut self, got: &Value, expected: &str) -> Option<T> {
+        self.note(Fault::new(got, expected))
+    }
+
+    /// Notes a fault of the value at hand.
+    pub fn note<T>(&mut self, fault: Fault) -> Option<T> {
+        let fault = if self.path.is_empty() { fault } else { fault.under(&self.path) };
+        self.faults.push(fault);
+        None
+    }
+
+    /// Reads what stands one step deeper: a field's name, or `[0]`.
+    pub fn at<T>(&mut self, step: &str, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
+        let length = self.path.len();
+        if !self.path.is_empty() && !step.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path.push_str(step);
+        let value = read(self);
+        self.path.truncate(length);
+        value
+    }
+
+    /// The value as an object.
+    pub fn object<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
+        value.as_object().or_else(|| self.wrong(value, "an object"))
+    }
+
+    /// A required field.
+    pub fn field<T: Wire>(&mut self, object: &Map<String, Value>, name: &str) -> Option<T> {
+        match object.get(name) {
+            Some(value) => self.at(name, |reader| T::read_in(value, reader)),
+            None => self.note(Fault::missing(name)),
+        }
+    }
+
+    /// A field that may be absent or null, and must be right where it is there.
+    pub fn optional<T: Wire>(&mut self, object: &Map<String, Value>, name: &str) -> Option<Option<T>> {
+        match object.get(name).filter(|value| !value.is_null()) {
+            Some(value) => self.at(name, |reader| T::read_in(value, reader)).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// A field that only informs: where it is wrong it counts as absent.
+    pub fn informing<T: Wire>(&mut self, object: &Map<String, Value>, name: &str) -> Option<T> {
+        let before = self.faults.len();
+        let value = self.optional(object, name).flatten();
+        self.ignored.extend(self.faults.drain(before..));
+        value
+    }
+}
+
+/// Takes a required field out of an object.
+pub fn field<T: Wire>(object: &Map<String, Value>, name: &str) -> Result<T, Fault> {
+    let mut reader = Reader::default();
+    let read = reader.field(object, name);
+    reader.end(read)
+}
+
+/// Takes a field that may be absent or null out of an object.
+pub fn optional<T: Wire>(object: &Map<String, Value>, name: &str) -> Result<Option<T>, Fault> {
+    let mut reader = Reader::default();
+    let read = reader.optional(object, name);
+    reader.end(read)
+}
+
+/// The first key in `value` that `schema` does not know.
+pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
+    match (value, schema["properties"].as_object(), schema.get("items")) {
+        (Value::Object(object), Some(known), _) => object.iter().find_map(|(key, value)| match known.get(key) {
+            Some(schema) => unknown_key(value, schema).map(|fault| fault.under(key)),
+            None => {
+                let legal: Vec<&str> = known.keys().map(String::as_str).collect();
+                let problem = format!("unknown key, expected one of {}", legal.join(", "));
+                Some(Fault { path: key.clone(), problem, kind: FaultKind::Wrong })
+            }
+        }),
+        (Value::Array(items), _, Some(schema)) => {
+            let find = |(n, item)| unknown_key(item, schema).map(|fault| fault.under(&format!("[{n}]")));
+            items.iter().enumerate().find_map(find)
+        }
+        _ => None,
+    }
+}
+
+/// A key of `value` that `schema` does not know and that looks like the missing field at `path`.
+pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a str> {
+    if let Some((step, rest)) = path.split_once('.') {
+        return lookalike(value.get(step)?, &schema["properties"][step], rest);
+    }
+    let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
+    let wanted = letters(path);
+    let unknown = value.as_object()?.keys().filter(|key| schema["properties"].get(key).is_none());
+    unknown.map(String::as_str).find(|key| {
+        let key = letters(key);
+        key == wanted || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted)) || one_slip(&key, &wanted)
+    })
+}
+
+/// Whether two words differ by one letter that was added, left out, replaced or swapped with its neighbour.
+fn one_slip(one: &str, other: &str) -> bool {
+    let (a, b) = (one.as_bytes(), other.as_bytes());
+    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+    match (&a[..a.len() - end], &b[..b.len() - end]) {
+        ([x, y], [u, v]) => x == v && y == u,
+        (a, b) => a.len() <= 1 && b.len() <= 1,
+    }
+}
+
+macro_rules! plain {
+    ($($type:ty, $expected:literal, $schema:tt, $read:expr;)*) => {$(
+        impl Wire for $type {
+            fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+                $read(value).or_else(|| reader.wrong(value, $expected))
+            }
+            fn schema() -> Value {
+                json!($schema)
+            }
+        }
+    )*};
+}
+plain! {
+    String, "a string", {"type": "string"}, |v: &Value| v.as_str().map(String::from);
+    bool, "true or false", {"type": "boolean"}, Value::as_bool;
+    i32, "a 32-bit integer", {"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX},
+        |v: &Value| v.as_i64().and_then(|n| n.try_into().ok());
+    u32, "a whole number from 0 to 2147483647", {"type": "integer", "minimum": 0, "maximum": i32::MAX},
+        |v: &Value| v.as_u64().and_then(|n| i32::try_from(n).ok()).map(i32::unsigned_abs);
+    u16, "a whole number from 0 to 65535", {"type": "integer", "minimum": 0, "maximum": 65535},
+        |v: &Value| v.as_u64().and_then(|n| n.try_into().ok());
+    f64, "a number", {"type": "number"}, Value::as_f64;
+    Map<String, Value>, "an object", {"type": "object"}, |v: &Value| v.as_object().cloned();
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::read_in(value, reader).map(Some) }
+    }
+    fn schema() -> Value {
+        json!({"anyOf": [T::schema(), {"type": "null"}]})
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+        let items = value.as_array().or_else(|| reader.wrong(value, "an array"))?;
+        let all = items.iter().enumerate();
+        let read = all.map(|(n, item)| reader.at(&format!("[{n}]"), |reader| T::read_in(item, reader)));
+        read.collect::<Vec<_>>().into_iter().collect() // every item is looked at, also after a faulty one
+    }
+    fn schema() -> Value {
+        json!({"type": "array", "items": T::schema()})
+    }
+}
+
+impl<T: Wire> Wire for BTreeMap<String, T> {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+        let fields = reader.object(value)?.iter();
+        fields
+            .map(|(key, item)| Some((key.clone(), reader.at(&cut(key, 60), |reader| T::read_in(item, reader))?)))
+            .collect()
+    }
+    fn schema() -> Value {
+        json!({"type": "object", "additionalProperties": T::schema()})
+    }
+}
+
+/// A value that its handler judges, not the reader: any JSON is let in, the schema says what is legal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent, bound = "")]
+pub struct Unread<T>(pub Value, #[serde(skip)] PhantomData<T>);
+
+impl<T: Wire> Unread<T> {
+    /// Wraps a value as it came, or is to go out.
+    pub fn new(value: impl Into<Value>) -> Unread<T> {
+        Unread(value.into(), PhantomData)
+    }
+    /// Judges it.
+    pub fn get(&self) -> Result<T, Fault> {
+        T::read(&self.0)
+    }
+}
+
+impl<T: Wire> Wire for Unread<T> {
+    fn read_in(value: &Value, _: &mut Reader) -> Option<Self> {
+        Some(Unread::new(value.clone()))
+    }
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
+/// Declares objects. Fields after `nullable` may be absent on reading and are written as null when there is
+/// nothing to say; fields after `optional` may be absent and are then left out; so are those after `informing`,
+/// which moreover count as absent where they are wrong. Fields after `remark` inform too, and are written as null.
+/// An `Option` before all these is a field that must be there, and may be null.
+#[macro_export]
+macro_rules! object {
+    ($($(#[$doc:meta])* $name:ident {
+        $($field:ident: $type:ty,)*
+        $(; nullable $($null:ident: $nulltype:ty,)*)?
+        $(; optional $($opt:ident: $opttype:ty,)*)?
+        $(; informing $($info:ident: $infotype:ty,)*)?
+        $(; remark $($remark:ident: $remarktype:ty,)*)?
+    })*) => {$(
+        $(#[$doc])*
+        #[allow(missing_docs, non_snake_case, reason = "fields are the protocol's, word for word")]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub struct $name {
+            $(pub $field: $type,)*
+            $($(#[serde(default)] pub $null: Option<$nulltype>,)*)?
+            $($(#[serde(default, skip_serializing_if = "Option::is_none")] pub $opt: Option<$opttype>,)*)?
+            $($(#[serde(default, skip_serializing_if = "Option::is_none")] pub $info: Option<$infotype>,)*)?
+            $($(#[serde(default)] pub $remark: Option<$remarktype>,)*)?
+        }
+        impl $crate::wire::Wire for $name {
+            #[allow(non_snake_case, reason = "fields are the protocol's, word for word")]
+            fn read_in(value: &serde_json::Value, reader: &mut $crate::wire::Reader) -> Option<Self> {
+                #[allow(unused_variables, reason = "an object may have no fields")]
+                let object = reader.object(value)?;
+                $(let $field = reader.field(object, $crate::wire::plain_name(stringify!($field)));)*
+                $($(let $null = reader.optional(object, stringify!($null));)*)?
+                $($(let $opt = reader.optional(object, stringify!($opt));)*)?
+                $($(let $info = reader.informing(object, stringify!($info));)*)?
+                $($(let $remark = reader.informing(object, stringify!($remark));)*)?
+                Some($name {
+                    $($field: $field?,)* $($($null: $null?,)*)? $($($opt: $opt?,)*)? $($($info,)*)? $($($remark,)*)?
+                })
+            }
+            fn schema() -> serde_json::Value {
+                let required: &[&str] = &[$($crate::wire::plain_name(stringify!($field))),*];
+                serde_json::json!({"type": "object", "required": required, "properties": {
+                    $($crate::wire::plain_name(stringify!($field)): <$type>::schema(),)*
+                    $($(stringify!($null): <Option<$nulltype>>::schema(),)*)?
+                    $($(stringify!($opt): <$opttype>::schema(),)*)?
+                    $($(stringify!($info): <$infotype>::schema(),)*)?
+                    $($(stringify!($remark): <Option<$remarktype>>::schema(),)*)?
+                }})
+            }
+        }
+    )*};
+}
+
+/// A field's name without the `r#` that a Rust keyword needs.
+pub fn plain_name(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
+}
+
+/// Declares closed sets of words.
+#[macro_export]
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[allow(missing_docs, reason = "the words are the spec's and say it themselves")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $(#[serde(rename = $word)] $variant,)* }
+        impl $name {
+            /// The word as it stands on the wire.
+            pub const fn word(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.word())
+            }
+        }
+        impl $crate::wire::Wire for $name {
+            fn read_in(value: &serde_json::Value, reader: &mut $crate::wire::Reader) -> Option<Self> {
+                match value.as_str() {
+                    $(Some($word) => Some($name::$variant),)*
+                    _ => reader.wrong(value, &[$(concat!("\"", $word, "\"")),*].join(" or ")),
+                }
+            }
+            fn schema() -> serde_json::Value {
+                serde_json::json!({"type": "string", "enum": [$($word),*]})
+            }
+        }
+    )*};
+}

@@ -1,0 +1,90 @@
+//! What a student sees of a `choose` that panics, and of one that is too slow. This program is all three: the test,
+//! which starts itself twice more, and the two players. So it has a `main` of its own.
+
+mod support;
+
+use league::player::{Parity, Turn, run};
+use serde_json::json;
+use std::{
+    env,
+    process::{Command, ExitCode},
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
+use support::{Agent, World, until};
+
+/// Says which of the players this program is to be.
+const PLAYS: &str = "TEST_PLAYS";
+
+fn main() -> ExitCode {
+    match env::var(PLAYS).as_deref() {
+        Ok("panics") => {
+            let calls = AtomicU32::new(0);
+            run(move |turn: &Turn| match calls.fetch_add(1, Ordering::SeqCst) {
+                0 => turn.history[turn.history.len()].result.choices[&turn.player_id].unwrap_or(Parity::Odd),
+                _ => Parity::Even,
+            })
+        }
+        Ok(_) => run(|_| {
+            thread::park_timeout(Duration::from_millis(2600)); // it thinks
+            Parity::Even
+        }),
+        Err(_) => {
+            whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal();
+            println!("test whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal ... ok");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.env(PLAYS, plays).args(["--manager", &manager.url(), "--player-id", id, "--port", "0"]);
+    command.args(world.command("player", &[]).get_args()).arg("--until-stdin-closes");
+    Agent::new(&mut command)
+}
+
+fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
+    let world = World::new(&[
+        ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
+        ("system.json", "/retry_policy/backoff_strategy", json!("fixed")),
+    ]);
+    let mut manager = world.manager(&["--players", "2"]);
+    let _referee = world.referee(&manager, "REF01", &[]);
+    let [mut panics, mut slow] =
+        [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
+    assert!(manager.wait().success() && panics.wait().success() && slow.wait().success());
+    let over = "P02 gave no answer to choose_parity within 0.5 s, three times - P01 wins by default";
+    for (agent, lines) in [
+        (
+            &panics,
+            &[
+                "your `choose` panicked at tests/choose.rs:",
+                "index out of bounds: the len is 0 but the index is 0",
+                "P01: R1M1: E003 MISSING_REQUIRED_FIELD: answered JSON-RPC error -32603 \"",
+                "`choose` panicked; the player's own terminal says where\" to choose_parity, expected CHOOSE_PARITY_RESP",
+                "; attempt 1 of 3, asked again, ",
+            ][..],
+        ),
+        (
+            &slow,
+            &[
+                "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 0.5 s; attempt 1 of 3, asked ag",
+                "P02: R1M1: your `choose` is still thinking",
+                "attempt 3 of 3, the last; expected CHOOSE_PARITY_RESPONSE; Technical loss",
+                "P02: R1M1: it was over before your choice came",
+                "P02: R1M1: your choice came too late, by ",
+            ],
+        ),
+    ] {
+        let said = agent.output();
+        assert!(said.contains(&format!("R1M1: {over}")), "{said}");
+        let all = || agent.stderr.lock().unwrap().clone();
+        for line in lines {
+            until(&format!("{line} in {}", all()), || all().contains(line).then_some(()));
+        }
+    }
+    let recorded = world.journal().into_iter().find(|line| line["event"] == "Recorded").unwrap();
+    assert_eq!(recorded["result"]["details"]["choices"], json!({"P01": "even", "P02": null}), "asked again, it chose");
+}

@@ -1,0 +1,98 @@
+//! What each strategy chooses, by what it has seen.
+
+use league::player::strategies::{ALL, Past, Turn, named};
+use league::protocol::{Ending, GameResult, Parity};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+/// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
+fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
+    let made = |letter: &str| match letter {
+        "e" => Some(Parity::Even),
+        "o" => Some(Parity::Odd),
+        _ => None,
+    };
+    let past = |(n, text): (usize, &str)| Past {
+        match_id: format!("R{n}M1"),
+        conversation_id: format!("conv-r{n}m1"),
+        opponent_id: text[..3].into(),
+        result: GameResult {
+            status: Ending::Draw,
+            winner_player_id: None,
+            drawn_number: None,
+            number_parity: None,
+            choices: BTreeMap::from([("P01".into(), made(&text[4..5])), (text[..3].into(), made(&text[5..]))]),
+            reason: None,
+        },
+    };
+    Turn {
+        player_id: "P01".into(),
+        opponent_id: opponent_id.into(),
+        match_id: "R9M1".into(),
+        round_id: 9,
+        standings: None,
+        history: (1..).zip(history.split_whitespace()).map(past).collect::<Vec<_>>().into(),
+        strategy: strategy.into(),
+        seed: Some(7),
+        deadline: Instant::now() + Duration::from_secs(30),
+    }
+}
+
+#[test]
+fn each_strategy_chooses_by_what_it_has_seen() {
+    let rows = [
+        ("even", "", "P02", "even"),
+        ("even", "P02:ee", "P02", "even"),
+        ("odd", "", "P02", "odd"),
+        ("odd", "P02:oo", "P02", "odd"),
+        ("alternate", "", "P02", "even"),
+        ("alternate", "P02:eo", "P03", "odd"),
+        ("alternate", "P02:eo P03:oe", "P04", "even"),
+        ("alternate", "P02:eo P03:-e", "P04", "odd"), // nothing was chosen in between
+        ("contrary", "P02:ee", "P02", "odd"),
+        ("contrary", "P02:eo", "P02", "even"),
+        ("contrary", "P02:oe P02:oe P02:oo", "P02", "odd"),
+        ("contrary", "P02:oe P03:oo P03:oo", "P02", "odd"), // of P02 more is known than of all others
+        ("contrary", "P02:oe P02:oe P03:oo", "P04", "odd"), // a newcomer is taken for one like all others
+        ("contrary", "P02:o- P03:eo", "P02", "even"),       // P02 has never chosen
+    ];
+    for (strategy, history, opponent, expected) in rows {
+        let choose = named(strategy).unwrap();
+        let chosen = choose(&turn(strategy, opponent, history));
+        assert_eq!(chosen.word(), expected, "{strategy} against {opponent} after {history:?}");
+    }
+    assert!(named("nobody").is_none() && named("Even").is_none());
+    assert_eq!(
+        ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        ["random", "even", "odd", "alternate", "contrary"]
+    );
+}
+
+type Change = fn(&mut Turn, usize);
+
+#[test]
+fn with_a_seed_random_choices_are_the_same_in_every_run() {
+    let changed = |change: Change| {
+        (0..1_000).map(move |n| {
+            let mut turn = turn("random", "P02", "");
+            change(&mut turn, n);
+            turn
+        })
+    };
+    let rows: [(&str, Change); 3] = [
+        ("match", |turn, n| turn.match_id = format!("R{n}M1")),
+        ("player", |turn, n| turn.player_id = format!("P{n:02}")),
+        ("seed", |turn, n| turn.seed = Some(n as u64)),
+    ];
+    for (name, strategy) in [("random", named("random").unwrap()), ("contrary", named("contrary").unwrap())] {
+        for (what, change) in rows {
+            let choices: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
+            let again: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
+            assert_eq!(choices, again, "{name}: by {what}");
+            let even = choices.iter().filter(|choice| **choice == Parity::Even).count();
+            assert!((430..=570).contains(&even), "{name}: {even} of 1000 are even, by {what}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
+//! notices that it sends.
+
+use super::{Does, Peer, message};
+use serde_json::{Value, json};
+
+pub const LEAGUE: &str = "league_2025_even_odd";
+/// The token of whoever it lets in.
+pub const TOKEN: &str = "tok-own-0123456789abcdef0123456789abcdef";
+
+/// Lets in whoever registers, as REF01 or P01, under `token`, and says whether it proves itself.
+pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> Does {
+    let asked = &request["params"];
+    let (message_type, id) = match asked["message_type"] == "REFEREE_REGISTER_REQUEST" {
+        true => ("REFEREE_REGISTER_RESPONSE", "referee_id"),
+        false => ("LEAGUE_REGISTER_RESPONSE", "player_id"),
+    };
+    let body = json!({
+        "status": "ACCEPTED", id: if id == "player_id" { "P01" } else { "REF01" }, "auth_token": token,
+        "league_id": LEAGUE, "reason": null, "proves_itself": proves_itself,
+        "conversation_id": asked["conversation_id"],
+    });
+    Does::Answer(message(message_type, "league_manager", body))
+}
+
+/// Refuses a registration for good.
+pub fn rejects(reason: &str) -> Does {
+    let body = json!({"status": "REJECTED", "player_id": null, "reason": reason});
+    Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
+}
+
+/// What a manager that proves itself answers: its agents are in, its reports recorded.
+pub fn answers(request: &Value) -> Does {
+    let asked = &request["params"];
+    match asked["message_type"] == "MATCH_RESULT_REPORT" {
+        true => Does::Answer(message(
+            "MATCH_RESULT_ACK",
+            "league_manager",
+            json!({"match_id": asked["match_id"], "status": "recorded"}),
+        )),
+        false => accepts(request, TOKEN, true),
+    }
+}
+
+/// An answer of another HTTP status.
+pub fn status(status: &str, body: &str) -> Does {
+    Does::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into())
+}
+
+/// Such a manager.
+pub fn manager() -> Peer {
+    Peer::new(answers)
+}
+
+/// A notice with this token.
+pub fn notice(message_type: &str, token: Option<&str>, mut body: Value) -> Value {
+    (body["auth_token"], body["league_id"]) = (token.into(), LEAGUE.into());
+    message(message_type, "league_manager", body)
+}
+
+/// The end of a league that P01 has won.
+pub fn completed(token: Option<&str>) -> Value {
+    let champion = json!({"player_id": "P01", "display_name": "Alpha", "points": 3});
+    let rows = json!([{"rank": 1, "player_id": "P01", "points": 3}]);
+    let body = json!({"total_rounds": 1, "total_matches": 1, "champion": champion, "final_standings": rows});
+    notice("LEAGUE_COMPLETED", token, body)
+}
+
+/// A round with a match between P01 and P02 for each row: its id, its referee's endpoint, and more fields.
+pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
+    let entry = |(match_id, endpoint, more): &(&str, &str, Value)| {
+        let mut entry = json!({
+            "match_id": match_id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
+            "referee_endpoint": endpoint,
+        });
+        more.as_object().unwrap().iter().for_each(|(key, value)| entry[key] = value.clone());
+        entry
+    };
+    let matches: Vec<Value> = rows.iter().map(entry).collect();
+    notice("ROUND_ANNOUNCEMENT", Some(TOKEN), json!({"round_id": 1, "matches": matches}))
+}
