@@ -11,6 +11,9 @@ league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SE
 	@./target/debug/league_manager local --fresh --players $(PLAYERS) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT))
 
+check: target/built ## examine your agent: make check PORT=9000, then start it as always
+	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
+
 # Cargo shows how far it is while it builds; once built it need not be asked.
 target/built: $(shell find src bin -type f) Cargo.toml
 	@cargo build
@@ -26,4 +29,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league test bench clean
+.PHONY: help league check test bench clean

@@ -10,6 +10,7 @@ const USAGE: Usage = Usage {
         ("start", "tell a running manager to start its league"),
         ("status", "show how far a running manager's league has come"),
         ("local", "run a whole league here: manager, referees and players"),
+        ("check", "instead of a league: examine the one agent that registers, player or referee"),
     ],
     options: &[
         ("--players", "N", "start when so many have registered [local: 4; else on `start`]"),
@@ -19,10 +20,14 @@ const USAGE: Usage = Usage {
         ("--stay", "", "keep serving when the league is over"),
         ("--fresh", "", "set an unfinished league aside and start anew"),
         ("--quiet", "", "print no results"),
+        ("--json", "", "for `check`: one JSON document instead of lines"),
         ("--manager", "URL", "for `start` and `status`: the manager [as listed in agents_config.json]"),
     ],
 };
 
 fn main() -> ExitCode {
-    USAGE.main(league::manager::run)
+    USAGE.main(|args| match args.word {
+        Some("check") => league::check::run(args),
+        _ => league::manager::run(args),
+    })
 }

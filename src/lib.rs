@@ -10,6 +10,7 @@
 //! src/manager/   league: what is so · journal: what is kept · rounds: what happens next · notifier: who is told
 //! src/referee/   match_play: one match · assignments: what is to be played · outbox: what is to be reported
 //! src/player/    invitations: what may be believed · history: what was played · strategies: examples
+//! src/check/     `league_manager check`: examines one agent, in any language
 //! src/program/   what every program is made of: command line, configuration, registration, files, terminal
 //! src/net/       HTTP in and out, JSON-RPC, the same as MCP tools, retries, the log
 //! src/game.rs    Even/Odd: what may be chosen, what is drawn, who wins
@@ -55,6 +56,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod check;
 pub mod game;
 pub mod manager;
 pub mod net;

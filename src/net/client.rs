@@ -286,14 +286,19 @@ impl Client {
         }
     }
 
-    /// One HTTP exchange. A JSON-RPC reply counts whatever the status.
-    fn post(&self, to: &Peer, id: u64, body: &str, limit: Duration) -> Result<Value, CallError> {
-        let endpoint = Endpoint::parse(&to.endpoint)
-            .map_err(|legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(&to.endpoint, 60))))?;
+    /// Posts a body as it is, wrong or right, and returns the status and the body of the answer, whatever they are.
+    pub fn post_raw(&self, url: &str, body: &str, max: usize, limit: Duration) -> Result<(u16, Vec<u8>), CallError> {
+        let endpoint = Endpoint::parse(url)
+            .map_err(|legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60))))?;
         // Both, for MCP servers that insist; plain agents ignore it.
         let request = self.http.post(endpoint.to_string()).header("Accept", "application/json, text/event-stream");
         let request = request.content_type("application/json").config().timeout_global(Some(limit)).build();
-        let (status, bytes) = finish(request.send(body), limit, to.max as u64)?;
+        finish(request.send(body), limit, max as u64)
+    }
+
+    /// One HTTP exchange. A JSON-RPC reply counts whatever the status.
+    fn post(&self, to: &Peer, id: u64, body: &str, limit: Duration) -> Result<Value, CallError> {
+        let (status, bytes) = self.post_raw(&to.endpoint, body, to.max, limit)?;
         let text = || quotable(&String::from_utf8_lossy(&bytes));
         let reply = match serde_json::from_slice(&bytes) {
             Ok(Value::Object(reply)) if status == 200 || is_reply(&reply) => reply,
