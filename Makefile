@@ -1,15 +1,18 @@
 # A menu: `make` alone prints it.
-PLAYERS  ?= 4
+PLAYERS  ?=
 REFEREES ?= 2
 SEED     ?=
 PORT     ?=
+MINE     ?=
+CYCLES   ?=
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 PORT=9000
-	@./target/debug/league_manager local --fresh --players $(PLAYERS) --referees $(REFEREES) \
-		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT))
+league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 PORT=9000; with your own: MINE=ada CYCLES=20
+	@./target/debug/league_manager local --fresh $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
+		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
+		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES))
 
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
@@ -18,6 +21,18 @@ check: target/built ## examine your agent: make check PORT=9000, then start it a
 target/built: $(shell find src bin -type f) Cargo.toml
 	@cargo build
 	@touch target/built
+
+agent: export NAME := $(value NAME)
+agent: ## your own player: make agent NAME=ada
+	@echo "$$NAME" | grep -qxE '[a-z][a-z0-9_]*' || { echo 'make agent NAME=ada: small letters, digits and _'; exit 2; }
+	@case $$NAME in build|deps|examples|incremental) echo "Cargo keeps the name $$NAME for itself"; exit 2;; esac
+	@if test -e bin/$$NAME.rs || grep -q "^name = \"$$NAME\"" Cargo.toml; then \
+		echo "$$NAME is there already; nothing was changed"; exit 2; fi
+	@cp bin/player.rs bin/$$NAME.rs
+	@printf '\n[[bin]]\nname = "%s"\npath = "bin/%s.rs"\n' $$NAME $$NAME >> Cargo.toml
+	@echo "bin/$$NAME.rs is a player of your own, and plays as it stands. Now:"
+	@echo "  1. change choose in bin/$$NAME.rs (cargo test --bin $$NAME tries it without a league)"
+	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
 
 test: ## all tests
 	cargo test --quiet --no-fail-fast
@@ -29,4 +44,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league check test bench clean
+.PHONY: help league agent check test bench clean

@@ -16,6 +16,8 @@ const USAGE: Usage = Usage {
         ("--players", "N", "start when so many have registered [local: 4; else on `start`]"),
         ("--referees", "N", "and so many referees [local: 2; else 1]"),
         ("--seed", "N", "make draws and random strategies of a local league repeatable"),
+        ("--mine", "COMMAND", "your own player in a local league; several: with commas, or again --mine"),
+        ("--cycles", "N", "how often everybody meets everybody in a local league, and what it says of them"),
         ("--lead-sec", "N", "seconds from a round's announcement to its matches [local: 0; else as in the file]"),
         ("--stay", "", "keep serving when the league is over"),
         ("--fresh", "", "set an unfinished league aside and start anew"),

@@ -13,6 +13,7 @@ pub mod liveness;
 pub mod notices;
 pub mod notifier;
 pub mod pages;
+pub mod practice;
 pub mod queries;
 pub mod registration;
 pub mod results;
@@ -21,12 +22,14 @@ pub mod schedule;
 pub mod screen;
 pub mod settings;
 pub mod standings;
+pub mod statistics;
 
 use crate::manager::journal::{Journal, Store};
 use crate::manager::launcher::Children;
 use crate::manager::league::{Event, League, Member};
 use crate::manager::notifier::Notifier;
 use crate::manager::pages::Pages;
+use crate::manager::practice::Practice;
 use crate::manager::queries::{ScheduleData, StandingsData};
 use crate::manager::registration::{Admission, AgentMeta, Applicant};
 use crate::manager::rounds::Rounds;
@@ -39,7 +42,7 @@ use crate::net::sync::lock;
 use crate::object;
 use crate::program::args::{Args, Stop};
 use crate::program::session::FAREWELL;
-use crate::program::terminal::{Terminal, shown};
+use crate::program::terminal::{Terminal, say, shown};
 use crate::program::{Program, server};
 use crate::protocol::*;
 use crate::wire::{Endpoint, Timestamp, Wire, cut, equal};
@@ -79,19 +82,21 @@ struct Manager {
 }
 
 /// Runs the program: a league from where its journal stands to its end, or one of the words.
-pub fn run(args: Args) -> Result<(), Stop> {
+pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("start") => return launcher::start(&args),
         Some("status") => return launcher::status(&args),
         _ => {}
     }
+    let local = args.word == Some("local");
+    let mut practice = practice::cycles(&args)?.map(|_| Practice::new(&mut args));
     let program = Program::new(args, Kind::Manager, "league_manager")?;
-    let local = program.args.word == Some("local");
+    practice.as_mut().map_or(Ok(()), Practice::replace_the_last)?;
     // The agents of two local leagues have the same ids: only one at a time may have this folder.
     let _alone = if local { Some(program.cards().lock("local")?) } else { None };
     let (manager, resumed) = Manager::new(program, local)?;
     let manager = Arc::new(manager);
-    let end = manager.live(local, resumed);
+    let end = manager.live(local, practice.as_ref(), resumed);
     manager.program.note_end(&end);
     end
 }
@@ -103,7 +108,7 @@ impl Manager {
         let agent_id = config.agents.league_manager.agent_id.as_ref();
         let sender = agent_id.map_or("league_manager".into(), |id| format!("league_manager:{}", id.0));
         client.sign_as(&sender, program.league_id());
-        let rules = rules(config, awaited.map(|(players, _)| players));
+        let rules = rules(config, awaited.map(|(players, _)| players), practice::cycles(args)?);
         let (league, journal, resumed) = Journal::find(&program.data, rules, args.has("--fresh"))?;
         client.log.open("league_manager", &format!("league/{}/league.log.jsonl", program.league_id()));
         let terminal = Terminal { quiet: args.has("--quiet") };
@@ -126,7 +131,7 @@ impl Manager {
     }
 
     /// Answers, plays the league to its end, with its agents as our children if it is `local`, and tells everybody.
-    fn live(self: &Arc<Self>, local: bool, resumed: bool) -> Result<(), Stop> {
+    fn live(self: &Arc<Self>, local: bool, practice: Option<&Practice>, resumed: bool) -> Result<(), Stop> {
         let (config, terminal, store) = (&self.program.config, self.rounds.terminal, &self.rounds.store);
         let agent = Arc::clone(self) as Arc<dyn Agent>;
         let door = server::serve(&self.program, agent, config.max_message_bytes())?;
@@ -135,7 +140,8 @@ impl Manager {
             terminal.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
         }
         let title = format!("{}: {}", shown(&config.league.display_name), self.game_name());
-        let shown = screen::follow(store, terminal, &title, self.awaited);
+        let each_match = Terminal { quiet: terminal.quiet || practice.is_some() };
+        let shown = screen::follow(store, each_match, &title, self.awaited);
         self.pages.follow(store);
         let telling = (config.retry(), config.generic_limit());
         Notifier::start(store, &self.rounds.contacts, &self.program.client, telling);
@@ -144,11 +150,14 @@ impl Manager {
             terminal.say(&format!("operator token in {}", operator_file(&self.program).display()));
         }
         self.wait_for_start(children.as_ref())?;
+        practice.iter().for_each(|_| self.rounds.terminal.say(&store.read(practice::begins)));
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
         self.rounds.play()?;
         self.say_farewell()?;
         let _ = shown.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
+        let report = practice.map(|practice| store.read(|league| practice.report(league)));
+        report.iter().flatten().for_each(|line| say(line));
         if self.program.args.has("--stay") {
             terminal.say("the league is over; still serving (--stay)");
             loop {
@@ -167,7 +176,9 @@ impl Manager {
     }
 
     fn start_children(&self) -> Result<Children, Stop> {
-        Children::start(&self.program, self.seed, self.awaited.unwrap_or_default())
+        let (players, referees) = self.awaited.unwrap_or_default();
+        let seats = launcher::seats(&self.program.args, players)?;
+        Children::start(&self.program, self.seed, referees, &seats)
             .map_err(|error| Stop::failed(format!("cannot start the other programs: {error}")))
     }
 
@@ -384,9 +395,7 @@ impl Agent for Manager {
         self.rounds.store.read(|league| match tool {
             Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
             Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
-            Tool::StartMatch | Tool::GetMatchState | Tool::GetPlayerState => {
-                Err(Denial::rpc(-32601, format!("a league manager has no {tool}")))
-            }
+            _ => Err(Denial::rpc(-32601, format!("a league manager has no {tool}"))),
         })
     }
 
@@ -394,7 +403,7 @@ impl Agent for Manager {
         match tool {
             Tool::CreateSchedule => Some(ScheduleData::schema()),
             Tool::GetStandings => Some(StandingsData::schema()),
-            Tool::StartMatch | Tool::GetMatchState | Tool::GetPlayerState => None,
+            _ => None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! ended. `handle` is the whole of it: a row for each message. What goes wrong is shown in the player's own terminal.
 //! Read next: `player/invitations.rs`, whom we believe; then `decision.rs`, `history.rs` and `strategies.rs` there.
 
+pub mod by_hand;
 pub mod decision;
 pub mod history;
 pub mod invitations;
@@ -18,20 +19,22 @@ use crate::net::log::Level;
 use crate::net::retry::{SHOWN, seconds};
 use crate::net::sync::lock;
 use crate::object;
+use crate::player::by_hand::{ByHand, Chosen, Offer};
 use crate::player::history::History;
 use crate::player::invitations::{Invitations, Joined};
-use crate::program::args::{Stop, Usage};
+use crate::program::args::{Args, Stop, Usage};
 use crate::program::card::Card;
 use crate::program::registration;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{complain, say};
 use crate::protocol::*;
-use crate::wire::{Timestamp, Unread, Wire, cut};
+use crate::wire::{Timestamp, Unread, Wire, cut, equal};
 use serde_json::Value;
 use std::{
     net::IpAddr,
     process::ExitCode,
     sync::{Arc, Mutex},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -43,8 +46,9 @@ const USAGE: Usage = Usage {
         ("--manager", "URL", "the league manager [as listed in agents_config.json]"),
         ("--display-name", "NAME", "shown in the table [as listed, or defaults/player.json]"),
         ("--player-id", "ID", "the id to ask for, and whose card to use [any]"),
-        ("--strategy", "NAME", "random, even, odd, alternate or contrary [the program's own `choose`]"),
+        ("--strategy", "NAME", "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]"),
         ("--seed", "N", "make random choices repeatable"),
+        ("--stay", "", "keep serving when the league is over; so does mcp"),
     ],
 };
 
@@ -64,14 +68,35 @@ const WHOLE_SECOND: Duration = Duration::from_secs(1);
 /// `choose` is called once in each match, in a thread of its own; it must not take longer than `turn.time_left()`.
 /// With `--strategy` on the command line that example plays instead.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
-    USAGE.main(|args| session::run(args, Kind::Player, |session| Player::new(session, Box::new(choose))))
+    USAGE.main(|args| {
+        let stays = args.has("--stay") || by_hand(&args).0;
+        session::run(args, Kind::Player, |session| Player::new(session, Box::new(choose)))?;
+        if stays {
+            say("the league is over; still serving");
+            loop {
+                thread::park();
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Whether the choice is left to whoever calls our tools, and the example that `--strategy` names, or the fallback.
+fn by_hand(args: &Args) -> (bool, Option<&str>) {
+    match args.text("--strategy") {
+        Some("mcp") => (true, Some("random")),
+        Some(name) => name.strip_prefix("mcp:").map_or((false, Some(name)), |fallback| (true, Some(fallback))),
+        None => (false, None),
+    }
 }
 
 struct Player {
     session: Arc<Session>,
     choose: Box<Choose>,
-    /// The example that plays in the place of `choose`.
+    /// The example that plays in the place of `choose`, or where nobody chooses by hand.
     strategy: Option<String>,
+    /// Who is asked first, with `--strategy mcp`.
+    by_hand: Option<ByHand>,
     seed: Option<u64>,
     invitations: Mutex<Invitations>,
     /// There once we are registered.
@@ -89,14 +114,19 @@ object! {
 impl Player {
     fn new(session: Arc<Session>, choose: Box<Choose>) -> Result<Arc<Player>, Stop> {
         let (args, config) = (&session.program.args, &session.program.config);
-        let (seed, strategy) = (args.number("--seed")?, args.text("--strategy").map(String::from));
+        let (seed, (is_by_hand, strategy)) = (args.number("--seed")?, by_hand(args));
+        let strategy = strategy.map(String::from);
         if let Some(unknown) = strategy.as_deref().filter(|name| strategies::named(name).is_none()) {
             let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
-            return Err(Stop::usage(format!("--strategy: got {unknown:?}, expected one of {}", all.join(", "))));
+            return Err(Stop::usage(format!(
+                "--strategy: got {unknown:?}, expected mcp, or one of {}",
+                all.join(", ")
+            )));
         }
         let choose = if strategy.is_some() { Box::new(Turn::example) } else { choose };
         let invitations = Mutex::new(Invitations::new(config.system.security.enable_auth_tokens));
-        Ok(Arc::new(Player { session, choose, strategy, seed, invitations, history: Mutex::new(None) }))
+        let by_hand = is_by_hand.then(ByHand::default);
+        Ok(Arc::new(Player { session, choose, strategy, by_hand, seed, invitations, history: Mutex::new(None) }))
     }
 
     fn matches(&self) -> Arc<Vec<Past>> {
@@ -136,7 +166,7 @@ impl Player {
             deadline: Instant::now() + time,
         };
         let parity = joined.decision.make(|| {
-            let parity = (self.choose)(&turn);
+            let parity = self.think(&turn);
             let late = turn.deadline.elapsed();
             if late >= WHOLE_SECOND {
                 let words = format!("your choice came too late, by {} s", seconds(late));
@@ -146,6 +176,40 @@ impl Player {
         })?;
         let (match_id, player_id, auth_token) = (call.match_id, call.player_id, joined.token);
         Ok(ChooseParityResponse { match_id, player_id, parity_choice: Unread::new(parity.word()), auth_token }.into())
+    }
+
+    /// Asks by hand, if it is to be so and the match is a true one; else, and if nobody answers, our strategy.
+    fn think(&self, turn: &Turn) -> Parity {
+        let by_hand = self.by_hand.as_ref().filter(|_| lock(&self.invitations).is_announced(&turn.match_id));
+        let Some(by_hand) = by_hand else { return (self.choose)(turn) };
+        by_hand.ask(turn).unwrap_or_else(|| {
+            let parity = (self.choose)(turn);
+            let words =
+                screen::about(&turn.match_id, &format!("nobody chose in time; {} chose {parity}", turn.strategy));
+            self.warn(&words);
+            by_hand.note(&words);
+            parity
+        })
+    }
+
+    /// Whether somebody may choose for us: from this machine, or with our own token. Strangers do not wait.
+    fn check_hand(&self, token: Option<&str>, peer: IpAddr) -> Result<&ByHand, Denial> {
+        let own = self.session.card_now().map(|card| card.token).filter(|own| !own.is_empty());
+        let is_owner = own.zip(token).is_some_and(|(own, token)| equal(token, &own));
+        let by_hand = self.by_hand.as_ref().ok_or_else(|| Denial::rpc(-32601, "this player chooses by itself"))?;
+        match token {
+            _ if is_owner || peer.is_loopback() => Ok(by_hand),
+            Some(_) => Err(Refusal::field(Code::E012, "auth_token", "not this player's own").into()),
+            None => Err(Refusal::field(Code::E011, "auth_token", "missing; this player's own, from its card").into()),
+        }
+    }
+
+    fn next_turn(&self, asked: NextTurn, peer: IpAddr) -> Result<Offer, Denial> {
+        Ok(self.check_hand(asked.auth_token.as_deref(), peer)?.next_turn())
+    }
+
+    fn make_choice(&self, made: MakeChoice, peer: IpAddr) -> Result<Chosen, Denial> {
+        Ok(self.check_hand(made.auth_token.as_deref(), peer)?.make_choice(&made.match_id, &made.choice.0)?)
     }
 
     /// A match is over. One that no announcement named is a stranger's, where the manager has shown how it announces.
@@ -195,7 +259,9 @@ impl Player {
     fn end(&self, card: &Card, league: &LeagueCompleted) {
         self.write_page(true);
         if self.session.state() != AgentState::Shutdown {
-            say(&screen::end(&card.agent_id, league)); // once, though the notice may come twice
+            let words = screen::end(&card.agent_id, league);
+            say(&words); // once, though the notice may come twice
+            self.by_hand.iter().for_each(|by_hand| by_hand.end(&words));
         }
         self.session.league_is_over();
     }
@@ -273,9 +339,17 @@ impl Agent for Player {
     }
 
     /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
-    fn tool(&self, tool: Tool, _arguments: &Value, _peer: IpAddr) -> Result<Value, Denial> {
+    fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         match tool {
             Tool::GetPlayerState => {}
+            Tool::NextTurn => {
+                let asked = NextTurn::read(arguments).map_err(Refusal::from)?;
+                return Ok(serde_json::to_value(self.next_turn(asked, peer)?)?);
+            }
+            Tool::MakeChoice => {
+                let made = MakeChoice::read(arguments).map_err(Refusal::from)?;
+                return Ok(serde_json::to_value(self.make_choice(made, peer)?)?);
+            }
             Tool::CreateSchedule | Tool::GetStandings | Tool::StartMatch | Tool::GetMatchState => {
                 return Err(Denial::rpc(-32601, format!("Method not found: a player has no {tool}")));
             }
@@ -291,11 +365,17 @@ impl Agent for Player {
         }
         let (display_name, state) = (registration::display_name(&self.session.program), self.session.state());
         let strategy = self.strategy.clone().unwrap_or("choose".into());
+        let strategy = if self.by_hand.is_some() { format!("mcp:{strategy}") } else { strategy };
         Ok(serde_json::to_value(PlayerState { display_name, state, strategy, record, player_id, matches })?)
     }
 
     fn answer_schema(&self, tool: Tool) -> Option<Value> {
-        (tool == Tool::GetPlayerState).then(PlayerState::schema)
+        match tool {
+            Tool::GetPlayerState => Some(PlayerState::schema()),
+            Tool::NextTurn => Some(Offer::schema()),
+            Tool::MakeChoice => Some(Chosen::schema()),
+            _ => None,
+        }
     }
 
     fn health(&self) -> Value {
@@ -303,7 +383,11 @@ impl Agent for Player {
     }
 
     fn instructions(&self) -> &'static str {
-        INSTRUCTIONS
+        if self.by_hand.is_some() { by_hand::INSTRUCTIONS } else { INSTRUCTIONS }
+    }
+
+    fn serves(&self, tool: Tool) -> bool {
+        self.by_hand.is_some() || !matches!(tool, Tool::NextTurn | Tool::MakeChoice)
     }
 }
 

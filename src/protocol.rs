@@ -89,6 +89,7 @@ words! {
     Tool {
         CreateSchedule = "create_schedule", GetStandings = "get_standings", StartMatch = "start_match",
         GetMatchState = "get_match_state", GetPlayerState = "get_player_state",
+        NextTurn = "next_turn", MakeChoice = "make_choice",
     }
 }
 
@@ -123,6 +124,19 @@ pub static TOOLS: &[Entry] = &[
         Kind::Player,
         "The player's id, state, strategy, record and all its results so far.",
         Nothing::schema,
+    ),
+    tool(
+        Tool::NextTurn,
+        Kind::Player,
+        "Waits up to 25 seconds for a match in which this player is asked: status your_turn, with the opponent, the \
+         history and the seconds left; wait: call it again; over: the league has ended.",
+        NextTurn::schema,
+    ),
+    tool(
+        Tool::MakeChoice,
+        Kind::Player,
+        "Chooses even or odd in the match that next_turn has named.",
+        MakeChoice::schema,
     ),
 ];
 
@@ -406,6 +420,10 @@ object! {
     Nothing {}
     /// The arguments of `start_match`.
     StartMatch { league_id: String, round_id: u32, r#match: MatchEntry, ; optional auth_token: String, }
+    /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
+    NextTurn { ; optional auth_token: String, }
+    /// The arguments of `make_choice`.
+    MakeChoice { match_id: String, choice: Unread<Parity>, ; optional auth_token: String, }
     /// The arguments of `get_match_state`.
     GetMatchState { match_id: String, }
 }

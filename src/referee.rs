@@ -181,9 +181,7 @@ impl Agent for Referee {
         match tool {
             Tool::StartMatch => self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?),
             Tool::GetMatchState => self.match_state(&GetMatchState::read(arguments).map_err(Refusal::from)?.match_id),
-            Tool::CreateSchedule | Tool::GetStandings | Tool::GetPlayerState => {
-                Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}")))
-            }
+            _ => Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}"))),
         }
     }
 

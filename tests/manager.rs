@@ -169,7 +169,7 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
             application(trick, "ftp://localhost"),
             "rejected player \u{fffd}[2JEve\u{fffd} at ftp://localhost, from 127.0.0.1: Contact endpoint unreachable: contact_endpoint must be",
         ),
-        (application("Longa", &long), "rejected player Longa at http://localhost:9/xx"),
+        (application("Longa", &long), "rejected player Longa at http://localhost:9/yyy"),
         (
             unnamed,
             "refused to register Nora at http://localhost:9/mcp, from 127.0.0.1: E003 player_meta.version: missing",

@@ -6,7 +6,9 @@ mod support;
 use league::net::log;
 use league::program::terminal::shown;
 use league::protocol;
-use league::protocol::{CATALOGUE, Code, Entry, GetMatchState, Given, Nothing, Refusal, StartMatch, TOOLS, Understood};
+use league::protocol::{
+    CATALOGUE, Code, Entry, GetMatchState, Given, MakeChoice, NextTurn, Nothing, Refusal, StartMatch, TOOLS, Understood,
+};
 use league::wire::{Endpoint, Timestamp, Wire, cut};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +218,7 @@ fn any_values() -> Vec<Value> {
 }
 
 /// The reader lets these through as they come, for a better refusal by whoever judges them.
-const UNREAD: &[&str] = &["parity_choice", "query_type", "query_params"];
+const UNREAD: &[&str] = &["parity_choice", "query_type", "query_params", "choice"];
 
 /// Leaves out every place of a valid sample, and puts any value there: the reader refuses what the schema
 /// refuses, with the right code and the exact path, and takes all else. Returns how many rows there were.
@@ -225,6 +227,8 @@ fn agree(entry: &Entry, valid: &Value) -> usize {
         _ if entry.message_type.is_some() => verdict(read(value)),
         "start_match" => verdict(StartMatch::read(value).map_err(Refusal::from)),
         "get_match_state" => verdict(GetMatchState::read(value).map_err(Refusal::from)),
+        "next_turn" => verdict(NextTurn::read(value).map_err(Refusal::from)),
+        "make_choice" => verdict(MakeChoice::read(value).map_err(Refusal::from)),
         _ => verdict(Nothing::read(value).map_err(Refusal::from)),
     };
     assert_eq!(read(valid), "ok", "{valid}");

@@ -2,25 +2,37 @@
 //! referees and players as processes, which end when their standard input closes. So none is left behind, however this
 //! program ends.
 
+use crate::manager::practice::{self, Seat};
 use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::retry::CallError;
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
+use crate::program::storage;
 use crate::program::terminal::{say, shown};
-use crate::program::{self, Program};
+use crate::program::{self, Program, id_option};
 use crate::protocol::*;
 use crate::wire::{Endpoint, Wire};
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, Sender, channel},
     time::{Duration, Instant},
 };
 
 /// What the players of a local league play, in turn.
-const STRATEGIES: [&str; 5] = ["random", "even", "odd", "alternate", "contrary"];
+const STRATEGIES: [&str; 7] = ["random", "even", "odd", "alternate", "contrary", "frequency", "pattern"];
+/// So many of them do not learn: a single league gives them nothing to learn from.
+const UNLEARNED: usize = 5;
+
+/// The players of a local league: the strategies in turn; in a practice, after those of the command line.
+pub fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
+    if practice::cycles(args)?.is_some() {
+        return Ok(practice::seats(&practice::mine(args), &STRATEGIES, players));
+    }
+    Ok(STRATEGIES[..UNLEARNED].iter().cycle().take(players).map(|name| Seat::example(name, None)).collect())
+}
 
 /// The children of a local league.
 pub struct Children {
@@ -39,26 +51,27 @@ struct Ended {
 }
 
 impl Children {
-    /// Starts so many referees and players for the manager that `program` is. They get its folders and the seed.
-    pub fn start(program: &Program, seed: Option<u64>, (players, referees): (usize, usize)) -> io::Result<Children> {
+    /// Starts so many referees, and the players, for the manager that `program` is. They get its folders and the seed.
+    pub fn start(program: &Program, seed: Option<u64>, referees: usize, players: &[Seat]) -> io::Result<Children> {
         let (line, ended) = channel();
-        let mut children = Children { stdins: Vec::new(), ended, count: referees + players };
+        let mut children = Children { stdins: Vec::new(), ended, count: referees + players.len() };
         for n in 1..=referees {
             let id = Kind::Referee.numbered(n as u32);
-            let mut referee = command(program, "referee", "Referee", &id, seed)?;
+            let seat = Seat { command: vec!["referee".into()], is_beside: true, name: None };
+            let mut referee = command(program, Kind::Referee, &seat, &id, seed)?;
             children.start_one(&mut referee, format!("referee {id}"), line.clone())?;
         }
-        for n in 1..=players {
-            let id = Kind::Player.numbered(n as u32);
-            let mut player = command(program, "player", "Agent", &id, seed)?;
-            player.args(["--strategy", STRATEGIES[(n - 1) % STRATEGIES.len()]]);
+        for (n, seat) in (1..).zip(players) {
+            let id = Kind::Player.numbered(n);
+            let mut player = command(program, Kind::Player, seat, &id, seed)?;
             children.start_one(&mut player, format!("player {id}"), line.clone())?;
         }
         Ok(children)
     }
 
     fn start_one(&mut self, command: &mut Command, name: String, line: Sender<Ended>) -> io::Result<()> {
-        let mut child: Child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let mut child: Child = started.map_err(|error| storage::named(Path::new(command.get_program()), error))?;
         self.stdins.extend(child.stdin.take());
         spawn("child", move || {
             let failed = child.wait().is_ok_and(|status| status.code().is_some_and(|code| code != 0));
@@ -84,18 +97,22 @@ impl Children {
     }
 }
 
-/// One of our programs, as the agent of that id. Who is not listed is named after its id; a port that is not free is
-/// another's, and any free one will do.
-fn command(program: &Program, name: &str, called: &str, id: &str, seed: Option<u64>) -> io::Result<Command> {
-    let mut command = Command::new(beside_us(name)?);
-    command.args([&format!("--{name}-id"), id, "--manager", &program.endpoint, "--until-stdin-closes", "--any-port"]);
+/// A program, as the agent of that id. Who has no name and is not listed is named after its id; a port that is not free
+/// is another's, and any free one will do.
+fn command(program: &Program, kind: Kind, seat: &Seat, id: &str, seed: Option<u64>) -> io::Result<Command> {
+    let name = seat.command.first().map(String::as_str).unwrap_or_default();
+    let mut command = Command::new(if seat.is_beside { beside_us(name)? } else { name.into() });
+    command.args(seat.command.iter().skip(1));
+    command.args([id_option(kind), id, "--manager", &program.endpoint, "--until-stdin-closes", "--any-port"]);
     for shared in ["--config", "--data", "--logs", "--league-id"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
         }
     }
-    if !program.config.listed().any(|(_, listed, _)| listed == id) {
-        command.args(["--display-name", &format!("{called} {id}")]);
+    let listed = program.config.listed().any(|(_, listed, _)| listed == id);
+    let called = if kind == Kind::Referee { "Referee" } else { "Agent" };
+    if let Some(name) = seat.name.clone().or((!listed).then(|| format!("{called} {id}"))) {
+        command.args(["--display-name", &name]);
     }
     if program.args.has("--port") {
         command.args(["--port", "0"]); // a league beside another: any free ports

@@ -2,6 +2,7 @@
 //! operator's token.
 
 use crate::manager::league::{Listed, Rules};
+use crate::manager::practice;
 use crate::net::secret::secret;
 use crate::program::Program;
 use crate::program::args::Stop;
@@ -11,8 +12,8 @@ use crate::protocol::Kind;
 use crate::wire::{Url, token};
 use std::{fs, io, path::PathBuf, time::Duration};
 
-/// What the files and the command line say about the league.
-pub fn rules(config: &Config, players: Option<usize>) -> Rules {
+/// What the files and the command line say about the league; `cycles` overrules the file.
+pub fn rules(config: &Config, players: Option<usize>, cycles: Option<u32>) -> Rules {
     let (people, security) = (&config.league.participants, &config.system.security);
     let referees = config.agents.referees.iter().map(|it| (Kind::Referee, &it.referee_id, &it.endpoint, it.active));
     let listed = config.agents.players.iter().map(|it| (Kind::Player, &it.player_id, &it.default_endpoint, it.active));
@@ -25,7 +26,7 @@ pub fn rules(config: &Config, players: Option<usize>) -> Rules {
     Rules {
         league_id: config.league.league_id.clone(),
         scoring: config.league.scoring.clone(),
-        cycles: config.league.scheduling.cycles.map_or(1, |cycles| cycles.0),
+        cycles: cycles.or(config.league.scheduling.cycles.map(|cycles| cycles.0)).unwrap_or(1),
         min_players: people.min_players.0 as usize,
         max_players: players.unwrap_or(usize::MAX).min(people.max_players.0 as usize),
         game_types: config.games.games.iter().map(|game| game.game_type.word().into()).collect(),
@@ -37,7 +38,11 @@ pub fn rules(config: &Config, players: Option<usize>) -> Rules {
 
 /// How many players and referees start the league: as asked for, or as a `local` league has them.
 pub fn awaited(program: &Program, local: bool) -> Result<Option<(usize, usize)>, Stop> {
-    let Some(players) = program.args.number("--players")?.or(local.then_some(4)) else { return Ok(None) };
+    let mine = practice::mine(&program.args).len();
+    let Some(players) = program.args.number("--players")?.or(local.then_some(4.max(mine + 1))) else { return Ok(None) };
+    if players < mine {
+        return Err(Stop::usage(format!("--players: got {players}, expected at least the {mine} of --mine")));
+    }
     let referees = program.args.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
     let people = &program.config.league.participants;
     let (min, max) = (people.min_players.0 as usize, people.max_players.0 as usize);

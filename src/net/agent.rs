@@ -24,6 +24,10 @@ pub trait Agent: Send + Sync + 'static {
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial>;
     /// Answers a tool that is no message.
     fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial>;
+    /// Whether it has that tool at all: some are only there if its options say so.
+    fn serves(&self, _tool: Tool) -> bool {
+        true
+    }
     /// The JSON schema of what such a tool answers.
     fn answer_schema(&self, tool: Tool) -> Option<Value>;
     /// Told of whatever is refused, by the handlers or before them: the message, where it came from, and why.

@@ -178,7 +178,11 @@ fn signed(sender: &str, mut answer: Value) -> Value {
 }
 
 fn tools(agent: &dyn Agent) -> Vec<Value> {
-    Entry::served_by(agent.kind()).map(|entry| described(agent, entry)).collect()
+    served(agent).map(|entry| described(agent, entry)).collect()
+}
+
+fn served(agent: &dyn Agent) -> impl Iterator<Item = &'static Entry> {
+    Entry::served_by(agent.kind()).filter(|entry| entry.as_tool().is_none_or(|tool| agent.serves(tool)))
 }
 
 /// A tool as a client sees it.
@@ -187,7 +191,7 @@ fn described(agent: &dyn Agent, entry: &Entry) -> Value {
     if let Some(required) = schema["required"].as_array_mut() {
         required.retain(|name| !SUPPLIED.iter().any(|supplied| name == supplied));
     }
-    let reads = entry.tool.starts_with("get_") || entry.tool == "create_schedule";
+    let reads = entry.tool.starts_with("get_") || matches!(entry.tool, "create_schedule" | "next_turn");
     let mut tool = json!({
         "name": entry.tool,
         "title": entry.title(),
@@ -209,7 +213,7 @@ fn called(agent: &dyn Agent, params: &Packet) -> Result<Asked, Denial> {
     let invalid = |fault: Fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
     let name: String = wire::field(params, "name").map_err(invalid)?;
     let arguments: Option<Packet> = wire::optional(params, "arguments").map_err(invalid)?;
-    let entry = Entry::served_by(agent.kind()).find(|entry| entry.tool == name);
+    let entry = served(agent).find(|entry| entry.tool == name);
     let entry = entry.ok_or_else(|| Denial::rpc(-32602, format!("Unknown tool: {}", wire::cut(&name, 60))))?;
     Ok(Asked::Call(entry, Value::Object(arguments.unwrap_or_default())))
 }

@@ -61,7 +61,7 @@ impl From<std::io::Error> for Stop {
 pub struct Args {
     /// The word, if one stood there.
     pub word: Option<&'static str>,
-    given: BTreeMap<&'static str, String>,
+    given: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Usage {
@@ -92,7 +92,7 @@ impl Usage {
                     .or_else(|| arguments.next_if(|next| !next.starts_with("--")))
                     .ok_or_else(|| Stop::usage(format!("{name} needs a value: {name} {value}")))?,
             };
-            options.given.insert(name, value);
+            options.given.entry(name).or_default().push(value);
         }
         match (options.has("--help"), options.has("--version")) {
             (true, _) => Err(Stop(0, self.help())),
@@ -138,9 +138,19 @@ impl Args {
         self.given.contains_key(name)
     }
 
-    /// Its value.
+    /// Its value; the last one, if it was given more than once.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.given.get(name).map(String::as_str)
+        self.all(name).last().map(String::as_str)
+    }
+
+    /// All its values, in their order.
+    pub fn all(&self, name: &str) -> &[String] {
+        self.given.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Puts a value in the place of what was given.
+    pub fn set(&mut self, name: &'static str, value: &str) {
+        self.given.insert(name, vec![value.into()]);
     }
 
     /// Its value as a number.

@@ -1,0 +1,168 @@
+//! A practice: a local league of many cycles, to find out whether a strategy is better than a coin. Here: who plays,
+//! where its files are, and what the referees' logs say about answer times. What it all means is said by `statistics.rs`.
+//!
+//! Practice leaves no heap: its data and logs have folders of their own, and the next practice replaces them. They are
+//! deleted only if a practice made them, as the file beside them says; a real league never is.
+
+use crate::manager::league::{League, Match};
+use crate::manager::standings;
+use crate::manager::statistics::{Contestant, Score, report};
+use crate::program::args::{Args, Stop};
+use crate::program::storage::{self, Access};
+use crate::program::terminal::{counted, say, shown};
+use crate::protocol::{ChooseParityResponse, Ending, Kind};
+use crate::wire::cut;
+use serde_json::Value;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+/// The most cycles: the statistics of so many are as good as any.
+const MAX_CYCLES: u32 = 1000;
+/// How many characters of a strategy's name are shown.
+const NAME: usize = 30;
+
+/// A player of a local league: what it is started with, and what the tables call it, if not as the files do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seat {
+    /// A program and its first options.
+    pub command: Vec<String>,
+    /// Whether the program is one built beside this one.
+    pub is_beside: bool,
+    /// Its display name.
+    pub name: Option<String>,
+}
+
+impl Seat {
+    /// Our player with one of its strategies.
+    pub fn example(strategy: &str, name: Option<String>) -> Seat {
+        Seat { command: ["player", "--strategy", strategy].map(String::from).into(), is_beside: true, name }
+    }
+}
+
+/// The folders of a practice; once they are emptied they are ours while this lives.
+pub struct Practice {
+    data: PathBuf,
+    logs: PathBuf,
+    lock: Option<File>,
+}
+
+/// Whether the command line asks for one, and of how many cycles.
+pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
+    let (mine, cycles) = (args.has("--mine"), args.number("--cycles")?);
+    if (mine || cycles.is_some()) && args.word != Some("local") {
+        return Err(Stop::usage("--mine and --cycles are for a local league: league_manager local --mine COMMAND"));
+    }
+    match cycles {
+        Some(cycles) if !(1..=MAX_CYCLES).contains(&cycles) => {
+            Err(Stop::usage(format!("--cycles: got {cycles}, expected 1 to {MAX_CYCLES}")))
+        }
+        cycles => Ok(cycles.or(mine.then_some(1))),
+    }
+}
+
+/// The commands of `--mine`: several options, or several commands in one, with commas.
+pub fn mine(args: &Args) -> Vec<Vec<String>> {
+    let words = |command: &str| command.split_whitespace().map(String::from).collect::<Vec<_>>();
+    args.all("--mine").iter().flat_map(|all| all.split(',')).map(words).filter(|words| !words.is_empty()).collect()
+}
+
+/// The players of a practice, in the order of their ids: first those commands, then `finished` strategies in turn. Each
+/// has a name of its own.
+pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Seat> {
+    let own = |command: &Vec<String>| {
+        let last = command.iter().rev().find(|word| !word.starts_with('-')).map_or("", String::as_str);
+        let name = cut(last.rsplit(['/', '\\']).next().unwrap_or(last), NAME);
+        let is_beside = command.len() == 1 && !command[0].contains(['/', '\\']);
+        Seat { command: command.clone(), is_beside, name: Some(name) }
+    };
+    let example = |name: &&str| Seat::example(name, Some(name.to_string()));
+    let mut seats: Vec<Seat> = Vec::new();
+    for seat in mine.iter().map(own).chain(finished.iter().cycle().map(example)).take(players) {
+        let name = seat.name.clone().unwrap_or_default();
+        let is_taken = |name: &String| seats.iter().any(|seat| seat.name.as_ref() == Some(name));
+        let more = (2..).map(|n| format!("{name} {n}"));
+        let free = [name.clone()].into_iter().chain(more).find(|name| !is_taken(name));
+        seats.push(Seat { name: free, ..seat });
+    }
+    seats
+}
+
+/// What is about to be played.
+pub fn begins(league: &League) -> String {
+    let (players, matches) = (league.members(Kind::Player).len(), league.matches.len());
+    let cycles = counted(league.rules.cycles, "cycle");
+    format!("practice: {players} players, {cycles}, {}", counted(matches as u32, "match").replace("matchs", "matches"))
+}
+
+impl Practice {
+    /// Puts `practice` below the folders that the command line names.
+    pub fn new(args: &mut Args) -> Practice {
+        let mut below = |option, default| {
+            let folder = Path::new(args.text(option).unwrap_or(default)).join("practice");
+            args.set(option, &folder.to_string_lossy());
+            folder
+        };
+        Practice { data: below("--data", "data"), logs: below("--logs", "logs"), lock: None }
+    }
+
+    /// Deletes what the last practice left, and says so. What no practice made is left alone.
+    pub fn replace_the_last(&mut self) -> Result<(), Stop> {
+        let mark = self.data.with_extension("lock");
+        let is_ours = mark.exists();
+        let folders = [&self.data, &self.logs].into_iter().filter(|folder| folder.exists());
+        for folder in folders.clone().filter(|_| !is_ours) {
+            let words = format!("{} is there, but not from a practice", folder.display());
+            return Err(Stop::failed(format!("{words}; move it, or name others with --data DIR and --logs DIR")));
+        }
+        let lock = storage::create(&mark, Access::Owner, OpenOptions::new().write(true))
+            .map_err(|error| storage::named(&mark, error))?;
+        if lock.try_lock().is_err() {
+            let words = format!("another practice is running in {}", self.data.display());
+            return Err(Stop::failed(format!("{words}; end it, or name another folder with --data DIR")));
+        }
+        self.lock = Some(lock);
+        for folder in folders {
+            fs::remove_dir_all(folder).map_err(|error| storage::named(folder, error))?;
+            say(&format!("{}: the last practice is replaced", folder.display()));
+        }
+        Ok(())
+    }
+
+    /// The report on a league that is over.
+    pub fn report(&self, league: &League) -> Vec<String> {
+        let players = league.members(Kind::Player);
+        let seat = |id: &String| players.iter().position(|player| player.id == *id).unwrap_or_default();
+        let scores: Vec<Score> = league.matches.iter().filter_map(|game| score(game, league, seat)).collect();
+        let referees = league.members(Kind::Referee);
+        let logs = referees.iter().map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
+        let answers: Vec<(String, u64)> = logs.flat_map(|log| answers(&log).unwrap_or_default()).collect();
+        let contestant = |id: &String, name: &str| {
+            let own = answers.iter().filter(|(peer, _)| peer == id).map(|(_, elapsed)| *elapsed);
+            Contestant { id: id.clone(), strategy: shown(name), answers: own.collect() }
+        };
+        let contestants: Vec<Contestant> = players.iter().map(|it| contestant(&it.id, &it.display_name)).collect();
+        report(&contestants, &scores, &league.rules.scoring)
+    }
+}
+
+/// A match that is over, as the statistics take it.
+fn score(game: &Match, league: &League, seat: impl Fn(&String) -> usize) -> Option<Score> {
+    let result = &game.recorded.as_ref()?.result;
+    let technical = standings::ending(result) == Ending::TechnicalLoss;
+    let failed = game.players.each_ref().map(|id| technical && result.winner.as_ref() != Some(id));
+    let points = standings::points(&game.players, result, &league.rules.scoring);
+    Some(Score { players: game.players.each_ref().map(seat), points, failed })
+}
+
+/// From a referee's log: who answered a call for a choice, after how many milliseconds.
+fn answers(log: &Path) -> io::Result<Vec<(String, u64)>> {
+    let answer = |line: String| {
+        let line: Value = serde_json::from_str(&line).ok()?;
+        let is_choice = line["event_type"] == "reply_received" && line["message_type"] == ChooseParityResponse::NAME;
+        Some((line["peer"].as_str()?.to_string(), line["elapsed_ms"].as_u64()?)).filter(|_| is_choice)
+    };
+    Ok(BufReader::new(File::open(log)?).lines().map_while(Result::ok).filter_map(answer).collect())
+}
