@@ -40,8 +40,11 @@ test: ## all tests
 bench: ## how fast leagues are and what they cost: make bench JSON=1 for machines
 	@JSON=$(JSON) cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
 
+trace: target/built ## what was said in a match, from the logs: make trace MATCH=R1M1
+	@./target/debug/league_manager trace $(MATCH)
+
 clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league agent check test bench clean
+.PHONY: help league agent check trace test bench clean

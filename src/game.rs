@@ -36,7 +36,7 @@ pub fn choice(came: &Value) -> Result<Parity, Refusal> {
         let cut: String = came.to_string().chars().take(60).collect();
         let problem = format!("got {cut}, must be \"even\" or \"odd\"");
         Refusal::field(Code::E004, "parity_choice", problem)
-            .with("invalid_choice", cut)
+            .with("invalid_choice", came.as_str().map(|text| text.chars().take(60).collect()).unwrap_or(cut))
             .with("valid_choices", Parity::schema()["enum"].clone())
     })
 }

@@ -2,25 +2,32 @@
 //!
 //! Three programs talk. The **manager** registers agents, announces rounds, records results, keeps the table.
 //! A **referee** invites two players, asks both for a choice, draws a number, reports who won. A **player** answers.
-//! What they say to each other is one page: [`protocol`](crate::protocol).
+//! What they say to each other is one page: [`protocol`].
 //!
 //! # Where is what
 //! ```text
 //! bin/           the command lines of the three programs; player.rs is the template for your own
 //! src/manager/   league: what is so · journal: what is kept · rounds: what happens next · notifier: who is told
-//! src/referee/   match_play: one match · assignments: what is to be played · outbox: what is to be reported
-//! src/player/    invitations: what may be believed · history: what was played · strategies: examples
+//!                registration, results: what is taken · schedule, standings · queries: what is answered
+//!                notices: what is announced · editions: the same for all, written once
+//!                contacts, liveness: who answers · screen, pages: for people · settings, launcher: the beginning
+//!                control: the operator's orders · trace: a match as it was said · practice, statistics: strategies
+//!                compared · view, page.html, report, luck, season: the league on a page, and what is kept of it
+//! src/referee/   match_play: one match · over_http: where it is played · assignments: what is to be played
+//!                outbox: what is to be reported
+//! src/player/    invitations: what may be believed · decision: how `choose` is called · history: what was played
+//!                strategies: examples · by_hand: played by a person or a model · screen: for its author
 //! src/check/     `league_manager check`: examines one agent, in any language
-//! src/program/   what every program is made of: command line, configuration, registration, files, terminal
-//! src/net/       HTTP in and out, JSON-RPC, the same as MCP tools, retries, the log
+//! src/program/   what every program is made of: args, config, registration, card, session, server, storage, terminal
+//! src/net/       http, client: out and in · rpc, agent: JSON-RPC · mcp: the same as tools · retry, log, sync, secret
 //! src/game.rs    Even/Odd: what may be chosen, what is drawn, who wins
 //! src/protocol.rs, src/protocol.md   the messages: as declarations, and as a page to read
 //! src/wire/      how an object is declared, read and described; timestamps, endpoints, tokens
 //! ```
-//! Arrows point downwards in this list, and none goes from one program to another: a player knows nothing of the
-//! manager's rooms. The rooms that decide (`league`, `registration`, `results`, `schedule`, `standings`, `queries`,
+//! A room uses only rooms below its own in this list, and no program another: a player knows nothing of the manager's
+//! rooms. The rooms that decide (`league`, `registration`, `results`, `schedule`, `standings`, `queries`,
 //! `notices`, `liveness`, `match_play`, `game`, `protocol`, `wire`) are pure: they know no thread, lock, file or
-//! socket, and take time and randomness as arguments.
+//! socket, and take time and randomness as arguments (but a draw without a seed).
 //!
 //! # To read it in an evening
 //! 1. `bin/player.rs`: what a player must decide.
@@ -35,12 +42,16 @@
 //! - **agent**: a manager, referee or player that answers on an endpoint. **Member**: an agent that the manager let in.
 //! - **card**: what an agent keeps to be itself again after a restart: id, token, league, manager.
 //! - **envelope**: the fields that every message has. **Conversation**: the messages that belong together; a match is one.
-//! - **notice**: a message that wants no answer but "ok". **Announcement**: the notice of a round's open matches.
+//! - **notice**: a message that wants no answer but "ok".
+//! - **announcement**: the notice of a round's open matches, or its number. Players get it first; after the **lead** it
+//!   is **released**: referees may be told.
+//! - **open**: of a match: without a result. Of a round: not over.
+//! - **game**: Even/Odd; but as a variable a match, since `match` is a word of Rust. **Seat**: 0 is player A, 1 player B.
 //! - **assignment**: a match given to a referee. **Outbox**: results that the manager has not acknowledged yet.
 //! - **match token**: what a referee shows a player, and the player shows it, in one match.
 //! - **event**: a line of the journal; the league is what all events make of it.
 //! - **edition**: what all readers are told alike, written once. **Contact**: what was last heard of an agent.
-//! - **page**: a file for people, which can be made again from the journal.
+//! - **page** (of a manager or a player): a file for people, which can be made again from journal or history.
 //! - **technical loss**: lost without a number drawn, since a player did not answer as it must.
 //!
 //! # What goes wrong

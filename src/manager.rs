@@ -5,25 +5,32 @@
 //! are played by `rounds.rs`, and `notifier.rs`, `screen.rs` and `pages.rs` follow and tell.
 
 pub mod contacts;
+pub mod control;
 pub mod editions;
 pub mod journal;
 pub mod launcher;
 pub mod league;
 pub mod liveness;
+pub mod luck;
 pub mod notices;
 pub mod notifier;
 pub mod pages;
 pub mod practice;
 pub mod queries;
 pub mod registration;
+pub mod report;
 pub mod results;
 pub mod rounds;
 pub mod schedule;
 pub mod screen;
+pub mod season;
 pub mod settings;
 pub mod standings;
 pub mod statistics;
+pub mod trace;
+pub mod view;
 
+use crate::manager::control::PAUSED;
 use crate::manager::journal::{Journal, Store};
 use crate::manager::launcher::Children;
 use crate::manager::league::{Event, League, Member};
@@ -35,13 +42,17 @@ use crate::manager::registration::{Admission, AgentMeta, Applicant};
 use crate::manager::rounds::Rounds;
 use crate::manager::screen::TurnedAway;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
+use crate::manager::view::{Heading, LeagueView, Views};
 use crate::net::agent::{Agent, Denial, Request};
+use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
 use crate::object;
 use crate::program::args::{Args, Stop};
+use crate::program::config::Config;
 use crate::program::session::FAREWELL;
+use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
 use crate::program::{Program, server};
 use crate::protocol::*;
@@ -51,7 +62,6 @@ use std::{
     io,
     net::{IpAddr, ToSocketAddrs},
     sync::{Arc, Mutex},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -73,6 +83,7 @@ struct Manager {
     program: Program,
     rounds: Arc<Rounds>,
     pages: Arc<Pages>,
+    views: Views,
     /// So many players and referees start the league.
     awaited: Option<(usize, usize)>,
     seed: Option<u64>,
@@ -86,6 +97,9 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("start") => return launcher::start(&args),
         Some("status") => return launcher::status(&args),
+        Some("season") => return season::run(&args),
+        Some("pause" | "resume" | "remove" | "restore" | "replay" | "again") => return launcher::control(&args),
+        Some("trace") => return trace::trace(&args),
         _ => {}
     }
     let local = args.word == Some("local");
@@ -127,7 +141,15 @@ impl Manager {
         let operator_token = operator_token(&program)?;
         let since = Timestamp::now();
         let turned_away = Mutex::default();
-        Ok((Manager { program, rounds, pages, awaited, seed, operator_token, since, turned_away }, resumed))
+        let heading = Heading {
+            display_name: config.league.display_name.clone(),
+            game: game_name(config),
+            register_at: program.endpoint.clone(),
+            players_awaited: awaited.map(|(players, _)| players as u32),
+            referees_awaited: awaited.map(|(_, referees)| referees as u32),
+        };
+        let views = Views::new(&rounds, heading);
+        Ok((Manager { program, rounds, pages, views, awaited, seed, operator_token, since, turned_away }, resumed))
     }
 
     /// Answers, plays the league to its end, with its agents as our children if it is `local`, and tells everybody.
@@ -139,9 +161,9 @@ impl Manager {
             self.program.log().orchestrator(Level::Info, "resumed", "an unfinished league was found");
             terminal.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
         }
-        let title = format!("{}: {}", shown(&config.league.display_name), self.game_name());
+        let title = format!("{}: {}", shown(&config.league.display_name), shown(&game_name(config)));
         let each_match = Terminal { quiet: terminal.quiet || practice.is_some() };
-        let shown = screen::follow(store, each_match, &title, self.awaited);
+        let on_screen = screen::follow(store, each_match, &title, self.awaited);
         self.pages.follow(store);
         let telling = (config.retry(), config.generic_limit());
         Notifier::start(store, &self.rounds.contacts, &self.program.client, telling);
@@ -154,25 +176,25 @@ impl Manager {
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
         self.rounds.play()?;
+        let kept = self.keep_results();
         self.say_farewell()?;
-        let _ = shown.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
+        let _ = on_screen.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
         let report = practice.map(|practice| store.read(|league| practice.report(league)));
         report.iter().flatten().for_each(|line| say(line));
+        terminal.say(&kept);
         if self.program.args.has("--stay") {
-            terminal.say("the league is over; still serving (--stay)");
-            loop {
-                thread::park();
+            terminal.say("the league is over; still serving (--stay) until the word `again` opens a new lobby");
+            while !store.read(|league| league.again) {
+                store.wait(FAREWELL, |league| league.again);
             }
         }
+        self.views.linger();
         door.wait_until_empty(FAREWELL);
         children.iter().for_each(|children| children.wait(FAREWELL));
+        if store.read(|league| league.again) {
+            return Err(self.program.start_anew()); // where it finds this league, and sets it aside
+        }
         Ok(())
-    }
-
-    fn game_name(&self) -> String {
-        let (games, wanted) = (&self.program.config.games.games, &self.program.config.league.game_type);
-        let game = games.iter().find(|game| game.game_type.word() == wanted);
-        game.map_or(GAME.into(), |game| shown(&game.display_name))
     }
 
     fn start_children(&self) -> Result<Children, Stop> {
@@ -220,8 +242,24 @@ impl Manager {
         store.wait(LAST_CALL, |_| asked.iter().all(|(id, _)| !contacts.of(id).asked));
         for (id, why) in silent() {
             let is_referee = store.read(|league| league.members.get(&id).is_some_and(|it| it.kind == Kind::Referee));
-            let until = if is_referee { "it gets no matches" } else { "it forfeits" };
-            self.rounds.warn("unreachable", &format!("{id} has registered, but {why}; {until} until it answers"));
+            let meanwhile = if is_referee { "it gets no matches" } else { "it forfeits" };
+            self.rounds.warn("unreachable", &format!("{id} has registered, but {why}; {meanwhile} until it answers"));
+        }
+    }
+
+    /// Writes what a person keeps of the league; says where.
+    fn keep_results(&self) -> String {
+        let folder = self.program.data.join("leagues").join(self.program.league_id());
+        let view = self.views.whole(false);
+        let files = self.rounds.store.read(|league| report::files(&view, league));
+        let keep = |(name, text): &(&str, String)| storage::replace(&folder.join(name), Access::Everybody, text);
+        match files.and_then(|files| files.iter().try_for_each(keep)) {
+            Ok(()) => format!("\nto keep: report.html, results.csv and standings.csv in {}", folder.display()),
+            Err(error) => {
+                let words = format!("the results to keep cannot be written: {error}");
+                self.program.log().orchestrator(Level::Error, "fault", &*words);
+                words
+            }
         }
     }
 
@@ -323,20 +361,51 @@ impl Manager {
         Ok(MatchResultAck { match_id: report.match_id.clone(), status: "recorded".into() }.into())
     }
 
-    fn start_league(&self, request: &Request) -> Result<Message, Denial> {
-        if !self.is_operator(request) {
-            let code = if request.envelope.auth_token.is_some() { Code::E012 } else { Code::E011 };
-            let problem = "only the operator may start the league: from this machine, or with --operator-token-file";
-            return Err(Refusal::field(code, "auth_token", problem).into());
+    fn check_operator(&self, request: &Request) -> Result<(), Refusal> {
+        if self.is_operator(request) {
+            return Ok(());
         }
+        let code = if request.envelope.auth_token.is_some() { Code::E012 } else { Code::E011 };
+        let problem = "only the operator may do that: from this machine, or with --operator-token-file";
+        Err(Refusal::field(code, "auth_token", problem))
+    }
+
+    /// Does what the operator says, durably, and says so.
+    fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, Denial> {
+        self.check_operator(request)?;
+        let is_new = self.rounds.store.commit(|league| {
+            let event = league.control(order)?;
+            Ok::<_, Denial>((event.clone(), event.is_some()))
+        })?;
+        if is_new {
+            let about = order.player_id.as_ref().or(order.match_id.as_ref()).map_or("", String::as_str);
+            let words = format!("the operator says: {} {about}", order.action);
+            self.program.log().say(Level::Info, "control", words.trim_end());
+            self.rounds.terminal.say(&shown(words.trim_end()));
+        }
+        Ok(self.status().into())
+    }
+
+    fn start_league(&self, request: &Request) -> Result<Message, Denial> {
+        self.check_operator(request)?;
         self.rounds.store.commit(|league| Ok::<_, io::Error>((league.start(self.seed).ok().flatten(), ())))?;
         Ok(self.status().into())
     }
 
     fn status(&self) -> LeagueStatus {
         let waiting = lock(&self.rounds.waiting).clone();
-        self.rounds.store.read(|league| league.status(waiting))
+        self.rounds.store.read(|league| {
+            let paused =
+                (league.paused && waiting.is_none() && league.open_round().is_some()).then(|| PAUSED.to_string());
+            league.status(waiting.clone().or(paused))
+        })
     }
+}
+
+/// The name of the game, as the registry has it.
+fn game_name(config: &Config) -> String {
+    let game = config.games.games.iter().find(|game| game.game_type.word() == config.league.game_type);
+    game.map_or(GAME.into(), |game| game.display_name.clone())
 }
 
 impl Agent for Manager {
@@ -359,6 +428,7 @@ impl Agent for Manager {
                 self.rounds.store.read(|league| league.answer(&query, &sender))?.into()
             }
             Message::StartLeague(_) => self.start_league(request)?,
+            Message::LeagueControl(order) => self.control(request, &order)?,
             // Not sent to a manager: refused before.
             Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterResponse(_)
@@ -391,11 +461,20 @@ impl Agent for Manager {
         }
     }
 
-    fn tool(&self, tool: Tool, _arguments: &Value, _peer: IpAddr) -> Result<Value, Denial> {
+    fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
+        if tool == Tool::GetLeague {
+            let asked = GetLeague::read(arguments).map_err(Refusal::from)?;
+            return Ok(serde_json::to_value(self.views.answer(&asked, peer.is_loopback()))?);
+        }
         self.rounds.store.read(|league| match tool {
             Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
             Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
-            _ => Err(Denial::rpc(-32601, format!("a league manager has no {tool}"))),
+            Tool::GetLeague
+            | Tool::StartMatch
+            | Tool::GetMatchState
+            | Tool::GetPlayerState
+            | Tool::NextTurn
+            | Tool::MakeChoice => Err(Denial::rpc(-32601, format!("a league manager has no {tool}"))),
         })
     }
 
@@ -403,13 +482,22 @@ impl Agent for Manager {
         match tool {
             Tool::CreateSchedule => Some(ScheduleData::schema()),
             Tool::GetStandings => Some(StandingsData::schema()),
-            _ => None,
+            Tool::GetLeague => Some(LeagueView::schema()),
+            Tool::StartMatch | Tool::GetMatchState | Tool::GetPlayerState | Tool::NextTurn | Tool::MakeChoice => None,
         }
     }
 
     fn holder(&self, token: &str) -> Option<String> {
         let signs = |member: &Member| format!("{}:{}", member.kind, member.id);
         self.rounds.store.read(|league| league.holder(token).map(signs))
+    }
+
+    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
+        match path {
+            "/" => Some(report::live()),
+            "/league.json" => Some(self.views.reply(peer.is_loopback(), if_none_match)),
+            _ => None,
+        }
     }
 
     fn health(&self) -> Value {
@@ -437,9 +525,10 @@ impl Agent for Manager {
     }
 
     fn instructions(&self) -> &'static str {
-        "The manager of a round-robin league of the game Even/Odd. get_standings shows the table and create_schedule who \
-         meets whom; both take no arguments. start_league starts the league when enough players and a referee have \
-         registered, and tells what is missing otherwise. The other tools are for the agents that play: their arguments \
-         are a whole league message. A refusal is a tool error that says what was wrong."
+        "The manager of a round-robin league of the game Even/Odd. get_standings shows the table and \
+         create_schedule who meets whom; get_league shows everything public at once. None needs arguments. \
+         start_league starts the league when enough players and a referee have registered, and tells what is \
+         missing otherwise. The other tools are for the agents that play: their arguments are a whole league \
+         message. A refusal is a tool error that says what was wrong."
     }
 }

@@ -48,7 +48,6 @@ const USAGE: Usage = Usage {
         ("--player-id", "ID", "the id to ask for, and whose card to use [any]"),
         ("--strategy", "NAME", "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]"),
         ("--seed", "N", "make random choices repeatable"),
-        ("--stay", "", "keep serving when the league is over; so does mcp"),
     ],
 };
 
@@ -69,7 +68,7 @@ const WHOLE_SECOND: Duration = Duration::from_secs(1);
 /// With `--strategy` on the command line that example plays instead.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
     USAGE.main(|args| {
-        let stays = args.has("--stay") || by_hand(&args).0;
+        let stays = by_hand(&args).0; // so that whoever plays by hand can read how it ended
         session::run(args, Kind::Player, |session| Player::new(session, Box::new(choose)))?;
         if stays {
             say("the league is over; still serving");
@@ -321,6 +320,7 @@ impl Agent for Player {
             | Message::LeagueRegisterRequest(_)
             | Message::LeagueRegisterResponse(_)
             | Message::StartLeague(_)
+            | Message::LeagueControl(_)
             | Message::LeagueStatus(_)
             | Message::GameJoinAck(_)
             | Message::ChooseParityResponse(_)
@@ -350,7 +350,7 @@ impl Agent for Player {
                 let made = MakeChoice::read(arguments).map_err(Refusal::from)?;
                 return Ok(serde_json::to_value(self.make_choice(made, peer)?)?);
             }
-            Tool::CreateSchedule | Tool::GetStandings | Tool::StartMatch | Tool::GetMatchState => {
+            Tool::CreateSchedule | Tool::GetStandings | Tool::GetLeague | Tool::StartMatch | Tool::GetMatchState => {
                 return Err(Denial::rpc(-32601, format!("Method not found: a player has no {tool}")));
             }
         }
@@ -394,6 +394,10 @@ impl Agent for Player {
 impl Participant for Player {
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
         decision::show_panics();
+        if fresh {
+            let checks_tokens = self.session.program.config.system.security.enable_auth_tokens;
+            *lock(&self.invitations) = Invitations::new(checks_tokens); // those of an older league are nothing
+        }
         let folder = self.session.program.data.join("players").join(&card.agent_id);
         *lock(&self.history) = Some(History::open(&folder, &card.agent_id, &card.league_id, fresh)?);
         Ok(())

@@ -19,9 +19,10 @@ use crate::program::config::Config;
 use crate::protocol::Kind;
 use crate::wire::Endpoint;
 use std::{
-    fs,
+    env, fs,
     net::TcpListener,
     path::{Path, PathBuf},
+    process::Command,
     sync::{Arc, Mutex},
     time::Instant,
 };
@@ -109,6 +110,22 @@ impl Program {
         &self.client.log
     }
 
+    /// Becomes the same program anew, on the port that it has; comes back only if that fails.
+    pub fn start_anew(&self) -> Stop {
+        let port = Endpoint::parse(&self.address).map_or(0, |endpoint| endpoint.port);
+        let exe = match env::current_exe() {
+            Ok(exe) => exe,
+            Err(error) => return error.into(),
+        };
+        let mut command = Command::new(exe);
+        command.args(env::args_os().skip(1)).args(["--port", &port.to_string()]);
+        self.log().orchestrator(Level::Info, "ended", "a new one takes its place");
+        #[cfg(unix)]
+        return std::os::unix::process::CommandExt::exec(&mut command).into();
+        #[cfg(not(unix))]
+        Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
+    }
+
     /// Logs how the program ends.
     pub fn note_end(&self, end: &Result<(), Stop>) {
         match end {
@@ -123,9 +140,14 @@ pub fn id_option(kind: Kind) -> &'static str {
     if kind == Kind::Referee { "--referee-id" } else { "--player-id" }
 }
 
-/// A log in the folder that the command line names.
+/// The folder of logs that the command line names.
+pub fn logs(args: &Args) -> PathBuf {
+    args.text("--logs").unwrap_or("logs").into()
+}
+
+/// A log in that folder.
 pub fn log(args: &Args, component: &str) -> Arc<Log> {
-    Arc::new(Log::new(Path::new(args.text("--logs").unwrap_or("logs")), component))
+    Arc::new(Log::new(&logs(args), component))
 }
 
 /// The configuration that the command line names.

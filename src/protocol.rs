@@ -1,8 +1,9 @@
-//! The league protocol `league.v2`: the envelope, the 21 messages with their fields, the error codes.
+//! The league protocol `league.v2`: the envelope, the 22 messages with their fields, the error codes.
 //!
 //! The page to read is `messages!` below: every message with its type, its tool (the JSON-RPC method) and
 //! who may be sent it. Nothing else in the program spells a wire name. Pure: no I/O, no clock.
-//! Read next: `referee/match_play.rs`, which plays a match with them. The same as a page to read, with every exchange as JSON, is `protocol.md`, below.
+//! Read next: `referee/match_play.rs`, which plays a match with them. Below stands `protocol.md`: the same for somebody
+//! who writes an agent in another language, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 
 use crate::wire::{Fault, FaultKind, Reader, Timestamp, Unread, Wire, cut, lookalike};
@@ -67,6 +68,7 @@ messages! {
     "LEAGUE_REGISTER_RESPONSE"   LeagueRegisterResponse  "register_player"            []               "The answer to it: an id and a token, or the reason why not."
     "START_LEAGUE"               StartLeague             "start_league"               [Manager]        "Start the league with the agents registered so far; from the manager's machine it needs no token. Answered with the status, and with what is missing if it cannot start."
     "LEAGUE_STATUS"              LeagueStatus            "start_league"               []               "The answer to it: waiting, running or completed."
+    "LEAGUE_CONTROL"             LeagueControl           "control_league"             [Manager]        "The operator of the league pauses or resumes it, removes or restores a player, has a match played again, or opens a new lobby when the league is over. Answered with the status."
     "ROUND_ANNOUNCEMENT"         RoundAnnouncement       "notify_round"               [Referee Player] "The manager announces a round: its matches and who referees them. Answered {\"status\":\"ok\"}."
     "GAME_INVITATION"            GameInvitation          "handle_game_invitation"     [Player]         "A referee invites the player to a match; it answers GAME_JOIN_ACK."
     "GAME_JOIN_ACK"              GameJoinAck             "handle_game_invitation"     []               "The answer to it: I am here, or not."
@@ -87,13 +89,13 @@ messages! {
 words! {
     /// Tools without a message type: they go by the method alone.
     Tool {
-        CreateSchedule = "create_schedule", GetStandings = "get_standings", StartMatch = "start_match",
+        CreateSchedule = "create_schedule", GetStandings = "get_standings", GetLeague = "get_league", StartMatch = "start_match",
         GetMatchState = "get_match_state", GetPlayerState = "get_player_state",
         NextTurn = "next_turn", MakeChoice = "make_choice",
     }
 }
 
-/// Their rows.
+/// The rows of those tools.
 pub static TOOLS: &[Entry] = &[
     tool(
         Tool::CreateSchedule,
@@ -106,6 +108,12 @@ pub static TOOLS: &[Entry] = &[
         Kind::Manager,
         "The current table: rank, points, wins, draws and losses of every player.",
         Nothing::schema,
+    ),
+    tool(
+        Tool::GetLeague,
+        Kind::Manager,
+        "The whole public state: status, agents, table, statistics, and the matches of the open round (or of round_id).",
+        GetLeague::schema,
     ),
     tool(
         Tool::StartMatch,
@@ -250,6 +258,12 @@ words! {
         WaitingForPlayers = "WAITING_FOR_PLAYERS", CollectingChoices = "COLLECTING_CHOICES",
         DrawingNumber = "DRAWING_NUMBER", Finished = "FINISHED",
     }
+    /// What `get_league` may be asked for.
+    WhichRounds { All = "all", }
+    /// What the operator may do to a league.
+    Action {
+        Pause = "pause", Resume = "resume", Remove = "remove", Restore = "restore", Replay = "replay", Again = "again",
+    }
     /// The four questions to the manager.
     QueryType {
         Standings = "GET_STANDINGS", Schedule = "GET_SCHEDULE",
@@ -278,7 +292,7 @@ object! {
         ; optional auth_token: String, league_id: String,
         ; informing round_id: u32, match_id: String,
     }
-    /// What a referee says of itself; the optional fields are ours.
+    /// What a referee says of itself; the optional fields are additions of this implementation.
     RefereeMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
         max_concurrent_matches: i32,
@@ -311,6 +325,8 @@ object! {
     }
     /// The operator starts the league.
     StartLeague { league_id: String, }
+    /// The operator's order: `remove` and `restore` are about a player, `replay` is about a match. Ours.
+    LeagueControl { league_id: String, action: Action, ; optional player_id: String, ; informing match_id: String, }
     /// `reason` says what a league that does not go on is waiting for.
     LeagueStatus {
         league_id: String, status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
@@ -318,8 +334,8 @@ object! {
     }
     /// A round begins, or goes on: its open matches.
     RoundAnnouncement { league_id: String, round_id: u32, matches: Vec<MatchEntry>, }
-    /// One match of an announcement. The optional fields are ours: the hand-over to the referee, and the
-    /// match tokens: both tokens in its referee's copy, its own in a player's.
+    /// One match of an announcement. The optional fields are additions of this implementation: for the referee where
+    /// the players are, how they stand and both match tokens; for a player its own match token.
     MatchEntry {
         match_id: String, game_type: String, player_A_id: String, player_B_id: String, referee_endpoint: String,
         ; optional player_A_endpoint: String, player_B_endpoint: String,
@@ -372,7 +388,7 @@ object! {
     MatchResultReport { league_id: String, round_id: u32, match_id: String, game_type: String, result: MatchResult, }
     /// How a match ended, as the manager is told: points by player.
     MatchResult { winner: Option<String>, score: BTreeMap<String, i32>, details: Details, }
-    /// `status` and `reason` are ours; without a status the number says how the match ended.
+    /// `status` and `reason` are additions of this implementation; without a status the number says how the match ended.
     Details {
         drawn_number: Option<u32>, choices: BTreeMap<String, Option<Parity>>,
         ; optional status: Ending,
@@ -424,6 +440,8 @@ object! {
     NextTurn { ; optional auth_token: String, }
     /// The arguments of `make_choice`.
     MakeChoice { match_id: String, choice: Unread<Parity>, ; optional auth_token: String, }
+    /// The arguments of `get_league`: a round, or all of them with the points after each; else the open round.
+    GetLeague { ; optional round_id: u32, rounds: WhichRounds, }
     /// The arguments of `get_match_state`.
     GetMatchState { match_id: String, }
 }

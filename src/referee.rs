@@ -162,6 +162,7 @@ impl Agent for Referee {
             | Message::LeagueRegisterRequest(_)
             | Message::LeagueRegisterResponse(_)
             | Message::StartLeague(_)
+            | Message::LeagueControl(_)
             | Message::LeagueStatus(_)
             | Message::GameInvitation(_)
             | Message::GameJoinAck(_)
@@ -181,7 +182,12 @@ impl Agent for Referee {
         match tool {
             Tool::StartMatch => self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?),
             Tool::GetMatchState => self.match_state(&GetMatchState::read(arguments).map_err(Refusal::from)?.match_id),
-            _ => Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}"))),
+            Tool::CreateSchedule
+            | Tool::GetStandings
+            | Tool::GetLeague
+            | Tool::GetPlayerState
+            | Tool::NextTurn
+            | Tool::MakeChoice => Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}"))),
         }
     }
 

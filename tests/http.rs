@@ -227,7 +227,7 @@ fn echoes_ids(url: &str) {
 }
 
 fn pages_and_verbs(kind: Kind, url: &str) {
-    let rows = "GET / 404, POST / 404, GET /mcp/more 404, POST /../mcp 404, GET /mcp 405, PUT /mcp 405, DELETE /mcp 405, \
+    let rows = "GET /mcp/more 404, POST /nowhere 404, GET /nowhere 404, POST /../mcp 404, GET /mcp 405, PUT /mcp 405, DELETE /mcp 405, \
         OPTIONS /mcp 405, BREW /mcp 405, POST /health 405, HEAD /health 405, POST /mcp?a=b 200, GET /health?a=b 200";
     for row in rows.split(", ") {
         let [verb, path, expected] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };

@@ -164,7 +164,8 @@ fn the_stateless_era() {
 fn tools_say_what_they_are() {
     let world = World::new(&[]);
     let expected = [
-        "create_schedule get_standings league_query register_player register_referee report_match_result start_league",
+        "control_league create_schedule get_league get_standings league_query register_player register_referee \
+         report_match_result start_league",
         "get_match_state notify_game_error notify_league_completed notify_league_error notify_round \
          notify_round_completed start_match",
         "choose_parity get_player_state handle_game_invitation notify_game_error notify_league_completed \

@@ -446,7 +446,7 @@ fn a_real_league_sends_nothing_else() {
         *lines.entry(format!("{who} {} {name}", word("event_type"))).or_default() += 1;
     }
     let only_faults_and_questions =
-        "GAME_ERROR LEAGUE_ERROR LEAGUE_QUERY LEAGUE_QUERY_RESPONSE LEAGUE_STATUS START_LEAGUE";
+        "GAME_ERROR LEAGUE_CONTROL LEAGUE_ERROR LEAGUE_QUERY LEAGUE_QUERY_RESPONSE LEAGUE_STATUS START_LEAGUE";
     let all = CATALOGUE.iter().map(|entry| entry.message_type.unwrap().to_string());
     assert_eq!(types, all.filter(|name| !only_faults_and_questions.split(' ').any(|it| it == name)).collect());
     // Whoever greps a match's conversation sees it whole, from both sides.

@@ -10,6 +10,7 @@ use crate::program::terminal::complain;
 use crate::protocol::Envelope;
 use serde::Serialize;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::{
     net::TcpListener,
     sync::{Arc, Mutex},
@@ -196,7 +197,7 @@ impl Service for Inbox {
         }
     }
 
-    fn page(&self, _path: &str) -> Option<Reply> {
+    fn page(&self, _path: &str, _peer: IpAddr, _if_none_match: Option<&str>) -> Option<Reply> {
         None
     }
 

@@ -19,6 +19,8 @@ pub struct Contact {
     pub heard: Heard,
     /// Why the last call failed, in words; none where it did not.
     pub trouble: Option<String>,
+    /// How long its last answer took, in milliseconds.
+    pub answers_in: Option<u32>,
     /// Counts up when all that it was told counts as untold.
     pub untold: u64,
     /// When that was last because it had registered.
@@ -38,7 +40,7 @@ pub struct Contact {
 pub struct Contacts {
     all: Mutex<BTreeMap<String, Contact>>,
     changes: AtomicU64,
-    /// Counts what the notifier must look at: a registration, a release.
+    /// Counts what the notifier must look at: who registered, is to be asked or told anew, and releases.
     news: AtomicU64,
     /// The newest announcement that referees may be told.
     released: AtomicU64,
@@ -83,6 +85,12 @@ impl Contacts {
     pub fn ask_again(&self, id: &str) {
         self.update(id, |contact| contact.asked = true);
         self.news.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It has answered, in so many milliseconds. News only the first time.
+    pub fn answered(&self, id: &str, milliseconds: u32) {
+        let first = lock(&self.all).entry(id.into()).or_default().answers_in.replace(milliseconds).is_none();
+        self.changes.fetch_add(first.into(), Ordering::SeqCst);
     }
 
     /// From now on referees may be told this announcement. Says whether that is new.

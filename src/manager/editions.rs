@@ -13,7 +13,7 @@ use std::{
 
 /// Up to so many players every result has a table of its own.
 const UNPACED: usize = 16;
-/// Above, between two tables: at least this, and so much for each player.
+/// Above, between two tables: so much for each player, and at least this.
 pub const PACE: Duration = Duration::from_millis(100);
 const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
 
@@ -22,16 +22,16 @@ const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
 pub struct Edition {
     /// Counts editions.
     pub number: u64,
-    /// What the notifier had to look at so far: registrations and releases.
+    /// `Contacts::news` when it was written.
     news: u64,
     /// The table, and how many results are in it.
     pub table: Option<(usize, Arc<Letter>)>,
     /// The end of each round that is over, as far as somebody may still have to hear of it.
     pub rounds: BTreeMap<u32, Arc<Letter>>,
-    /// The newest announcement.
+    /// The number of the newest announcement, `League::announcements`.
     pub announcement: u64,
-    /// The announcement as players are told it.
-    pub call: Option<OpenMatches>,
+    /// The announcement as players are told it: the open matches.
+    pub open: Option<OpenMatches>,
     /// The end of the league.
     pub end: Option<Arc<Letter>>,
 }
@@ -39,7 +39,7 @@ pub struct Edition {
 /// The open matches, for players.
 #[derive(Clone)]
 pub struct OpenMatches {
-    /// The announcement that told something new.
+    /// The number of the announcement that first said all this.
     pub version: u64,
     /// The notice, without anybody's token.
     pub letter: Arc<Letter>,
@@ -48,7 +48,7 @@ pub struct OpenMatches {
 }
 
 impl OpenMatches {
-    /// What is to be put into a player's copy: its match token, and the text behind which it stands.
+    /// What is to be put into a player's copy: the text behind which it goes, and its match token.
     pub fn own(&self, player_id: &str) -> Option<(String, String)> {
         let mine = self.matches.iter().find_map(|(entry, tokens)| {
             let seat = [&entry.player_A_id, &entry.player_B_id].iter().position(|id| *id == player_id)?;
@@ -81,12 +81,13 @@ pub struct Editor<'a> {
 }
 
 impl Editor<'_> {
-    /// What holds now, and whether a table has to wait for its pace. `news` counts what was heard from the agents.
+    /// What holds now, and whether a table has to wait for its pace. `news` is what `Contacts::news` counts.
     pub fn make(&mut self, league: &League, news: u64, old: &Edition) -> (Edition, bool) {
         let (all, players) = (league.members.len(), league.members(Kind::Player).len());
-        let (played, rounds, announcement) = (league.played.len(), league.rounds_completed(), league.announcements());
+        let (played, rounds, announcement) = (league.tables(), league.rounds_completed(), league.announcements());
         let over = league.progress() == Progress::Completed;
         let mut new = Edition { number: old.number + 1, news, announcement, ..old.clone() };
+        new.rounds.retain(|round, _| *round <= rounds); // a match of a later one is played again
         let known = new.rounds.last_key_value().map_or(rounds.saturating_sub(1), |(round, _)| *round);
         let pace = if players <= UNPACED { Duration::ZERO } else { PACE.max(PACE_PER_PLAYER * players as u32) };
         let due = rounds > known || over || self.table_at.is_none_or(|then| then.elapsed() >= pace);
@@ -100,7 +101,7 @@ impl Editor<'_> {
             new.rounds.insert(round, self.compose(&message, &format!("round-{round}-complete"), Some(round), all));
         }
         if announcement != old.announcement || news != old.news {
-            new.call = self.call(league, old.call.as_ref(), players);
+            new.open = self.open_matches(league, old.open.as_ref(), players);
         }
         if over && new.end.is_none() {
             let completed = league.completed().map(Message::from);
@@ -112,10 +113,13 @@ impl Editor<'_> {
 
     /// The announcement for players. Where nothing in it is new it has the version of the last one: whoever knows that
     /// is not told again.
-    fn call(&self, league: &League, old: Option<&OpenMatches>, players: usize) -> Option<OpenMatches> {
+    fn open_matches(&self, league: &League, old: Option<&OpenMatches>, players: usize) -> Option<OpenMatches> {
         let open = league.public_announcement(league.open_round()?);
-        let games = league.open_matches(open.round_id);
+        let games = league.assigned(open.round_id);
         let tokens = games.map(|game| game.assignment.as_ref().map(|it| it.tokens.clone()).unwrap_or_default());
+        if open.matches.is_empty() {
+            return None; // none has a referee yet
+        }
         let matches: Vec<_> = open.matches.iter().cloned().zip(tokens).collect();
         if let Some(old) = old.filter(|old| old.matches == matches) {
             return Some(old.clone());

@@ -20,7 +20,19 @@ use std::{
 /// The version of the journal that we write. Older ones are read: version 1 had no first line.
 const VERSION: u32 = 2;
 /// The events that we know; another one was written by a newer program.
-const EVENTS: [&str; 5] = ["Registered", "Started", "Assigned", "Recorded", "Closed"];
+const EVENTS: [&str; 11] = [
+    "Registered",
+    "Started",
+    "Assigned",
+    "Recorded",
+    "Closed",
+    "Paused",
+    "Resumed",
+    "Removed",
+    "Restored",
+    "Voided",
+    "Again",
+];
 
 object! {
     /// The first line.
@@ -67,6 +79,18 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Reads a journal that nobody writes any more, as far as it is whole.
+    pub fn read(path: &Path, rules: Rules) -> io::Result<League> {
+        let text = std::fs::read_to_string(path).map_err(|error| storage::named(path, error))?;
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let mut league = League::new(rules);
+        for (number, line) in (1..).zip(whole.lines()) {
+            let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
+            read_line(line.as_bytes(), number).map_err(faulty)?.iter().for_each(|event| league.apply(event));
+        }
+        Ok(league)
+    }
+
     /// Finds the league in its folder: to be resumed, or, if it is closed or to be `fresh`, set aside with its match
     /// pages. Says whether something is resumed.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal, bool)> {
@@ -75,7 +99,7 @@ impl Journal {
         let mut league = League::new(rules);
         let opened = Journal::open(&path, &mut league);
         let unwanted = match &opened {
-            Ok(_) => league.closed || fresh && league.changes > 0,
+            Ok(_) => league.closed || league.again || fresh && league.changes > 0,
             Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
         };
         if !unwanted {

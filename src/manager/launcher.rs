@@ -138,15 +138,30 @@ fn caller(args: &Args) -> Result<(Config, String, Client), Stop> {
 
 /// Sends START_LEAGUE to a running manager.
 pub fn start(args: &Args) -> Result<(), Stop> {
+    let status = order(args, |league_id| StartLeague { league_id }.into())?;
+    if status.status == Progress::Waiting { Err(Stop::failed("the league has not started")) } else { Ok(()) }
+}
+
+/// Sends LEAGUE_CONTROL with the word, and what stands behind it, to a running manager.
+pub fn control(args: &Args) -> Result<(), Stop> {
+    let word = args.word.unwrap_or_default();
+    let action = Action::read(&word.into()).map_err(|fault| Stop::usage(fault.to_string()))?;
+    let named = args.operand.as_ref().map(|id| id.to_uppercase());
+    let (player_id, match_id) = if action == Action::Replay { (None, named) } else { (named, None) };
+    order(args, |league_id| LeagueControl { league_id, action, player_id, match_id }.into()).map(drop)
+}
+
+/// Sends what the operator wants to a running manager, and shows the status that it answers.
+fn order(args: &Args, message: impl FnOnce(String) -> Message) -> Result<LeagueStatus, Stop> {
     let (config, manager, client) = caller(args)?;
     let auth_token = program::operator_token(args)?;
-    let about = About { conversation_id: conversation("start-league"), auth_token, ..About::default() };
-    let message = StartLeague { league_id: config.league.league_id.clone() }.into();
+    let words = args.word.unwrap_or_default();
+    let about = About { conversation_id: conversation(&format!("{words}-league")), auth_token, ..About::default() };
+    let message = message(config.league.league_id.clone());
     match client.ask(&Peer::manager(&manager), &message, &about, config.generic_limit()) {
         Ok(Message::LeagueStatus(status)) => {
             print_status(&status);
-            let waits = status.status == Progress::Waiting;
-            if waits { Err(Stop::failed("the league has not started")) } else { Ok(()) }
+            Ok(status)
         }
         Ok(Message::LeagueError(error)) => Err(Stop::failed(error.explain())),
         Ok(other) => Err(Stop::failed(format!("the manager at {manager} answered with {}", other.name()))),

@@ -4,8 +4,9 @@
 //! an event; the event goes into the journal; `apply` then changes the state, and cannot fail. So a program that dies
 //! at any moment finds the same state again by applying the journal.
 //!
-//! `League` has four more subjects in files of their own: who may register (`registration.rs`), which reports are
-//! taken (`results.rs`), what is answered (`queries.rs`) and announced (`notices.rs`). Read next: `journal.rs`.
+//! `League` has five more subjects in files of their own: who may register (`registration.rs`), which reports are
+//! taken (`results.rs`), what is answered (`queries.rs`) and announced (`notices.rs`), what the operator may do
+//! (`control.rs`). A variable named `game` is a match: that word is Rust's. Read next: `journal.rs`.
 
 use crate::game::Scoring;
 use crate::manager::schedule::{Pair, round_robin};
@@ -57,7 +58,8 @@ pub struct Member {
     pub uses_match_tokens: bool,
     pub token: String,
     pub expires: Timestamp,
-    /// The request that made it what it is, to know it again when it comes twice.
+    /// The conversation and the address of the request that made it what it is, to know that one again when it comes
+    /// twice.
     pub conversation_id: String,
     pub peer: IpAddr,
     /// How many of its registrations are in the journal.
@@ -109,6 +111,27 @@ pub enum Event {
     Recorded(Recorded),
     /// Everybody was told that it is over.
     Closed,
+    /// The operator: no further round begins.
+    Paused,
+    /// The operator: it goes on.
+    Resumed,
+    /// The operator: this player plays no more.
+    Removed {
+        /// Which.
+        player_id: String,
+    },
+    /// The operator: this agent plays again, and is let in without its token.
+    Restored {
+        /// Which.
+        agent_id: String,
+    },
+    /// The operator: this match's result does not count, and it is played again.
+    Voided {
+        /// Which.
+        match_id: String,
+    },
+    /// The operator: a new lobby takes the place of the league.
+    Again,
 }
 
 /// A match of the schedule.
@@ -120,6 +143,8 @@ pub struct Match {
     pub players: [String; 2],
     pub assignment: Option<Assigned>,
     pub recorded: Option<Recorded>,
+    /// How often a result of it was voided.
+    pub voids: u32,
 }
 
 /// The state.
@@ -131,22 +156,30 @@ pub struct League {
     pub matches: Vec<Match>,
     pub started: bool,
     pub closed: bool,
+    pub paused: bool,
+    pub again: bool,
+    /// The players that the operator has removed since the start.
+    pub removed: BTreeSet<String>,
+    /// The agents that are let in next time without their token.
+    pub let_in: BTreeSet<String>,
     pub seed: Option<u64>,
     /// The ids of the matches played, in the order in which they were recorded.
     pub played: Vec<String>,
-    /// How many events there have been: whoever waits for news compares this.
+    /// How many events there have been; whoever waits for the next one compares this.
     pub changes: u64,
     // What follows is derived, once for each event, so that no look at the league counts it all again.
+    /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,
     rounds: Vec<RoundState>,
     /// How many rounds are over before the first that is not.
     over: usize,
+    /// By player.
     seasons: BTreeMap<String, Season>,
     /// Sorted when somebody first looks.
     table: OnceLock<Vec<Standing>>,
 }
 
-/// Where a round's matches stand in the schedule, and how many of them have no result yet.
+/// Where a round's matches stand in `matches`, and how many of them have no result yet.
 #[derive(Debug, Clone, PartialEq)]
 struct RoundState {
     places: Range<usize>,
@@ -158,9 +191,9 @@ struct RoundState {
 struct Season {
     /// Its row of the table, without a rank.
     row: Standing,
-    /// Where its matches stand in the schedule.
+    /// Where its matches stand in `matches`.
     games: Vec<usize>,
-    /// The one that was recorded last.
+    /// Where the one stands that was recorded last.
     last: Option<usize>,
 }
 
@@ -173,6 +206,10 @@ impl League {
             matches: Vec::new(),
             started: false,
             closed: false,
+            paused: false,
+            again: false,
+            removed: BTreeSet::new(),
+            let_in: BTreeSet::new(),
             seed: None,
             played: Vec::new(),
             changes: 0,
@@ -201,9 +238,15 @@ impl League {
         self.matches.get(*self.places.get(match_id)?)
     }
 
-    /// Counts whatever is new that is no result: announcements depend on nothing else.
+    /// The number of the newest announcement. It grows with every event that is no result: an announcement depends on
+    /// nothing else, for matches that are played are only left out of it.
     pub fn announcements(&self) -> u64 {
         self.changes - self.played.len() as u64
+    }
+
+    /// Counts the tables that there have been: each result makes one, and each that is voided.
+    pub fn tables(&self) -> usize {
+        self.played.len() + 2 * self.matches.iter().map(|game| game.voids as usize).sum::<usize>()
     }
 
     /// How many rounds the schedule has; 0 before the start.
@@ -324,7 +367,8 @@ impl League {
         let referees: Vec<&Member> = present.iter().filter_map(|id| self.members.get(id)).collect();
         let mut load: BTreeMap<&str, u32> = referees.iter().map(|referee| (&*referee.id, 0)).collect();
         let mut orphans = Vec::new();
-        for game in self.open_matches(round) {
+        // While the league is paused, only what has begun goes on.
+        for game in self.open_matches(round).filter(|game| !self.paused || game.assignment.is_some()) {
             match game.referee().and_then(|id| load.get_mut(id)) {
                 Some(matches) => *matches += 1,
                 None => orphans.push(game),
@@ -332,7 +376,7 @@ impl League {
         }
         let mut assignments = Vec::new();
         for game in orphans {
-            // The least laden for what it can carry; among equals the first. 2520 is a multiple of each capacity.
+            // The least laden for what it can carry; among equals the first. 2520 is a multiple of each capacity, 1 to 10.
             let laden = |it: &&&Member| (load[&*it.id] + 1) * 2520 / it.max_concurrent_matches.max(1);
             let lightest = referees.iter().min_by_key(laden)?;
             *load.entry(&lightest.id).or_default() += 1;
@@ -359,10 +403,41 @@ impl League {
             }
             Event::Recorded(recorded) => self.count(recorded),
             Event::Closed => self.closed = true,
+            Event::Paused => self.paused = true,
+            Event::Resumed => self.paused = false,
+            Event::Removed { player_id } if self.started => drop(self.removed.insert(player_id.clone())),
+            Event::Removed { player_id } => {
+                self.members.remove(player_id);
+                self.seasons.remove(player_id);
+                self.table = OnceLock::new();
+            }
+            Event::Restored { agent_id } => {
+                self.removed.remove(agent_id);
+                self.let_in.insert(agent_id.clone());
+            }
+            Event::Voided { match_id } => self.void(match_id),
+            Event::Again => self.again = true,
+        }
+    }
+
+    /// Forgets a result, and counts all others anew in their order.
+    fn void(&mut self, match_id: &str) {
+        let Some(game) = self.places.get(match_id).and_then(|place| self.matches.get_mut(*place)) else { return };
+        (game.assignment, game.recorded, game.voids) = (None, None, game.voids + 1);
+        for season in self.seasons.values_mut() {
+            (season.row, season.last) = (empty_row(&season.row.player_id, &season.row.display_name), None);
+        }
+        self.rounds.iter_mut().for_each(|round| round.open = round.places.len());
+        (self.over, self.table) = (0, OnceLock::new());
+        for id in std::mem::take(&mut self.played) {
+            let game = self.places.get(&id).and_then(|place| self.matches.get_mut(*place));
+            let recorded = game.and_then(|game| game.recorded.take());
+            recorded.into_iter().for_each(|recorded| self.count(&recorded));
         }
     }
 
     fn enter(&mut self, member: &Member) {
+        self.let_in.remove(&member.id);
         if member.kind == Kind::Player {
             let (id, name) = (&member.id, &member.display_name);
             let new = || Season { row: empty_row(id, name), games: Vec::new(), last: None };
@@ -436,6 +511,7 @@ fn matches_of(rounds: &[Vec<Pair>]) -> Vec<Match> {
             players: [a, b],
             assignment: None,
             recorded: None,
+            voids: 0,
         };
         numbered.map(game).collect::<Vec<_>>()
     };

@@ -15,12 +15,17 @@ impl League {
     /// The announcement of what is still to be played in a round, in `reader`'s copy: players find their own match
     /// token; referees find endpoints and records, and both tokens of the matches that are theirs.
     pub fn announcement(&self, round: u32, reader: &Member) -> RoundAnnouncement {
-        self.announcement_of(round, self.open_matches(round).map(|game| self.announced(game, reader)).collect())
+        self.announcement_of(round, self.assigned(round).map(|game| self.announced(game, reader)).collect())
     }
 
     /// The same with nothing in it that is for one reader alone.
     pub fn public_announcement(&self, round: u32) -> RoundAnnouncement {
-        self.announcement_of(round, self.open_matches(round).map(|game| self.public(game)).collect())
+        self.announcement_of(round, self.assigned(round).map(|game| self.public(game)).collect())
+    }
+
+    /// What is still to be played, and by whom it is refereed.
+    pub fn assigned(&self, round: u32) -> impl Iterator<Item = &Match> {
+        self.open_matches(round).filter(|game| game.assignment.is_some())
     }
 
     fn announcement_of(&self, round_id: u32, matches: Vec<MatchEntry>) -> RoundAnnouncement {

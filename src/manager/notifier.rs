@@ -41,12 +41,15 @@ pub struct Notifier {
 
 /// What one agent has been told.
 struct Told {
+    /// The contact's `untold` that this goes by: when that counts up, nothing is told.
     untold: u64,
+    /// How many results were in the last table.
     results: usize,
+    /// The last round of whose end it was told.
     rounds: u32,
     announcement: u64,
-    /// A player: the version of the announcement that it was told.
-    call: u64,
+    /// A player: the version of the open matches that it was told.
+    open: u64,
     /// A referee: the open matches that it knows of.
     entries: Vec<MatchEntry>,
     end: bool,
@@ -59,9 +62,10 @@ enum Task {
     Ping,
     Table(usize, Arc<Letter>),
     Round(u32, Arc<Letter>),
-    /// To a player: the notice for all, and its own match token with the text that it stands behind.
-    Call(u64, u64, Arc<Letter>, Option<(String, String)>),
-    /// To a referee: its own copy.
+    /// To a player: the announcement's number, the version of its matches, the notice for all, and the player's own match
+    /// token with the text that it goes behind.
+    OpenMatches(u64, u64, Arc<Letter>, Option<(String, String)>),
+    /// To a referee: the announcement's number, and its own copy.
     Announcement(u64, RoundAnnouncement),
     End(Arc<Letter>),
 }
@@ -140,7 +144,7 @@ impl Notifier {
 
     /// One agent's thread: compares and tells, for ever.
     fn serve(&self, id: &str) {
-        let mut told = Told::nothing(self.contacts.of(id).untold.wrapping_sub(1), 0);
+        let mut told = Told::nothing(self.contacts.of(id).untold.wrapping_sub(1), 0); // another number: begin with a ping
         loop {
             let edition = Arc::clone(&lock(&self.edition));
             self.contacts.renew(id);
@@ -170,13 +174,15 @@ impl Notifier {
         if let Some((results, letter)) = edition.table.as_ref().filter(|table| is_player && table.0 > told.results) {
             return Some(Task::Table(*results, Arc::clone(letter)));
         }
+        // A round with a match that is played again ends again.
+        told.rounds = edition.rounds.last_key_value().map_or(told.rounds, |(round, _)| told.rounds.min(*round));
         if let Some((round, letter)) = edition.rounds.range(told.rounds + 1..).next() {
             return Some(Task::Round(*round, Arc::clone(letter)));
         }
         let announcement = if is_player { edition.announcement } else { edition.announcement.min(released) };
-        if let Some(call) = edition.call.as_ref().filter(|call| is_player && call.version > told.call) {
-            let own = call.own(&member.id);
-            return Some(Task::Call(announcement, call.version, Arc::clone(&call.letter), own));
+        if let Some(open) = edition.open.as_ref().filter(|open| is_player && open.version > told.open) {
+            let own = open.own(&member.id);
+            return Some(Task::OpenMatches(announcement, open.version, Arc::clone(&open.letter), own));
         }
         if is_player && announcement > told.announcement {
             self.announced(&member.id, announcement, told);
@@ -203,14 +209,19 @@ impl Notifier {
         let again = |error: &CallError| {
             effort != Effort::Once && error.is_silence() && !(effort == Effort::UnlessGone && error.is_absence())
         };
-        let result = retry(&self.policy, pause, again, || self.attempt(&member.id, &task));
+        let result = retry(&self.policy, pause, again, || {
+            let begun = Instant::now();
+            self.attempt(&member.id, &task).inspect(|()| {
+                self.contacts.answered(&member.id, u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX));
+            })
+        });
         told.called = Some(Instant::now());
         match task {
             Task::Ping => {}
             Task::Table(results, _) => told.results = results,
             Task::Round(round, _) => told.rounds = round,
-            Task::Call(number, version, ..) => {
-                told.call = version;
+            Task::OpenMatches(number, version, ..) => {
+                told.open = version;
                 self.announced(&member.id, number, told);
             }
             Task::Announcement(number, copy) => {
@@ -231,7 +242,7 @@ impl Notifier {
             Task::Table(_, letter) | Task::Round(_, letter) | Task::End(letter) => {
                 self.client.deliver(&to, letter, &member.token, None, self.limit).map(drop)
             }
-            Task::Call(.., letter, own) => {
+            Task::OpenMatches(.., letter, own) => {
                 self.client.deliver(&to, letter, &member.token, own.as_ref(), self.limit).map(drop)
             }
             Task::Announcement(_, copy) => self.announce(&to, &member, copy),
@@ -314,7 +325,7 @@ impl Told {
     /// Nothing yet, but for the ends of the first rounds, which are no news any more.
     fn nothing(untold: u64, rounds: u32) -> Told {
         let entries = Vec::new();
-        Told { untold, results: 0, rounds, announcement: 0, call: 0, entries, end: false, called: None }
+        Told { untold, results: 0, rounds, announcement: 0, open: 0, entries, end: false, called: None }
     }
 }
 

@@ -40,8 +40,8 @@ object! {
     }
 }
 
-/// What a match's page depends on: its referee, and whether it has a result.
-type PageState = (String, bool);
+/// What a match's page depends on: its referee, whether it has a result, and how many were voided.
+type PageState = (String, bool, u32);
 
 /// Where the pages go, and what those of the matches depended on when they were written.
 pub struct Pages {
@@ -110,7 +110,8 @@ impl Pages {
 }
 
 fn page_state(game: &Match) -> Option<PageState> {
-    Some((game.referee()?.to_string(), game.recorded.is_some()))
+    let by = game.recorded.as_ref().map(|recorded| &*recorded.referee_id);
+    Some((game.referee().or(by)?.to_string(), by.is_some(), game.voids))
 }
 
 fn standings_page(league: &League) -> StandingsPage {
@@ -118,7 +119,7 @@ fn standings_page(league: &League) -> StandingsPage {
         schema_version: "1.0.0".into(),
         league_id: league.rules.league_id.clone(),
         last_updated: Timestamp::now(),
-        version: league.played.len() as u32,
+        version: league.tables() as u32,
         rounds_completed: league.rounds_completed(),
         standings: league.table().to_vec(),
     }

@@ -113,7 +113,7 @@ impl Practice {
         let mark = self.data.with_extension("lock");
         let is_ours = mark.exists();
         let folders = [&self.data, &self.logs].into_iter().filter(|folder| folder.exists());
-        for folder in folders.clone().filter(|_| !is_ours) {
+        if let Some(folder) = folders.clone().next().filter(|_| !is_ours) {
             let words = format!("{} is there, but not from a practice", folder.display());
             return Err(Stop::failed(format!("{words}; move it, or name others with --data DIR and --logs DIR")));
         }

@@ -168,17 +168,21 @@ impl League {
     }
 }
 
-fn scheduled(game: &Match) -> ScheduledMatch {
-    let status = match (&game.recorded, &game.assignment) {
+/// How far a match has come.
+pub fn match_status(game: &Match) -> MatchStatus {
+    match (&game.recorded, &game.assignment) {
         (Some(_), _) => MatchStatus::Completed,
         (None, Some(_)) => MatchStatus::Assigned,
         (None, None) => MatchStatus::Scheduled,
-    };
+    }
+}
+
+fn scheduled(game: &Match) -> ScheduledMatch {
     ScheduledMatch {
         match_id: game.id.clone(),
         player_A_id: game.players[0].clone(),
         player_B_id: game.players[1].clone(),
-        status,
+        status: match_status(game),
         winner: game.recorded.as_ref().and_then(|recorded| recorded.result.winner.clone()),
     }
 }

@@ -4,6 +4,7 @@
 //! it is (its token) and where it is (its endpoint). The rules in words: "Registration" and "Registering again" in
 //! `protocol.md`. Read next: `results.rs`.
 
+use crate::manager::control::REMOVED;
 use crate::manager::league::{Event, League, Listed, Member};
 use crate::net::agent::Request;
 use crate::protocol::{
@@ -150,6 +151,16 @@ impl League {
         if let Some(rejected) = self.objection(meta) {
             return rejected;
         }
+        let (_, wish) = from.request.envelope.sender.split_once(':').unwrap_or_default();
+        let asked = self.members.get(wish).filter(|known| known.kind == meta.kind);
+        if let Some(known) = own.or(here).or(asked).filter(|known| self.removed.contains(&known.id)) {
+            return Admission::rejected(format!("{REMOVED}: {}", known.id), None);
+        }
+        // The operator has restored it: whoever asks for that id now is it.
+        let restored = here.or(asked).filter(|known| known.kind == meta.kind && self.let_in.contains(&known.id));
+        if let Some(known) = restored.filter(|_| own.is_none()) {
+            return self.renew(known, meta, from);
+        }
         match (own, here) {
             (None, None) => self.newcomer(meta, from),
             (Some(own), None) => self.re_attach(own, meta, from),
@@ -207,14 +218,19 @@ impl League {
             return Admission::Accepted { member: Box::new(known.clone()), event: None, again: true };
         }
         if same_peer && self.is_open_to(meta.kind, from) {
-            let renewed = Member { token: token(&known.id, from.secret), ..described(known, meta) };
-            return Admission::accepted(self.registered(renewed, from), true);
+            return self.renew(known, meta, from);
         }
         let reason = format!("contact_endpoint is {}'s, whose token must come with the request", known.id);
         match self.started {
             true => Admission::rejected(format!("{}: {reason}", late(meta.kind)), Some(Code::E019)),
             false => Admission::rejected(format!("{}: {reason}", unreachable(meta.kind)), None),
         }
+    }
+
+    /// A known agent with a new token; the old one is void.
+    fn renew(&self, known: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
+        let renewed = Member { token: token(&known.id, from.secret), ..described(known, meta) };
+        Admission::accepted(self.registered(renewed, from), true)
     }
 
     fn newcomer(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
@@ -249,7 +265,7 @@ impl League {
 
     /// Whether an agent without a token may register: before the start; later a referee, while no live one is left.
     fn is_open_to(&self, kind: Kind, from: &Applicant) -> bool {
-        !self.started || kind == Kind::Referee && from.referee_wanted
+        !self.started || kind == Kind::Referee && from.referee_wanted && self.open_round().is_some()
     }
 
     /// The member with the marks of this registration.

@@ -65,7 +65,8 @@ fn check_result(result: &MatchResult, players: &[String; 2], scoring: &Scoring) 
     let choices = players.each_ref().map(|player| result.details.choices.get(player).copied().flatten());
     match (result.details.drawn_number, choices) {
         (Some(number), _) if !game::NUMBERS.contains(&number) => {
-            return wrong("result.details.drawn_number", format!("got {number}, must be 1 to 10"));
+            let (least, most) = (game::NUMBERS.start(), game::NUMBERS.end());
+            return wrong("result.details.drawn_number", format!("got {number}, must be {least} to {most}"));
         }
         (Some(number), [Some(a), Some(b)]) => {
             let judged = game::judge(players.clone(), [a, b], number);

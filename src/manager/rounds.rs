@@ -1,7 +1,9 @@
 //! The round loop. First start, restart and lost referee are one act: see to it that every open match has a referee that
-//! is there, let them be told, wait, look again. Who tells is the notifier; what was heard stands in `contacts.rs`.
+//! is there, let them be told, wait, look again. Who tells is the notifier; what was heard stands in `contacts.rs`, and
+//! which referees count is decided in `liveness.rs`. Read next: `manager.rs`.
 
 use crate::manager::contacts::Contacts;
+use crate::manager::control::PAUSED;
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match};
 use crate::manager::liveness::{Liveness, liveness, patience, present};
@@ -22,7 +24,7 @@ use std::{
 const TICK: Duration = Duration::from_millis(100);
 /// How long referees wait at most until all players know of a round.
 const KNOWN: Duration = Duration::from_secs(1);
-/// After so long without news the league says whom it waits for.
+/// After so long without an event, or a release, the league says whom it waits for.
 const SILENCE: Duration = Duration::from_secs(2);
 /// What it waits for when no referee counts.
 const NOBODY: &str = "no referee is left: the league waits until one registers or answers again";
@@ -60,10 +62,11 @@ struct Round<'a> {
     all: &'a Rounds,
     round: u32,
     due: BTreeMap<String, Due>,
-    /// Referees that do not count at the moment.
+    /// Referees that do not count at the moment; they have been forgotten already.
     out: BTreeSet<String>,
-    /// The announcement that players are being told, since when, and when referees may be.
+    /// The announcement that players are being told, and since when.
     announced: (u64, Instant),
+    /// When the lead has passed, so that referees may be told; none before players know.
     lead_over: Option<Instant>,
 }
 
@@ -92,6 +95,19 @@ impl Rounds {
             && present(&self.referees().iter().map(how).collect::<Vec<_>>()).is_empty()
     }
 
+    /// Records what nobody plays for, since somebody was removed. Says whether the round has to wait.
+    fn go_on(&self, round: u32) -> io::Result<bool> {
+        while self.store.commit(|league| {
+            let event = league.walkover(round, Timestamp::now());
+            Ok::<_, io::Error>((event.clone(), event.is_some()))
+        })? {}
+        let rests = self.store.read(League::rests);
+        if rests {
+            self.wait_for(Some(PAUSED.into()), true);
+        }
+        Ok(rests)
+    }
+
     /// The ids of all referees.
     fn referees(&self) -> Vec<String> {
         self.store.read(|league| league.members(Kind::Referee).into_iter().map(|it| it.id.clone()).collect())
@@ -112,26 +128,36 @@ impl Rounds {
 impl Round<'_> {
     /// Looks, assigns, releases and waits, until every match of the round has a result.
     fn play(mut self) {
-        let (mut news, mut stalled) = ((0, Instant::now()), false);
+        let (mut known, mut since, mut stalled) = ((0, 0), Instant::now(), false);
         loop {
             let all = self.all;
             let (changes, open) = all.store.read(|league| (league.changes, league.open_round()));
             if open != Some(self.round) {
                 return;
             }
-            if changes != news.0 {
-                news = (changes, Instant::now());
+            let newest = (changes, all.contacts.released());
+            if newest != known {
+                (known, since) = (newest, Instant::now());
             }
+            let paused = match all.go_on(self.round) {
+                Ok(paused) => paused,
+                Err(full) => {
+                    all.wait_for(Some(full.to_string()), true); // tried again with the next look
+                    true
+                }
+            };
             let heard = all.contacts.changes();
             let present = present(&self.referees());
-            if present.is_empty() {
+            if paused {
+                stalled = true;
+            } else if present.is_empty() {
                 stalled = true;
                 all.wait_for(Some(NOBODY.into()), true);
             } else {
                 if std::mem::take(&mut stalled) {
                     all.warn("going_on", "the league goes on");
                 }
-                self.hand_out(&present, news.1.elapsed() >= SILENCE);
+                self.hand_out(&present, since.elapsed() >= SILENCE);
             }
             all.store.wait(TICK, |league| league.changes != changes || all.contacts.changes() != heard);
         }
@@ -150,10 +176,10 @@ impl Round<'_> {
         }
         self.release();
         self.expect_reports();
-        all.wait_for(self.silence().filter(|_| silent), self.due.values().any(|due| due.matches > 0));
+        all.wait_for(self.whom_we_wait_for().filter(|_| silent), self.due.values().any(|due| due.matches > 0));
     }
 
-    /// Every referee, and whether it counts. What one was told that does not count any more is forgotten.
+    /// Every referee, and whether it counts. Of one that has ceased to count it is forgotten what it was told.
     fn referees(&mut self) -> Vec<(String, Liveness)> {
         let all = self.all;
         let late = self.due.iter().filter(|(_, due)| Instant::now() > due.until).map(|(id, _)| id.clone());
@@ -248,7 +274,7 @@ impl Round<'_> {
     }
 
     /// Whom the league waits for, and until when.
-    fn silence(&self) -> Option<String> {
+    fn whom_we_wait_for(&self) -> Option<String> {
         let left = self.lead_over.map(|over| over.saturating_duration_since(Instant::now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
             return Some(format!(

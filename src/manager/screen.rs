@@ -3,10 +3,11 @@
 
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
+use crate::manager::luck;
 use crate::manager::results::LONGEST_REASON;
 use crate::manager::standings::ending;
 use crate::net::sync::spawn;
-use crate::program::terminal::{Terminal, counted, shown};
+use crate::program::terminal::{Terminal, bold, counted, pad, say, shown, width};
 use crate::protocol::{Ending, Kind, Progress, Standing};
 use crate::wire::cut;
 use std::{
@@ -20,6 +21,9 @@ use std::{
 
 /// How often it looks without being called.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// So many rows of the table are shown between the rounds.
+const LEADERS: usize = 16;
 
 /// How many registrations that were not accepted are shown within `AWHILE`.
 const TURNED_AWAY: usize = 20;
@@ -58,6 +62,8 @@ struct Shown {
     started: bool,
     round: u32,
     results: usize,
+    /// How often a match was shown to be played again.
+    voids: BTreeMap<String, u32>,
 }
 
 /// Shows from now on what happens in `store`, until the league is completed; what comes back breaks off then. Agents
@@ -70,17 +76,25 @@ pub fn follow(store: &Arc<Store>, terminal: Terminal, title: &str, awaited: Opti
         started: false,
         round: 0,
         results: league.played.len(),
+        voids: league.matches.iter().map(|game| (game.id.clone(), game.voids)).collect(),
     });
     let (line, out) = channel();
     let store = Arc::clone(store);
     spawn("screen", move || {
         let _line = line;
         loop {
-            let look = |league: &League| (league.changes, league.progress() == Progress::Completed, shown.news(league));
-            let (changes, over, lines) = store.read(look);
+            let look = |league: &League| (league.changes, league.progress(), shown.news(league), progress(league));
+            let (changes, how, lines, progress) = store.read(look);
             lines.iter().for_each(|line| terminal.say(line));
-            if over {
-                return;
+            match how {
+                Progress::Waiting => {}
+                Progress::Running => terminal.progress(&progress),
+                Progress::Completed => {
+                    store.read(end).iter().for_each(|line| say(line)); // the result, also where it is quiet
+                    let lottery = store.read(League::lottery); // counted without the league's lock
+                    lottery.iter().for_each(|(lottery, points)| terminal.say(&luck::sentence(lottery, *points)));
+                    return;
+                }
             }
             store.wait(LOOK, |league| league.changes != changes);
         }
@@ -97,29 +111,40 @@ impl Shown {
             let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
             lines.push(format!("\n{}, {players} players, {}", self.title, counted(rounds, "round")));
         }
-        for game in league.played[self.results..].iter().filter_map(|id| league.find(id)) {
+        for game in league.matches.iter().filter(|game| game.voids > 0) {
+            if self.voids.insert(game.id.clone(), game.voids) != Some(game.voids) {
+                lines.push(format!("  {:<7} does not count, and is played again", game.id));
+                self.results = self.results.saturating_sub(1);
+            }
+        }
+        for game in league.played[self.results.min(league.played.len())..].iter().filter_map(|id| league.find(id)) {
             self.begin(game.round, league, &mut lines);
             lines.push(result_line(league, game));
         }
         self.results = league.played.len();
-        match league.open_round() {
-            Some(round) => self.begin(round, league, &mut lines),
-            None if league.started => lines.extend(end(league)),
-            None => {}
-        }
+        league.open_round().into_iter().for_each(|round| self.begin(round, league, &mut lines));
         lines
     }
 
-    /// The head of a round, once.
+    /// The head of a round, once; before it the table after the last one.
     fn begin(&mut self, round: u32, league: &League, lines: &mut Vec<String>) {
         if round > self.round {
+            if self.round > 0 {
+                let table = league.table();
+                let leaders = table.get(..LEADERS).unwrap_or(table);
+                lines.push(format!("\n{}", grid(leaders)));
+                lines.extend(
+                    (leaders.len() < table.len()).then(|| format!("      … and {} more", table.len() - LEADERS)),
+                );
+            }
             self.round = round;
-            lines.push(format!("\nRound {round} of {}", league.rounds()));
+            lines.push(format!("\n{}", bold(&format!("Round {round} of {}", league.rounds()))));
         }
     }
 
     /// Greets whoever has registered since the last time.
     fn arrivals(&mut self, league: &League) -> Vec<String> {
+        self.greeted.retain(|id, _| league.members.contains_key(id)); // before the start one may have been removed
         let is_new = |it: &&Member| self.greeted.get(&it.id).is_none_or(|(_, times)| *times != it.registrations);
         let arrived: Vec<&Member> = league.members.values().filter(is_new).collect();
         let mut lines = Vec::new();
@@ -134,7 +159,7 @@ impl Shown {
                 (false, Some(of)) => format!("is {} {count} of {of}", member.kind),
                 (false, None) => format!("is {} {count}", member.kind),
             };
-            lines.push(format!("{:<5} {:<16} {said}", member.id, shown(&member.display_name)));
+            lines.push(format!("{:<5} {} {said}", member.id, pad(&shown(&member.display_name), 16)));
         }
         lines
     }
@@ -144,13 +169,21 @@ fn greeting(member: &Member) -> (String, (Kind, u32)) {
     (member.id.clone(), (member.kind, member.registrations))
 }
 
+/// How far the open round is.
+fn progress(league: &League) -> String {
+    let Some(round) = league.open_round() else { return String::new() };
+    let (all, open) = (league.round(round).len(), league.open_matches(round).count());
+    format!("  round {round} of {}: {} of {} matches played", league.rounds(), all - open, all)
+}
+
 /// The final table and the champion.
 fn end(league: &League) -> Vec<String> {
     let table = league.table();
     let mut lines = vec![format!("\n{}", grid(table))];
     if let Some(first) = table.first() {
         let name = shown(&first.display_name);
-        lines.push(format!("\nChampion: {name} ({}) with {}", first.player_id, counted(first.points, "point")));
+        let words = format!("Champion: {name} ({}) with {}", first.player_id, counted(first.points, "point"));
+        lines.push(format!("\n{}", bold(&words)));
     }
     lines
 }
@@ -170,10 +203,13 @@ fn result_line(league: &League, game: &Match) -> String {
     let (first, second) = if result.winner.as_ref() == Some(b) { (b, a) } else { (a, b) };
     let number = result.details.drawn_number.map_or(String::new(), |number| format!(": the number was {number}"));
     let why = result.details.reason.as_ref().map_or(String::new(), |why| format!(": {}", sentence(why, first, second)));
+    // Of a match that the manager itself recorded no log tells.
+    let is_played = recorded.referee_id != Kind::Manager.word();
+    let more = if is_played { format!(" (make trace MATCH={})", game.id) } else { String::new() };
     let told = match (ending(result), &result.winner) {
         (Ending::Draw, _) => format!("{} and {} drew{number}", who(first), who(second)),
-        (Ending::TechnicalLoss, None) => format!("{} and {} both lost technically{why}", who(first), who(second)),
-        (Ending::TechnicalLoss, _) => format!("{} won, {} lost technically{why}", who(first), who(second)),
+        (Ending::TechnicalLoss, None) => format!("{} and {} both lost technically{why}{more}", who(first), who(second)),
+        (Ending::TechnicalLoss, _) => format!("{} won, {} lost technically{why}{more}", who(first), who(second)),
         (Ending::Win, _) => format!("{} beat {}{number}", who(first), who(second)),
     };
     format!("  {:<7} {told}", game.id)
@@ -190,12 +226,19 @@ fn sentence(reason: &str, winner: &str, loser: &str) -> String {
 /// The table with aligned columns.
 fn grid(table: &[Standing]) -> String {
     let names: Vec<String> = table.iter().map(|row| shown(&row.display_name)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("Player".len());
-    let head = format!("Rank  Id    {:<width$}  Played  Wins  Draws  Losses  Points", "Player");
+    let most = names.iter().map(|name| width(name)).max().unwrap_or(0).max("Player".len());
+    let head = format!("Rank  Id    {}  Played  Wins  Draws  Losses  Points", pad("Player", most));
     let row = |(row, name): (&Standing, &String)| {
         format!(
-            "{:>4}  {:<4}  {name:<width$}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
-            row.rank, row.player_id, row.played, row.wins, row.draws, row.losses, row.points
+            "{:>4}  {:<4}  {}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
+            row.rank,
+            row.player_id,
+            pad(name, most),
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points
         )
     };
     [head].into_iter().chain(table.iter().zip(&names).map(row)).collect::<Vec<_>>().join("\n")

@@ -1,6 +1,7 @@
 //! What an agent is to the network: it takes requests and answers them, or denies. The three programs implement `Agent`;
 //! `rpc.rs` calls it.
 
+use crate::net::http::Reply;
 use crate::protocol::{Envelope, Kind, Message, Packet, Refusal, Tool};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -34,6 +35,10 @@ pub trait Agent: Send + Sync + 'static {
     fn refused(&self, _packet: &Packet, _peer: IpAddr, _refusal: &Refusal) {}
     /// Who holds a token, as it signs: only the manager knows.
     fn holder(&self, _token: &str) -> Option<String> {
+        None
+    }
+    /// Any other page than `/health`. `if_none_match`: what the asker has already.
+    fn page(&self, _path: &str, _peer: IpAddr, _if_none_match: Option<&str>) -> Option<Reply> {
         None
     }
     /// What `GET /health` shows.

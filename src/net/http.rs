@@ -76,8 +76,8 @@ impl Reply {
 pub trait Service: Send + Sync + 'static {
     /// Answers a call.
     fn call(&self, call: Call) -> Reply;
-    /// A page to be got, `/health` for instance.
-    fn page(&self, path: &str) -> Option<Reply>;
+    /// A page to be got, `/health` for instance. `if_none_match`: the header of that name.
+    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply>;
     /// Told when something of our own broke: a panic, no thread, no descriptor.
     fn fault(&self, what: &str);
     /// Told when a peer does harm that we cannot undo, once for each address: for the person at the terminal.
@@ -200,7 +200,9 @@ fn in_a_thread(request: Request, shared: &Arc<Shared>) {
 
 fn answer(mut request: Request, shared: &Shared) {
     let (path, method) = (request.url().split('?').next().unwrap_or_default().to_string(), request.method().clone());
-    let page = shared.service.page(&path).map(|page| if method == Method::Get { page } else { only("GET") });
+    let tag = request.headers().iter().find(|header| header.field.equiv("If-None-Match"));
+    let page = shared.service.page(&path, peer(&request), tag.map(|header| header.value.as_str()));
+    let page = page.map(|page| if method == Method::Get { page } else { only("GET") });
     let reply = match (path.as_str(), page) {
         (_, Some(page)) => page,
         ("/mcp", _) if method == Method::Post => post(&mut request, shared),

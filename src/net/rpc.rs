@@ -60,8 +60,11 @@ impl http::Service for Server {
         self.answer(&call)
     }
 
-    fn page(&self, path: &str) -> Option<Reply> {
-        (path == "/health").then(|| Reply::new("200 OK", self.agent.health().to_string()))
+    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
+        match path {
+            "/health" => Some(Reply::new("200 OK", self.agent.health().to_string())),
+            _ => self.agent.page(path, peer, if_none_match),
+        }
     }
 
     fn fault(&self, what: &str) {

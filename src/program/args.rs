@@ -19,6 +19,7 @@ const COMMON: &[Opt] = &[
     ("--logs", "DIR", "log files [logs]"),
     ("--league-id", "ID", "which league [default_league_id of system.json]"),
     ("--operator-token-file", "FILE", "the operator token, for a manager on another machine"),
+    ("--stay", "", "do not end with the league: serve on, or wait for the next one"),
     ("--until-stdin-closes", "", "end when standard input closes"),
 ];
 
@@ -28,7 +29,7 @@ pub struct Usage {
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// Words that may stand in place of a first option, and what they do.
+    /// Words that may stand in place of a first option, and what they do. `trace MATCH` is a word that needs a value.
     pub words: &'static [(&'static str, &'static str)],
     /// What it has beside the common options.
     pub options: &'static [Opt],
@@ -61,6 +62,8 @@ impl From<std::io::Error> for Stop {
 pub struct Args {
     /// The word, if one stood there.
     pub word: Option<&'static str>,
+    /// The word's value, where it needs one.
+    pub operand: Option<String>,
     given: BTreeMap<&'static str, Vec<String>>,
 }
 
@@ -73,9 +76,18 @@ impl Usage {
     pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
         let mut options = Args::default();
         let mut arguments = arguments.peekable();
-        if let Some((word, _)) = arguments.peek().and_then(|first| self.words.iter().find(|(word, _)| word == first)) {
+        let parts = |word: &'static str| word.split_once(' ').unwrap_or((word, ""));
+        let mut words = self.words.iter().map(|(word, _)| parts(word));
+        if let Some((word, value)) = arguments.peek().and_then(|first| words.find(|(word, _)| word == first)) {
             options.word = Some(word);
             arguments.next();
+            if !value.is_empty() {
+                options.operand = arguments.next_if(|next| !next.starts_with("--"));
+                let is_asked = arguments.peek().is_some_and(|next| next == "--help");
+                if options.operand.is_none() && !is_asked {
+                    return Err(Stop::usage(format!("{word} needs a value: {word} {value}")));
+                }
+            }
         }
         while let Some(argument) = arguments.next() {
             let (name, joined) = match argument.split_once('=') {

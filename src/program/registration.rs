@@ -12,12 +12,17 @@ use crate::protocol::*;
 use crate::wire::{DisplayName, Within, is_plain};
 use std::time::Duration;
 
+/// How long an agent that stays waits before it asks again whether there is a new league.
+const NOT_YET: Duration = Duration::from_secs(2);
+
 /// What the manager answers to a registration.
 pub enum Admittance {
     /// We are in.
     Accepted(Card),
     /// We are not, and why.
     Rejected(String),
+    /// We come too late for this league.
+    Late(String),
 }
 
 /// The id to ask for; empty for any.
@@ -60,14 +65,21 @@ pub fn check(program: &Program) -> Result<(), Stop> {
 pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
     let operator = operator_token(&program.args)?;
     let own = old.map(|card| card.token.clone()).filter(|token| !token.is_empty());
-    let admission = match ask(program, own.clone().or(operator.clone()))? {
-        // Another run of the league does not know our card; the operator's word may help.
-        Admittance::Rejected(_) if own.is_some() && operator.is_some() => ask(program, operator)?,
-        admission => admission,
-    };
-    match admission {
-        Admittance::Accepted(card) => Ok(card),
-        Admittance::Rejected(reason) => Err(Stop::failed(format!("rejected: {reason}"))),
+    loop {
+        let admission = match ask(program, own.clone().or(operator.clone()))? {
+            // Another run of the league does not know our card; the operator's word may help.
+            Admittance::Rejected(_) | Admittance::Late(_) if own.is_some() && operator.is_some() => {
+                ask(program, operator.clone())?
+            }
+            admission => admission,
+        };
+        match admission {
+            Admittance::Accepted(card) => return Ok(card),
+            Admittance::Late(_) if program.args.has("--stay") => pause(NOT_YET),
+            Admittance::Rejected(reason) | Admittance::Late(reason) => {
+                return Err(Stop::failed(format!("rejected: {reason}")));
+            }
+        }
     }
 }
 
@@ -122,18 +134,19 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
 fn admission(program: &Program, reply: Message) -> Result<Admittance, Stop> {
     let manager = program.manager();
     let wrong = |what: String| Err(Stop::failed(format!("the answer of the league manager at {manager} {what}")));
-    let (status, id, token, league_id, reason, proves_itself) = match reply {
+    let (status, id, token, league_id, reason, proves_itself, code) = match reply {
         Message::RefereeRegisterResponse(it) => {
-            (it.status, it.referee_id, it.auth_token, it.league_id, it.reason, it.proves_itself)
+            (it.status, it.referee_id, it.auth_token, it.league_id, it.reason, it.proves_itself, it.error_code)
         }
         Message::LeagueRegisterResponse(it) => {
-            (it.status, it.player_id, it.auth_token, it.league_id, it.reason, it.proves_itself)
+            (it.status, it.player_id, it.auth_token, it.league_id, it.reason, it.proves_itself, it.error_code)
         }
         Message::LeagueError(error) => return Err(Stop::failed(format!("refused: {}", error.explain()))),
         other => return wrong(format!("is {}", other.name())),
     };
     if status == Verdict::Rejected {
-        return Ok(Admittance::Rejected(reason.unwrap_or_default()));
+        let (reason, late) = (reason.unwrap_or_default(), code.as_deref() == Some(Code::E019.code()));
+        return Ok(if late { Admittance::Late(reason) } else { Admittance::Rejected(reason) });
     }
     let Some(agent_id) = id.filter(|id| is_plain(id)) else {
         return wrong("accepts us, but without an id of letters and digits".into());

@@ -84,9 +84,19 @@ pub fn run<P: Participant>(
 }
 
 impl Session {
-    /// Registers, and answers until the league is over for us.
+    /// Registers, and answers until the league is over for us; then again, if we are to stay.
     fn live(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
+        let mut end = self.play_league(participant, old);
+        while end.is_ok() && self.program.args.has("--stay") {
+            say("waiting for the next league (--stay)");
+            end = self.play_league(participant, None); // our old token is nothing there
+        }
+        end
+    }
+
+    fn play_league(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let card = self.register(participant, old)?;
+        lock(&self.end).take(); // of the league before
         let (name, wish) = (registration::display_name(&self.program), registration::wish(&self.program));
         let other = !wish.is_empty() && wish != card.agent_id;
         let note = if other { format!(" ({wish} is taken, or no such id)") } else { String::new() };

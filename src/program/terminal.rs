@@ -1,6 +1,13 @@
-//! Words for the person at the terminal.
+//! Words for the person at the terminal: how wide they are, what of them is shown, and one line that shows how far
+//! something is. Colour and that line are for terminals only; elsewhere the lines are plain.
 
-use std::io::Write;
+use std::{
+    io::{IsTerminal, Write, stdout},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// A line stands on the terminal that the next one overwrites.
+static PROGRESS: AtomicBool = AtomicBool::new(false);
 
 /// A name as it can be shown: nothing in it moves the cursor or turns the text around.
 pub fn shown(name: &str) -> String {
@@ -11,14 +18,43 @@ pub fn shown(name: &str) -> String {
     name.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// How many columns a text takes: a wide character two, one that is drawn over another none.
+pub fn width(text: &str) -> usize {
+    let columns = |c: char| match u32::from(c) {
+        0x300..=0x36f | 0x483..=0x489 | 0x591..=0x5bd | 0x610..=0x61a | 0x64b..=0x65f | 0xe31 | 0xe34..=0xe3a => 0,
+        0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe00..=0xfe0f | 0xfe20..=0xfe2f => 0,
+        0x1100..=0x115f | 0x231a..=0x231b | 0x2e80..=0x303e | 0x3041..=0xa4cf | 0xac00..=0xd7a3 => 2,
+        0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1f64f => 2,
+        0x1f680..=0x1f6ff | 0x1f900..=0x1f9ff | 0x1fa70..=0x1faff | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    };
+    text.chars().map(columns).sum()
+}
+
+/// A text with spaces behind it, so many columns wide.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Bold on a terminal, unless `NO_COLOR` is set.
+pub fn bold(words: &str) -> String {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+    if plain || !stdout().is_terminal() { words.into() } else { format!("\x1b[1m{words}\x1b[0m") }
+}
+
+/// What removes the line that shows how far something is.
+fn wiped() -> &'static str {
+    if PROGRESS.swap(false, Ordering::SeqCst) { "\r\x1b[K" } else { "" }
+}
+
 /// A line on standard output. A terminal that is gone stops nothing.
 pub fn say(words: &str) {
-    let _ = writeln!(std::io::stdout(), "{words}");
+    let _ = writeln!(stdout(), "{}{words}", wiped());
 }
 
 /// A line on standard error, for what somebody should do something about.
 pub fn complain(words: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", shown(words));
+    let _ = writeln!(std::io::stderr(), "{}{}", wiped(), shown(words));
 }
 
 /// The terminal of a program that may have been told to be quiet.
@@ -33,6 +69,14 @@ impl Terminal {
     pub fn say(&self, words: &str) {
         if !self.quiet {
             say(words);
+        }
+    }
+
+    /// On a terminal, a line that stays until the next one: how far something is.
+    pub fn progress(&self, words: &str) {
+        if !self.quiet && stdout().is_terminal() {
+            let _ = write!(stdout(), "{}{words}", wiped()).and_then(|()| stdout().flush());
+            PROGRESS.store(true, Ordering::SeqCst);
         }
     }
 }

@@ -209,14 +209,19 @@ impl Matches {
     /// played anew.
     fn take(&mut self, new: Assignment) {
         let match_id = new.match_id().to_string();
-        if self.outbox.has(&match_id) {
-            return; // our report and this announcement have crossed: reported again
-        }
         let given = [&new.game.r#match.player_A_token, &new.game.r#match.player_B_token];
         let is_same = |known: &&Arc<Assignment>| {
             given.iter().zip(&known.tokens).all(|(given, own)| given.as_ref().is_none_or(|given| given == own))
         };
-        if let Some(known) = self.known.get(&match_id).filter(is_same) {
+        let known = self.known.get(&match_id);
+        let same = known.filter(is_same);
+        if known.is_some() && same.is_none() {
+            self.outbox.void(&match_id);
+        }
+        if self.outbox.has(&match_id) {
+            return; // our report and this announcement have crossed: reported again
+        }
+        if let Some(known) = same {
             known.live().endpoints = new.live().endpoints.clone();
             return;
         }
@@ -232,6 +237,7 @@ impl Matches {
             assignment.live().dropped = true;
             self.queue.retain(|queued| queued.match_id() != match_id);
         }
+        self.outbox.void(match_id);
         self.outbox.forget(match_id);
     }
 }

@@ -1,9 +1,9 @@
-//! One match, from invitation to outcome. Every path through `play` ends in an outcome, or in none: the match was
-//! taken from us, or our own machine failed. Then nothing is reported, and the manager gives it to somebody again.
+//! One match, from invitation to outcome. Every path through `play` ends in an outcome, or in none: the match was given
+//! to another referee, or our own machine failed. Then nothing is reported, and the match stays open at the manager.
 //!
 //! Pure: whatever a match needs of the world stands in the trait `Venue`. The program plays over HTTP, a test over a
 //! script. The rules are those of "A match" and "Deadlines and retries" in `protocol.md`.
-//! Read next: `referee.rs`, which has the matches played and reported.
+//! Read next: `manager/league.rs`, where the result counts; or `referee.rs`, which has matches played and reported.
 
 use crate::game::{self, Outcome};
 use crate::net::retry::{CallError, RetryPolicy, SHOWN, seconds};
@@ -20,7 +20,7 @@ pub struct Limits {
     pub retry: RetryPolicy,
 }
 
-/// What an act with one player ends with; if not well, then with all that failed, attempt by attempt.
+/// How dealing with one player ended: with what was wanted, or with every failed attempt, in order.
 pub type Acted<T> = Result<T, Vec<CallError>>;
 
 /// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs.
@@ -49,23 +49,24 @@ pub trait Venue: Sync {
 
 /// Plays one match.
 pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
-    let table = InPlay { game, entry: &game.r#match, venue, limits };
+    let in_play = InPlay { game, entry: &game.r#match, venue, limits };
     if !venue.reached(MatchState::WaitingForPlayers) {
         return None;
     }
-    let joined = venue.both(|seat| table.invite(seat));
+    let joined = venue.both(|seat| in_play.invite(seat));
     if !venue.reached(MatchState::CollectingChoices) {
         return None;
     }
     let (expected, acted) = match joined {
-        [Ok(()), Ok(())] => (ChooseParityResponse::NAME, venue.both(|seat| table.choice(seat).map(Some))),
+        [Ok(()), Ok(())] => (ChooseParityResponse::NAME, venue.both(|seat| in_play.choice(seat).map(Some))),
         joined => (GameJoinAck::NAME, joined.map(|it| it.map(|()| None))), // one joined perhaps, but is not asked
     };
-    let is_ours = |acted: &Acted<_>| acted.as_ref().is_err_and(|failures| failures.iter().any(CallError::is_ours));
-    if acted.iter().any(is_ours) || !venue.reached(MatchState::DrawingNumber) {
+    // A fault of our own machine is held against nobody.
+    let we_failed = |acted: &Acted<_>| acted.as_ref().is_err_and(|failures| failures.iter().any(CallError::is_ours));
+    if acted.iter().any(we_failed) || !venue.reached(MatchState::DrawingNumber) {
         return None;
     }
-    let players = [0, 1].map(|seat| table.player(seat).to_string());
+    let players = [0, 1].map(|seat| in_play.player(seat).to_string());
     let outcome = match acted {
         [Ok(Some(a)), Ok(Some(b))] => game::judge(players, [a, b], venue.draw()),
         acted => {
@@ -76,7 +77,7 @@ pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Ou
     if !venue.keep(&outcome) {
         return None;
     }
-    let (match_id, game_type) = (table.entry.match_id.clone(), GAME.into());
+    let (match_id, game_type) = (in_play.entry.match_id.clone(), GAME.into());
     let over = GameOver { match_id, game_type, game_result: outcome.for_players(), reason: None }.into();
     let _ = venue.both(|seat| {
         venue.notify(seat, &over); // heard or not, the result stands
@@ -97,8 +98,8 @@ enum Next {
 }
 
 impl Next {
-    /// After a wrong answer at once, as long as time is left; after silence later; but silence that follows a wrong
-    /// answer is the end, and so is the last attempt.
+    /// After a wrong answer at once, as long as time is left; after none later. The end is the last attempt, and a
+    /// deadline that passes after a wrong answer.
     fn after(failures: &[CallError], policy: &RetryPolicy, left: Duration) -> Next {
         let (number, mut backwards) = (failures.len() as u32, failures.iter().rev());
         let (last, before) = (backwards.next(), backwards.next());
@@ -164,7 +165,7 @@ impl<V: Venue> InPlay<'_, V> {
                 return Err(failures);
             }
             if !is_broken || failures.len() >= policy.attempts as usize {
-                self.tell(seat, &failures, GameJoinAck::NAME, None, "Technical loss: the match is forfeited");
+                self.warn(seat, &failures, GameJoinAck::NAME, None, "Technical loss: the match is forfeited");
                 return Err(failures);
             }
             self.venue.pause(policy.delay(failures.len() as u32));
@@ -198,7 +199,7 @@ impl<V: Venue> InPlay<'_, V> {
             }
             let next = Next::after(&failures, policy, left());
             let retry_info = next.retry_info(failures.len() as u32, policy.attempts, self.venue.clock());
-            self.tell(seat, &failures, ChooseParityResponse::NAME, Some(retry_info), next.consequence());
+            self.warn(seat, &failures, ChooseParityResponse::NAME, Some(retry_info), next.consequence());
             match next {
                 Next::Over => return Err(failures),
                 Next::AtOnce { .. } => {}
@@ -242,8 +243,8 @@ impl<V: Venue> InPlay<'_, V> {
         Err(CallError::wrong(Refusal::field(code, field, problem), ""))
     }
 
-    /// Tells a player what went wrong: what came, what is legal, and what follows.
-    fn tell(&self, seat: usize, failures: &[CallError], action: &str, retry_info: Option<RetryInfo>, threat: &str) {
+    /// GAME_ERROR to a player: what went wrong, what is legal, and what follows.
+    fn warn(&self, seat: usize, failures: &[CallError], action: &str, retry_info: Option<RetryInfo>, threat: &str) {
         let Some(failure) = failures.last() else { return };
         let (happened, wanted) = clauses(failure, action);
         let told = Refusal::new(failure.code(), cut(&format!("{happened}{wanted}"), 2 * SHOWN));

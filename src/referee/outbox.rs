@@ -104,6 +104,11 @@ impl Outbox {
         self.waiting.contains_key(match_id)
     }
 
+    /// What the manager has acknowledged is not sent again: it gives us the match anew.
+    pub fn void(&mut self, match_id: &str) {
+        self.answered.remove(match_id);
+    }
+
     /// A result need not be kept any longer. If that is not durable, it is acknowledged once more.
     pub fn forget(&mut self, match_id: &str) {
         if let (Some(_), Some(lines)) = (self.waiting.remove(match_id), &mut self.lines) {

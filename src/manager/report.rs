@@ -1,0 +1,108 @@
+//! What a person keeps of a league or looks at in a browser: the page, live or as a file with the data inside, and the
+//! tables as CSV. The page is `page.html`, one file for all three: it shows `league.json`, see `view.rs`.
+
+use crate::manager::league::{League, Match};
+use crate::manager::standings::ending;
+use crate::manager::view::LeagueView;
+use crate::net::http::Reply;
+use crate::net::secret::secret;
+use crate::program::terminal::shown;
+use crate::protocol::Standing;
+use std::io;
+
+const PAGE: &str = include_str!("page.html");
+
+/// Nothing may be loaded from elsewhere, and only script and style with this nonce run.
+fn policy(nonce: &str) -> String {
+    let own = format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:");
+    format!("default-src 'none'; {own}; base-uri 'none'; form-action 'none'")
+}
+
+/// `GET /`: the page that follows the league, with a nonce of its own.
+pub fn live() -> Reply {
+    let nonce = secret(32);
+    let policy = format!("Content-Security-Policy: {}; frame-ancestors 'none'\r\n", policy(&nonce));
+    let safe = "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";
+    let headers = format!("Content-Type: text/html; charset=utf-8\r\n{policy}{safe}");
+    Reply { status: "200 OK", headers, body: page(&nonce, "", "").into_bytes() }
+}
+
+fn page(nonce: &str, policy: &str, data: &str) -> String {
+    PAGE.replace("{{nonce}}", nonce).replace("{{policy}}", policy).replace("{{data}}", data) // the data last: it is others' words
+}
+
+/// The page as a file. `<` is written so that no name ends the script that the data stands in.
+fn file(view: &LeagueView) -> io::Result<String> {
+    let (nonce, data) = (secret(32), serde_json::to_string(view)?.replace('<', "\\u003c"));
+    let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&nonce));
+    Ok(page(&nonce, &policy, &data))
+}
+
+/// What is kept of a league: the names of the files and what stands in them.
+pub fn files(view: &LeagueView, league: &League) -> io::Result<[(&'static str, String); 3]> {
+    Ok([("report.html", file(view)?), ("results.csv", results(league)), ("standings.csv", standings(league))])
+}
+
+/// A line per match.
+fn results(league: &League) -> String {
+    let name = |id: &str| league.player(id).map_or(String::new(), |player| player.display_name.clone());
+    let head = "match,round,player A,name A,player B,name B,ending,winner,number,choice A,choice B,points A,points B,\
+                referee,recorded at,reason";
+    let row = |game: &Match| {
+        let ([a, b], recorded) = (&game.players, game.recorded.as_ref()?);
+        let (result, details) = (&recorded.result, &recorded.result.details);
+        let choice = |id: &String| details.choices.get(id).copied().flatten().map_or("", |choice| choice.word());
+        let points = |id: &String| result.score.get(id).map_or(String::new(), i32::to_string);
+        let words = [
+            &*game.id,
+            &game.round.to_string(),
+            a,
+            &name(a),
+            b,
+            &name(b),
+            ending(result).word(),
+            result.winner.as_deref().unwrap_or_default(),
+            &details.drawn_number.map_or(String::new(), |number| number.to_string()),
+            choice(a),
+            choice(b),
+            &points(a),
+            &points(b),
+            &recorded.referee_id,
+            &recorded.at.to_string(),
+            details.reason.as_deref().unwrap_or_default(),
+        ];
+        Some(line(&words))
+    };
+    table(&line(&head.split(',').collect::<Vec<_>>()), league.matches.iter().filter_map(row))
+}
+
+/// The table.
+fn standings(league: &League) -> String {
+    let head = ["rank", "player", "name", "played", "wins", "draws", "losses", "points", "technical losses"];
+    let technical = |id: &str| league.player(id).map_or(0, |player| league.stats(player).technical_losses);
+    let row = |row: &Standing| {
+        let numbers = [row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
+        let [played, wins, draws, losses] = &numbers;
+        let (points, technical) = (row.points.to_string(), technical(&row.player_id).to_string());
+        let rank = row.rank.to_string();
+        line(&[&rank, &row.player_id, &row.display_name, played, wins, draws, losses, &points, &technical])
+    };
+    table(&line(&head), league.table().iter().map(row))
+}
+
+/// A whole file: with the mark by which spreadsheets know UTF-8.
+pub fn table(head: &str, rows: impl Iterator<Item = String>) -> String {
+    format!("\u{feff}{head}{}", rows.collect::<String>())
+}
+
+/// A line of CSV. A cell that a spreadsheet would calculate is made text by an apostrophe; numbers stay numbers.
+pub fn line(cells: &[&str]) -> String {
+    let cell = |text: &&str| {
+        let text = shown(text);
+        let formula =
+            text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) && text.parse::<i32>().is_err();
+        let text = if formula { format!("'{text}") } else { text };
+        if text.contains(['"', ',', ';', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    };
+    cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n"
+}

@@ -1,0 +1,263 @@
+//! The whole public state of a league in one document: `GET /league.json` and the tool `get_league`. No token is in it,
+//! no choice of a match that is not recorded, and endpoints only for this machine.
+//!
+//! It is made at most once a second while somebody asks, kept as bytes, and sent only to those that do not have it
+//! already. Read next: `report.rs`, the page that shows it.
+
+use crate::manager::contacts::Contact;
+use crate::manager::league::{League, Match, Member};
+use crate::manager::luck;
+use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
+use crate::manager::rounds::Rounds;
+use crate::manager::standings::ending;
+use crate::net::http::Reply;
+use crate::net::sync::lock;
+use crate::object;
+use crate::protocol::{AgentState, Champion, Ending, GetLeague, Kind, Parity, Progress, Standing};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+/// Between two documents.
+const PACE: Duration = Duration::from_secs(1);
+/// Whoever has asked within this time is still looking.
+const LOOKING: Duration = Duration::from_secs(3);
+/// How long the manager stays at the end for those that are looking.
+const LAST_LOOK: Duration = Duration::from_millis(1500);
+
+object! {
+    /// The document. `points_per_round`: each player's points after each round that has results.
+    LeagueView {
+        schema_version: String, league_id: String, league: Heading,
+        status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
+        agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<RoundView>,
+        ; nullable reason: String, champion: Champion, luck: String,
+        ; optional points_per_round: BTreeMap<String, Vec<i32>>,
+    }
+    /// What does not change while the league is played; so many players and referees start it.
+    Heading {
+        display_name: String, game: String, register_at: String,
+        ; optional players_awaited: u32, referees_awaited: u32,
+    }
+    /// An agent. `reachable` is null until it was called; `trouble` says why the last call failed; how long its last
+    /// answer took is in milliseconds.
+    AgentView {
+        id: String, kind: Kind, display_name: String, state: AgentState,
+        ; nullable reachable: bool, trouble: String,
+        ; optional endpoint: String, answers_in_ms: u32, max_concurrent_matches: u32, open_matches: u32,
+        technical_losses: u32, choices: ChoiceCounts,
+    }
+    /// A round.
+    RoundView { round_id: u32, matches: Vec<MatchView>, }
+    /// A match. What follows the referee is there once it is recorded; the reason only of a technical loss.
+    MatchView {
+        match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
+        ; optional referee_id: String, ending: Ending, winner: String, drawn_number: u32,
+        choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
+    }
+}
+
+/// What a document depends on: the league, what was heard from the agents, what is waited for.
+type Seen = (u64, u64, Option<String>);
+
+/// A document as bytes.
+struct Made {
+    seen: Seen,
+    over: bool,
+    at: Instant,
+    tag: String,
+    bytes: Arc<Vec<u8>>,
+}
+
+/// Makes documents, and keeps the newest: one for this machine, one for others.
+pub struct Views {
+    rounds: Arc<Rounds>,
+    heading: Heading,
+    made: Mutex<[Option<Made>; 2]>,
+    asked: Mutex<Option<Instant>>,
+    /// The sentence about the luck in a league that is over, and the state that it is about.
+    luck: Mutex<Option<(u64, Option<String>)>>,
+}
+
+impl Views {
+    /// Documents of the league that `rounds` plays.
+    pub fn new(rounds: &Arc<Rounds>, heading: Heading) -> Views {
+        let (made, asked, luck) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Views { rounds: Arc::clone(rounds), heading, made, asked, luck }
+    }
+
+    /// `GET /league.json`; 304 for whoever has it already. `here`: on this machine.
+    pub fn reply(&self, here: bool, if_none_match: Option<&str>) -> Reply {
+        *lock(&self.asked) = Some(Instant::now());
+        let (tag, bytes) = self.newest(here);
+        let known = |it: &str| it == "*" || it.trim_start_matches("W/") == tag;
+        let has_it = if_none_match.is_some_and(|tags| tags.split(',').map(str::trim).any(known));
+        let (status, body) = if has_it { ("304 Not Modified", Vec::new()) } else { ("200 OK", bytes.to_vec()) };
+        let headers = "Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n";
+        Reply { status, headers: format!("{headers}Cache-Control: no-cache\r\nETag: {tag}\r\n"), body }
+    }
+
+    fn newest(&self, here: bool) -> (String, Arc<Vec<u8>>) {
+        let mut all = lock(&self.made);
+        let made = &mut all[usize::from(here)];
+        let (changes, over) = self.rounds.store.read(|it| (it.changes, it.progress() == Progress::Completed));
+        let seen = (changes, self.rounds.contacts.changes(), lock(&self.rounds.waiting).clone());
+        let fresh = |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
+        if let Some(made) = made.as_ref().filter(|made| fresh(made)) {
+            return (made.tag.clone(), Arc::clone(&made.bytes));
+        }
+        let bytes = serde_json::to_vec(&self.whole(here)).unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let (tag, bytes) = (format!("\"{:016x}\"", hasher.finish()), Arc::new(bytes));
+        *made = Some(Made { seen, over, at: Instant::now(), tag: tag.clone(), bytes: Arc::clone(&bytes) });
+        (tag, bytes)
+    }
+
+    /// The document with all rounds.
+    pub fn whole(&self, here: bool) -> LeagueView {
+        let mut view = self.view(here, |_, _| true);
+        view.points_per_round = self.rounds.store.read(|league| Some(points_per_round(league)));
+        view
+    }
+
+    /// What `get_league` answers: one round's matches, unless all are asked for.
+    pub fn answer(&self, asked: &GetLeague, here: bool) -> LeagueView {
+        match asked.rounds {
+            Some(_) => self.whole(here),
+            None => self.view(here, |open, round| round == asked.round_id.unwrap_or(open)),
+        }
+    }
+
+    /// `wanted`: whether a round is, given the open one.
+    fn view(&self, here: bool, wanted: impl Fn(u32, u32) -> bool) -> LeagueView {
+        let waiting = lock(&self.rounds.waiting).clone();
+        let (mut view, changes) = self.rounds.store.read(|league| {
+            let status = league.status(waiting);
+            let (table, preview) = (league.table(), if league.started { Vec::new() } else { league.preview() });
+            let matches = if league.started { &league.matches } else { &preview };
+            let open = status.current_round.max(1);
+            let rounds = matches.chunk_by(|one, other| one.round == other.round);
+            let rounds = rounds.filter(|games| wanted(open, games[0].round)); // a chunk is never empty
+            let champion = table.first().filter(|_| status.status == Progress::Completed);
+            let named = |it: &Standing| (it.player_id.clone(), it.display_name.clone(), it.points);
+            let view = LeagueView {
+                schema_version: "1.0.0".into(),
+                league_id: status.league_id,
+                league: self.heading.clone(),
+                status: status.status,
+                current_round: status.current_round,
+                total_rounds: status.total_rounds,
+                matches_completed: status.matches_completed,
+                total_matches: league.matches.len() as u32,
+                agents: self.agents(league, here),
+                standings: table.to_vec(),
+                rounds: rounds.map(round_view).collect(),
+                reason: status.reason,
+                champion: champion.map(named).map(|(player_id, display_name, points)| Champion {
+                    player_id,
+                    display_name,
+                    points,
+                }),
+                luck: None,
+                points_per_round: None,
+            };
+            (view, league.changes)
+        });
+        if view.champion.is_some() {
+            view.luck = self.luck(changes);
+        }
+        view
+    }
+
+    fn agents(&self, league: &League, here: bool) -> Vec<AgentView> {
+        let all = [Kind::Referee, Kind::Player].into_iter().flat_map(|kind| league.members(kind));
+        all.map(|member| agent_view(league, member, self.rounds.contacts.of(&member.id), here)).collect()
+    }
+
+    /// The sentence about a league that is over, made once.
+    fn luck(&self, changes: u64) -> Option<String> {
+        let mut luck = lock(&self.luck);
+        if let Some((_, known)) = luck.as_ref().filter(|(of, _)| *of == changes) {
+            return known.clone();
+        }
+        let lottery = self.rounds.store.read(League::lottery);
+        let words = lottery.map(|(lottery, points)| luck::sentence(&lottery, points));
+        *luck = Some((changes, words.clone()));
+        words
+    }
+
+    /// At the end: stays until those that are looking have seen it.
+    pub fn linger(&self) {
+        if lock(&self.asked).is_some_and(|asked| asked.elapsed() < LOOKING) {
+            self.rounds.store.wait(LAST_LOOK, |_| false);
+        }
+    }
+}
+
+fn agent_view(league: &League, member: &Member, contact: Contact, here: bool) -> AgentView {
+    let is_player = member.kind == Kind::Player;
+    let stats = is_player.then(|| league.stats(member));
+    let open = || {
+        league
+            .open_round()
+            .map_or(0, |round| league.open_matches(round).filter(|it| it.referee() == Some(&member.id)).count())
+    };
+    AgentView {
+        id: member.id.clone(),
+        kind: member.kind,
+        display_name: member.display_name.clone(),
+        state: league.state_of(member),
+        reachable: (contact.trouble.is_some() || contact.answers_in.is_some()).then_some(contact.trouble.is_none()),
+        trouble: contact.trouble,
+        endpoint: here.then(|| member.endpoint.clone()),
+        answers_in_ms: contact.answers_in,
+        max_concurrent_matches: (!is_player).then_some(member.max_concurrent_matches),
+        open_matches: (!is_player).then(|| open() as u32),
+        technical_losses: stats.as_ref().map(|stats| stats.technical_losses),
+        choices: stats.map(|stats| stats.choices),
+    }
+}
+
+fn round_view(games: &[Match]) -> RoundView {
+    RoundView { round_id: games[0].round, matches: games.iter().map(match_view).collect() } // a chunk is never empty
+}
+
+fn match_view(game: &Match) -> MatchView {
+    let result = game.recorded.as_ref().map(|recorded| &recorded.result);
+    let how = result.map(ending);
+    MatchView {
+        match_id: game.id.clone(),
+        player_A_id: game.players[0].clone(),
+        player_B_id: game.players[1].clone(),
+        status: match_status(game),
+        referee_id: game.referee().map(String::from),
+        ending: how,
+        winner: result.and_then(|result| result.winner.clone()),
+        drawn_number: result.and_then(|result| result.details.drawn_number),
+        choices: result.map(|result| result.details.choices.clone()),
+        score: result.map(|result| result.score.clone()),
+        reason: result.filter(|_| how == Some(Ending::TechnicalLoss)).and_then(|it| it.details.reason.clone()),
+    }
+}
+
+/// Each player's points after each round that has results.
+fn points_per_round(league: &League) -> BTreeMap<String, Vec<i32>> {
+    let players = league.members(Kind::Player);
+    let mut lines: BTreeMap<String, Vec<i32>> = players.iter().map(|it| (it.id.clone(), Vec::new())).collect();
+    let last = league.played.iter().filter_map(|id| league.find(id)).map(|game| game.round).max().unwrap_or(0);
+    for round in 1..=last {
+        for points in lines.values_mut() {
+            points.push(points.last().copied().unwrap_or(0));
+        }
+        for recorded in league.round(round).iter().filter_map(|game| game.recorded.as_ref()) {
+            for (player, score) in &recorded.result.score {
+                lines.get_mut(player).and_then(|points| points.last_mut()).into_iter().for_each(|sum| *sum += score);
+            }
+        }
+    }
+    lines
+}

@@ -1,0 +1,270 @@
+//! Running a class: what the operator may do to a league, on paper and with `kill -9` of the manager between each.
+
+mod support;
+
+use league::game::judge;
+use league::manager::control::REMOVED;
+use league::manager::league::{Event, League, Match};
+use league::protocol::{Action, Kind, LeagueControl, Parity, Progress, Refusal};
+use serde_json::{Value, json};
+use support::paper::*;
+use support::*;
+
+fn order(league: &League, action: Action, about: &str) -> Result<Option<Event>, Refusal> {
+    let about = Some(about.to_string()).filter(|about| !about.is_empty());
+    let (player_id, match_id) = if action == Action::Replay { (None, about) } else { (about, None) };
+    league.control(&LeagueControl { league_id: "paper".into(), action, player_id, match_id })
+}
+
+fn control(league: &mut League, action: Action, about: &str) {
+    let event = order(league, action, about).unwrap_or_else(|refusal| panic!("{action} {about}: {refusal}"));
+    assert!(event.is_some(), "{action} {about} is nothing new");
+    happen(league, event);
+}
+
+/// The first player of a match wins it.
+fn first_wins(game: &Match) -> league::game::Outcome {
+    judge(game.players.clone(), [Parity::Even, Parity::Odd], 2)
+}
+
+/// Records all walkovers of a round: which matches, and their scores.
+fn walkovers(league: &mut League, round: u32) -> Vec<(String, Vec<i32>)> {
+    let mut all = Vec::new();
+    while let Some(Event::Recorded(recorded)) = league.walkover(round, at("11:00:00")) {
+        all.push((recorded.match_id.clone(), recorded.result.score.values().copied().collect()));
+        league.apply(&Event::Recorded(recorded));
+    }
+    all
+}
+
+#[test]
+fn orders_that_cannot_be_are_refused() {
+    let mut league = started(4, &[2]);
+    for (action, about, why) in [
+        (Action::Remove, "", "E003 player_id: missing"),
+        (Action::Remove, "P09", "E005 player_id: got \"P09\""),
+        (Action::Remove, "REF01", "E005 player_id: got \"REF01\""),
+        (Action::Restore, "P09", "E005 player_id: got \"P09\""),
+        (Action::Replay, "", "E003 match_id: missing"),
+        (Action::Replay, "R9M9", "E015 match_id: got \"R9M9\""),
+        (Action::Replay, "R1M1", "E015 match_id: R1M1 has no result yet"),
+        (Action::Again, "", "E003 action: got again, but the league is not over yet"),
+    ] {
+        let refusal = order(&league, action, about).unwrap_err().to_string();
+        assert!(refusal.starts_with(why), "{action} {about}: {refusal}");
+    }
+    play_round(&mut league, 1, first_wins);
+    control(&mut league, Action::Remove, "P04");
+    assert!(order(&league, Action::Replay, "R1M1").unwrap_err().to_string().contains("P04 is removed; restore it"));
+    assert_eq!([order(&league, Action::Remove, "P04"), order(&league, Action::Resume, "")], [Ok(None), Ok(None)]);
+}
+
+#[test]
+fn a_paused_league_ends_what_has_begun_and_begins_nothing() {
+    let mut league = started(4, &[2, 2]);
+    assign(&mut league, 1, &["REF01"]);
+    control(&mut league, Action::Pause, "");
+    assert!(!league.rests());
+    assert!(assignment(&league, 1, &["REF02"]).is_some(), "a lost referee's matches go on");
+    ["R1M1", "R1M2"].iter().for_each(|id| play(&mut league, id, first_wins));
+    assert!(league.rests() && assignment(&league, 2, &["REF01"]).is_none());
+    control(&mut league, Action::Resume, "");
+    assert!(!league.rests() && assignment(&league, 2, &["REF01"]).is_some());
+}
+
+#[test]
+fn a_removed_player_loses_from_the_next_round_on_until_it_is_restored() {
+    let mut league = started(6, &[3]);
+    assign(&mut league, 1, &["REF01"]);
+    control(&mut league, Action::Remove, "P01");
+    assert_eq!(walkovers(&mut league, 1), [], "it plays what it has begun");
+    play_round(&mut league, 1, first_wins);
+    control(&mut league, Action::Remove, "P02");
+    let lost = walkovers(&mut league, 2);
+    assert!(lost.iter().all(|(_, score)| score.iter().sum::<i32>() % 3 == 0) && !lost.is_empty(), "{lost:?}");
+    play_round(&mut league, 2, first_wins);
+    let removed = |league: &League, id: &str| register(league, &meta(Kind::Player, &local(8101)), &caller(id));
+    assert!(format!("{:?}", removed(&league, "player:P01")).contains(REMOVED));
+    control(&mut league, Action::Restore, "P01");
+    for round in 3..=5 {
+        let lost = walkovers(&mut league, round);
+        assert_eq!(lost.len(), 1, "P02 alone: {lost:?}");
+        assert!(lost[0].1 == [3, 0] || lost[0].1 == [0, 3]);
+        play_round(&mut league, round, first_wins);
+    }
+    assert_eq!(league.progress(), Progress::Completed);
+    assert!(league.table().iter().all(|row| row.played == 5));
+    // Both gone: nobody wins.
+    let mut league = started(2, &[1]);
+    ["P01", "P02"].iter().for_each(|id| control(&mut league, Action::Remove, id));
+    assert_eq!(walkovers(&mut league, 1), [("R1M1".to_string(), vec![0, 0])]);
+    // Before the start it is gone.
+    let mut league = gathered(3, &[1]);
+    control(&mut league, Action::Remove, "P02");
+    assert_eq!(league.members(Kind::Player).len(), 2);
+}
+
+#[test]
+fn an_agent_without_its_card_is_let_in_once_it_is_restored() {
+    let mut league = started(2, &[1]);
+    let lost = Caller { peer: ELSEWHERE, secret: "second".into(), ..caller("player:P02") };
+    let moved = meta(Kind::Player, "http://10.0.0.7:9000/mcp");
+    let is_in = |league: &League| !format!("{:?}", register(league, &moved, &lost)).starts_with("Rejected");
+    assert!(!is_in(&league));
+    control(&mut league, Action::Restore, "P02");
+    let member = enter(&mut league, &moved, &lost);
+    assert_eq!((&*member.id, &*member.token, &*member.endpoint), ("P02", "tok-p02-second", "http://10.0.0.7:9000/mcp"));
+    let thief = Caller { secret: "third".into(), ..lost.clone() };
+    let other = register(&league, &meta(Kind::Player, "http://10.0.0.7:9001/mcp"), &thief);
+    assert!(format!("{other:?}").starts_with("Rejected"), "once only: {other:?}");
+}
+
+#[test]
+fn a_voided_result_counts_nothing_and_the_match_is_played_again() {
+    let (mut league, mut other) = (started(4, &[2]), started(4, &[2]));
+    for league in [&mut league, &mut other] {
+        play_round(league, 1, first_wins);
+        play_round(league, 2, first_wins);
+    }
+    let (tables, news) = (league.tables(), league.announcements());
+    control(&mut league, Action::Replay, "R1M1");
+    assert_eq!((league.open_round(), league.tables()), (Some(1), tables + 1));
+    assert!(league.announcements() > news && league.table().iter().map(|row| row.played).sum::<u32>() == 6);
+    play_round(&mut league, 1, first_wins);
+    assert_eq!((league.open_round(), league.table()), (Some(3), other.table()));
+    assert_eq!(league.tables(), tables + 2);
+}
+
+/// Gives a running manager an order, as the operator does; what it says.
+fn say(world: &World, manager: &Agent, words: &[&str]) -> String {
+    let output = world.command("league_manager", &[words, &["--manager", &manager.url()]].concat()).output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{words:?}: {text}");
+    text
+}
+
+#[test]
+fn every_order_survives_the_death_of_the_manager() {
+    let world = World::new(&[]);
+    let run = ["--stay", "--lead-sec", "0"];
+    let mut manager = world.manager(&run);
+    let _referee = world.referee(&manager, "REF01", &["--stay"]);
+    let gates: [Gate; 3] = Default::default();
+    let doors = gates.clone();
+    // P01 thinks about each round until its gate is open.
+    let thinks = Peer::new(move |request| {
+        let asked = &request["params"];
+        if asked["message_type"] == "CHOOSE_PARITY_CALL" {
+            doors[asked["match_id"].as_str().unwrap()[1..2].parse::<usize>().unwrap() - 1].pass();
+        }
+        good_player("P01", "even", request)
+    });
+    let others = ["P02", "P03", "P04", "P05"].map(|id| Peer::new(move |request| good_player(id, "odd", request)));
+    for (id, peer) in ["P01", "P02", "P03", "P04", "P05"].iter().zip([&thinks].into_iter().chain(&others)) {
+        assert_eq!(register_player(&manager.url(), &format!("player:{id}"), &peer.url)["player_id"], *id);
+    }
+    let order = |manager: &mut Agent, words: &[&str]| {
+        let said = say(&world, manager, words);
+        manager.restart(&world, &run);
+        said
+    };
+    let recorded = |id: &str, times: usize| {
+        until(&format!("{id} is recorded {times} times"), || {
+            let of_it = |line: &&Value| line["event"] == "Recorded" && line["match_id"] == id;
+            let found: Vec<Value> = world.journal().iter().filter(of_it).cloned().collect();
+            (found.len() == times).then(|| found.last().cloned()).flatten()
+        })
+    };
+    order(&mut manager, &["remove", "P05"]);
+    order(&mut manager, &["start"]);
+    until("round 1 is asked for", || thinks.received("CHOOSE_PARITY_CALL").first().cloned());
+    recorded("R1M2", 1);
+    order(&mut manager, &["pause"]);
+    gates[0].open();
+    recorded("R1M1", 1);
+    until("the league rests", || say(&world, &manager, &["status"]).contains("is paused until").then_some(()));
+    order(&mut manager, &["replay", "R1M2"]);
+    order(&mut manager, &["remove", "P04"]);
+    assert!(!world.journal().iter().any(|line| line["assignments"][0]["match_id"] == "R2M1"), "round 2 has begun");
+    order(&mut manager, &["resume"]);
+    recorded("R1M2", 2);
+    let invited = others[0].received("GAME_INVITATION").iter().filter(|asked| asked["match_id"] == "R1M2").count();
+    assert_eq!(invited, 2, "played again, not reported again");
+    let lost = recorded("R2M1", 1);
+    assert_eq!((&lost["result"]["winner"], &lost["referee_id"]), (&json!("P02"), &json!("league_manager")), "{lost}");
+    order(&mut manager, &["restore", "P04"]);
+    gates[1..].iter().for_each(Gate::open);
+    assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
+    manager.line("the league is over");
+    let table = world.table();
+    assert!(table.len() == 4 && table.iter().all(|row| row["played"] == 3), "{table:?}");
+    let said = say(&world, &manager, &["again"]);
+    assert!(said.contains("completed"), "{said}");
+    until("a new lobby is open", || {
+        let output = world.command("league_manager", &["status", "--manager", &manager.url()]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).contains("waiting").then_some(())
+    });
+}
+
+#[test]
+fn a_stranger_can_order_nothing() {
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let Some(own) = probe.connect("10.255.255.255:9").and_then(|()| probe.local_addr()).ok() else {
+        return eprintln!("not shown: this machine has no address beside its loopback");
+    };
+    let world = World::new(&[]);
+    let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", "http://127.0.0.1:1/mcp"]);
+    let url = format!("http://{}:{}/mcp", own.ip(), manager.port());
+    for action in ["pause", "resume", "remove", "restore", "replay", "again"] {
+        for (token, code) in [(None, "E011"), (Some("tok-operator-0000"), "E012")] {
+            let body = json!({"league_id": "league_2025_even_odd", "action": action, "auth_token": token});
+            let answer = send(&url, &message("LEAGUE_CONTROL", "launcher", body));
+            assert_eq!((&answer["message_type"], &answer["error_code"]), (&json!("LEAGUE_ERROR"), &json!(code)));
+        }
+    }
+    let file = world.folder.join("data/leagues/league_2025_even_odd/operator.token");
+    let token = std::fs::read_to_string(file).unwrap();
+    let body = json!({"league_id": "league_2025_even_odd", "action": "pause", "auth_token": token.trim()});
+    assert_eq!(send(&url, &message("LEAGUE_CONTROL", "launcher", body))["message_type"], "LEAGUE_STATUS");
+    assert_eq!(world.journal().last().unwrap()["event"], "Paused");
+}
+
+#[test]
+fn a_class_of_eight_plays_two_leagues_and_nobody_is_started_again() {
+    let world = World::new(&[]);
+    let manager = world.manager(&["--players", "8", "--stay", "--lead-sec", "0"]);
+    let referee = world.referee(&manager, "REF01", &["--stay", "--max-concurrent-matches", "4"]);
+    let class: Vec<Agent> = (1..=8)
+        .map(|n| {
+            let (id, host) = (format!("P{n:02}"), format!("127.0.0.{n}"));
+            let free = std::net::TcpListener::bind((&*host, 0)).unwrap().local_addr().unwrap();
+            let (port, endpoint) = (free.port().to_string(), format!("http://{free}/mcp"));
+            world.player(
+                &manager,
+                &id,
+                &["--stay", "--host", &host, "--port", &port, "--contact-endpoint", &endpoint, "--strategy", "random"],
+            )
+        })
+        .collect();
+    let leagues = world.folder.join("data/leagues");
+    let over = |n: usize| {
+        let folders = || std::fs::read_dir(&leagues).unwrap().flatten().map(|entry| entry.path());
+        until_within(60, &format!("league {n} is over"), || {
+            let closed = world.journal().last().is_some_and(|line| line["event"] == "Closed");
+            (folders().count() == n && closed).then_some(())
+        });
+        assert!(world.table().len() == 8 && world.table().iter().all(|row| row["played"] == 7));
+    };
+    over(1);
+    let ids = |world: &World| world.table().iter().map(|row| row["player_id"].to_string()).collect::<Vec<_>>();
+    let (first, _) = (ids(&world), say(&world, &manager, &["again"]));
+    over(2);
+    let sorted = |mut ids: Vec<String>| {
+        ids.sort();
+        ids
+    };
+    assert_eq!(sorted(first), sorted(ids(&world)));
+    for mut agent in class.into_iter().chain([referee, manager]) {
+        assert!(agent.child.try_wait().unwrap().is_none(), "somebody has ended");
+    }
+}
