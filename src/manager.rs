@@ -6,6 +6,7 @@
 
 pub mod contacts;
 pub mod control;
+pub mod csv;
 pub mod editions;
 pub mod journal;
 pub mod launcher;
@@ -97,7 +98,7 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("start") => return launcher::start(&args),
         Some("status") => return launcher::status(&args),
-        Some("season") => return season::run(&args),
+        Some("season") => return season::run(&args, |config| rules(config, None, None)),
         Some("pause" | "resume" | "remove" | "restore" | "replay" | "again") => return launcher::control(&args),
         Some("trace") => return trace::trace(&args),
         _ => {}
@@ -148,7 +149,7 @@ impl Manager {
             players_awaited: awaited.map(|(players, _)| players as u32),
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
-        let views = Views::new(&rounds, heading);
+        let views = Views::new(&rounds.store, &rounds.contacts, &rounds.waiting, heading);
         Ok((Manager { program, rounds, pages, views, awaited, seed, operator_token, since, turned_away }, resumed))
     }
 

@@ -224,17 +224,17 @@ impl Player {
         let result = GameResult { reason, ..over.game_result };
         let past = Past { match_id: over.match_id, conversation_id, opponent_id, result };
         let is_news = match lock(&self.history).as_mut().filter(|_| counts) {
-            Some(history) => history.remember(past)?,
-            None => true,
+            Some(history) => history.remember(past),
+            None => Ok(true),
         };
-        if is_news {
+        if *is_news.as_ref().unwrap_or(&true) {
             say(&line);
         }
         if decision.is_open() {
             self.warn(&open);
         }
         self.write_page(false);
-        Ok(())
+        Ok(is_news.map(drop)?)
     }
 
     /// The page for people. One that cannot be written stops nothing.
@@ -257,12 +257,11 @@ impl Player {
     /// The league is over, and so are we.
     fn end(&self, card: &Card, league: &LeagueCompleted) {
         self.write_page(true);
-        if self.session.state() != AgentState::Shutdown {
+        if self.session.league_is_over() {
             let words = screen::end(&card.agent_id, league);
             say(&words); // once, though the notice may come twice
             self.by_hand.iter().for_each(|by_hand| by_hand.end(&words));
         }
-        self.session.league_is_over();
     }
 
     /// A line about something that our person should look at. Who we are is said too: players may share a terminal.

@@ -30,7 +30,10 @@ use serde_json::Value;
 use std::{
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -52,6 +55,8 @@ struct Referee {
     assignments: Assignments,
     limits: Limits,
     seed: Option<u64>,
+    /// That no result gets through has been said.
+    said: AtomicBool,
 }
 
 impl Referee {
@@ -60,7 +65,13 @@ impl Referee {
         let (timeouts, retry) = (&program.config.system.timeouts, program.config.retry());
         let limits = Limits { join: timeouts.game_join_ack_timeout_sec.0, choice: timeouts.move_timeout_sec.0, retry };
         let (at_once, seed) = (max_concurrent_matches(program)?, program.args.number("--seed")?);
-        let referee = Arc::new(Referee { session, assignments: Assignments::default(), limits, seed });
+        let referee = Arc::new(Referee {
+            session,
+            assignments: Assignments::default(),
+            limits,
+            seed,
+            said: AtomicBool::new(false),
+        });
         for _ in 0..at_once {
             referee.start("match", |it| it.play(&it.assignments.next_match()))?;
         }
@@ -102,13 +113,26 @@ impl Referee {
             match self.session.register(self, Some(card.clone())) {
                 Ok(new) if new.token == card.token => answer = self.ask_manager(&new, &kept),
                 Ok(_) => return, // a new registration, for which the old results are nothing
-                Err(stop) => return self.session.finish(Err(stop)), // it wants us no more
+                Err(stop) => {
+                    self.session.finish(Err(stop)); // it wants us no more
+                    return;
+                }
             }
         }
         let why = match answer {
-            Ok(Message::MatchResultAck(_)) => return self.assignments.settle(kept, true),
+            Ok(Message::MatchResultAck(_)) => {
+                self.said.store(false, Ordering::SeqCst);
+                return self.assignments.settle(kept, true);
+            }
             Ok(Message::LeagueError(error)) if !is_about_us(&error) => error.explain(),
             Err(error @ CallError::Status(413, _)) => error.explain(),
+            Err(error) => {
+                if !self.said.swap(true, Ordering::SeqCst) {
+                    let (manager, why) = (card.manager, error.explain());
+                    complain(&format!("results wait for the league manager at {manager}: it {why}"));
+                }
+                return self.later(&kept);
+            }
             _ => return self.later(&kept),
         };
         let why =
@@ -147,10 +171,9 @@ impl Agent for Referee {
             }
             Message::LeagueCompleted(_) => {
                 self.assignments.settle_all();
-                if self.session.state() != AgentState::Shutdown {
+                if self.session.league_is_over() {
                     say("the league is over"); // once, though the notice may come twice
                 }
-                self.session.league_is_over();
             }
             Message::LeagueError(error) => {
                 complain(&format!("the league manager says: {}", cut(&error.explain(), SHOWN)))

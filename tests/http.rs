@@ -380,8 +380,8 @@ fn absurd_claims_are_told_once_and_large_ones_cost_nothing() {
     let world = World::new(&[("system.json", "/limits/max_message_bytes", json!(2000))]);
     let manager = world.manager(&[]);
     let url = manager.url();
-    assert_eq!([2000, 2001].map(|length| post(&url, padded(length)).0), [200, 413]);
     let descriptors = || fs::read_dir(format!("/proc/{}/fd", manager.child.id())).unwrap().count();
+    assert_eq!([2000, 2001].map(|length| post(&url, padded(length)).0), [200, 413]);
     let claim = |bytes: u64| {
         let mut stream = connect(&url, SILENCE).unwrap();
         stream.write_all(format!("POST /mcp HTTP/1.1\r\nContent-Length: {bytes}\r\n\r\n{{").as_bytes()).unwrap();
@@ -391,6 +391,14 @@ fn absurd_claims_are_told_once_and_large_ones_cost_nothing() {
     until("all are held", || (descriptors() >= 200).then_some(()));
     drop(large);
     until("all are let go", || (descriptors() < 40).then_some(()));
+    // Claims that the allocator would take from its heap, and touch: 3 GB.
+    let large: Vec<TcpStream> = (0..100).map(|_| claim(30 << 20)).collect();
+    until("all are held again", || (descriptors() >= 200).then_some(()));
+    let memory = fs::read_to_string(format!("/proc/{}/status", manager.child.id())).unwrap();
+    let kilobytes = memory.lines().find_map(|it| it.strip_prefix("VmRSS:")?.trim().split_once(' ')?.0.parse().ok());
+    assert!(kilobytes.is_some_and(|kilobytes: u64| kilobytes < 500_000), "{memory}");
+    drop(large);
+    until("all are let go again", || (descriptors() < 40).then_some(()));
     let absurd = [1 << 40; 2].map(claim);
     drop(absurd);
     let line = until("it is told", || Some(manager.stderr.lock().unwrap().clone()).filter(|it| it.ends_with('\n')));

@@ -283,7 +283,7 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     assert!(!said.contains("P01 has registered, but"), "{said}");
 }
 
-/// A player that sends exactly what document 000 prints: no envelope, no token, arrival and choice and no more.
+/// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and choice and no more.
 fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
     let own_id = Arc::clone(own_id);
     Peer::new(move |request| {

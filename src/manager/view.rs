@@ -4,11 +4,11 @@
 //! It is made at most once a second while somebody asks, kept as bytes, and sent only to those that do not have it
 //! already. Read next: `report.rs`, the page that shows it.
 
-use crate::manager::contacts::Contact;
+use crate::manager::contacts::{Contact, Contacts, Waiting};
+use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::luck;
 use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
-use crate::manager::rounds::Rounds;
 use crate::manager::standings::ending;
 use crate::net::http::Reply;
 use crate::net::sync::lock;
@@ -74,7 +74,9 @@ struct Made {
 
 /// Makes documents, and keeps the newest: one for this machine, one for others.
 pub struct Views {
-    rounds: Arc<Rounds>,
+    store: Arc<Store>,
+    contacts: Arc<Contacts>,
+    waiting: Waiting,
     heading: Heading,
     made: Mutex<[Option<Made>; 2]>,
     asked: Mutex<Option<Instant>>,
@@ -83,10 +85,18 @@ pub struct Views {
 }
 
 impl Views {
-    /// Documents of the league that `rounds` plays.
-    pub fn new(rounds: &Arc<Rounds>, heading: Heading) -> Views {
+    /// Documents of the league in `store`.
+    pub fn new(store: &Arc<Store>, contacts: &Arc<Contacts>, waiting: &Waiting, heading: Heading) -> Views {
         let (made, asked, luck) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Views { rounds: Arc::clone(rounds), heading, made, asked, luck }
+        Views {
+            store: Arc::clone(store),
+            contacts: Arc::clone(contacts),
+            waiting: Arc::clone(waiting),
+            heading,
+            made,
+            asked,
+            luck,
+        }
     }
 
     /// `GET /league.json`; 304 for whoever has it already. `here`: on this machine.
@@ -103,8 +113,8 @@ impl Views {
     fn newest(&self, here: bool) -> (String, Arc<Vec<u8>>) {
         let mut all = lock(&self.made);
         let made = &mut all[usize::from(here)];
-        let (changes, over) = self.rounds.store.read(|it| (it.changes, it.progress() == Progress::Completed));
-        let seen = (changes, self.rounds.contacts.changes(), lock(&self.rounds.waiting).clone());
+        let (changes, over) = self.store.read(|it| (it.changes, it.progress() == Progress::Completed));
+        let seen = (changes, self.contacts.changes(), lock(&self.waiting).clone());
         let fresh = |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
         if let Some(made) = made.as_ref().filter(|made| fresh(made)) {
             return (made.tag.clone(), Arc::clone(&made.bytes));
@@ -120,7 +130,7 @@ impl Views {
     /// The document with all rounds.
     pub fn whole(&self, here: bool) -> LeagueView {
         let mut view = self.view(here, |_, _| true);
-        view.points_per_round = self.rounds.store.read(|league| Some(points_per_round(league)));
+        view.points_per_round = self.store.read(|league| Some(points_per_round(league)));
         view
     }
 
@@ -134,8 +144,8 @@ impl Views {
 
     /// `wanted`: whether a round is, given the open one.
     fn view(&self, here: bool, wanted: impl Fn(u32, u32) -> bool) -> LeagueView {
-        let waiting = lock(&self.rounds.waiting).clone();
-        let (mut view, changes) = self.rounds.store.read(|league| {
+        let waiting = lock(&self.waiting).clone();
+        let (mut view, changes) = self.store.read(|league| {
             let status = league.status(waiting);
             let (table, preview) = (league.table(), if league.started { Vec::new() } else { league.preview() });
             let matches = if league.started { &league.matches } else { &preview };
@@ -175,7 +185,7 @@ impl Views {
 
     fn agents(&self, league: &League, here: bool) -> Vec<AgentView> {
         let all = [Kind::Referee, Kind::Player].into_iter().flat_map(|kind| league.members(kind));
-        all.map(|member| agent_view(league, member, self.rounds.contacts.of(&member.id), here)).collect()
+        all.map(|member| agent_view(league, member, self.contacts.of(&member.id), here)).collect()
     }
 
     /// The sentence about a league that is over, made once.
@@ -184,7 +194,7 @@ impl Views {
         if let Some((_, known)) = luck.as_ref().filter(|(of, _)| *of == changes) {
             return known.clone();
         }
-        let lottery = self.rounds.store.read(League::lottery);
+        let lottery = self.store.read(League::lottery);
         let words = lottery.map(|(lottery, points)| luck::sentence(&lottery, points));
         *luck = Some((changes, words.clone()));
         words
@@ -193,7 +203,7 @@ impl Views {
     /// At the end: stays until those that are looking have seen it.
     pub fn linger(&self) {
         if lock(&self.asked).is_some_and(|asked| asked.elapsed() < LOOKING) {
-            self.rounds.store.wait(LAST_LOOK, |_| false);
+            self.store.wait(LAST_LOOK, |_| false);
         }
     }
 }

@@ -420,6 +420,7 @@ fn blame(error: ureq::Error, limit: Duration) -> CallError {
         ureq::Error::Timeout(_) => CallError::Late(limit),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => CallError::Late(limit),
         ureq::Error::Io(error) if spent(&error) => CallError::Ours(error.to_string()),
+        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => CallError::Broken(cause(&error)),
         // A missing descriptor or port hides behind other errors too: try to open one before blaming the peer.
         error => match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
             Ok(_) => CallError::Unreachable(cause(&error)),

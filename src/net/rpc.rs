@@ -10,6 +10,8 @@ use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{self, Call, Reply};
 use crate::net::log::{Body, Level, Line, masked_text};
 use crate::net::mcp::{self, Asked};
+use crate::net::retry::SHOWN;
+use crate::net::sync::lock;
 use crate::protocol::{
     self, Code, Entry, GameError, Given, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal, Tool,
 };
@@ -20,7 +22,8 @@ use std::{
     borrow::Cow,
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
 /// An agent as the HTTP server sees it.
@@ -35,6 +38,8 @@ pub struct Server {
     pub own_hosts: Vec<String>,
     /// Shows a line on the terminal.
     pub complain: fn(&str),
+    /// The last fault of our own that was shown, and when.
+    pub shown: Mutex<Option<(String, Instant)>>,
 }
 
 /// How much of what a request lacks is supplied, where we know it.
@@ -50,6 +55,8 @@ enum Supplies {
 const LOGGED: usize = 1000;
 /// How many characters of a refused message are logged.
 const LOGGED_REFUSED: usize = 500;
+/// How long a fault of our own is not shown again.
+const AWHILE: Duration = Duration::from_secs(60);
 
 impl http::Service for Server {
     fn call(&self, call: Call) -> Reply {
@@ -273,9 +280,19 @@ impl Server {
             }
             Denial::Broken(why) => {
                 self.client.log.orchestrator(Level::Error, "fault", &*why);
+                self.show_fault(&why);
                 Err(Denial::rpc(-32603, format!("Internal error: {why}")))
             }
             rpc => Err(rpc),
+        }
+    }
+
+    /// Shows a fault of our own to whoever can mend it; the same one again after a while.
+    fn show_fault(&self, why: &str) {
+        let mut shown = lock(&self.shown);
+        if !shown.as_ref().is_some_and(|(known, at)| known == why && at.elapsed() < AWHILE) {
+            (self.complain)(&cut(why, SHOWN));
+            *shown = Some((why.into(), Instant::now()));
         }
     }
 

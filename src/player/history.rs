@@ -34,6 +34,8 @@ pub struct History {
     written: Instant,
     /// Something has ended since.
     is_stale: bool,
+    /// Something is not in the file.
+    is_behind: bool,
 }
 
 impl History {
@@ -55,7 +57,8 @@ impl History {
             lines.replace(&matches)?;
         }
         let (heading, is_stale) = ([player_id.into(), league_id.into()], !matches.is_empty());
-        Ok(History { matches: Arc::new(matches), lines, page, heading, written: Instant::now(), is_stale })
+        let (matches, written, is_behind) = (Arc::new(matches), Instant::now(), false);
+        Ok(History { matches, lines, page, heading, written, is_stale, is_behind })
     }
 
     /// All of it. Whoever is thinking about it keeps it as it was.
@@ -63,15 +66,17 @@ impl History {
         Arc::clone(&self.matches)
     }
 
-    /// A match is over: in the file when this returns. Says whether that is new to us.
+    /// A match is over: in the file when this returns. Says whether that is new to us. After an error we know it all
+    /// the same, and the next one brings it into the file.
     pub fn remember(&mut self, past: Past) -> io::Result<bool> {
         if self.matches.contains(&past) {
             return Ok(false);
         }
-        self.lines.note(&past)?;
-        put(Arc::make_mut(&mut self.matches), past);
+        put(Arc::make_mut(&mut self.matches), past.clone());
         self.is_stale = true;
-        Ok(true)
+        let kept = if self.is_behind { self.lines.replace(&self.matches) } else { self.lines.note(&past) };
+        self.is_behind = kept.is_err();
+        kept.map(|()| true)
     }
 
     /// Writes the page, if it is not what it should be: at once, or when it is due.

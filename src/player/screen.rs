@@ -4,7 +4,7 @@
 use crate::net::retry::SHOWN;
 use crate::program::terminal::{counted, shown};
 use crate::protocol::{Champion, GameError, LeagueCompleted, Packet, Refusal};
-use crate::wire::{cut, masked};
+use crate::wire::cut;
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ const NAME: usize = 60;
 
 /// About a match: fit for a terminal, whoever wrote the words.
 pub fn about(match_id: &str, words: &str) -> String {
-    shown(&masked(&format!("{}: {words}", cut(match_id, NAME))))
+    shown(&format!("{}: {words}", cut(match_id, NAME)))
 }
 
 /// What a referee says went wrong, what is asked of us now, and what follows.
@@ -44,7 +44,7 @@ pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> String {
     let what = text("message_type").unwrap_or("a message".into());
     let from = text("sender").unwrap_or("somebody".into());
     let why = cut(&refusal.to_string(), SHOWN);
-    shown(&masked(&format!("refused {what}{of_match} from {from} at {peer}: {why}")))
+    shown(&format!("refused {what}{of_match} from {from} at {peer}: {why}"))
 }
 
 /// Who won the league, and where we are.

@@ -205,17 +205,21 @@ impl Session {
         serde_json::to_value(health).unwrap_or_default()
     }
 
-    /// The league is over: our card says so, and `run` returns when the answers in hand are out.
-    pub fn league_is_over(&self) {
+    /// The league is over: our card says so, and `run` returns when the answers in hand are out. Says whether that is
+    /// news, for the notice may come twice.
+    pub fn league_is_over(&self) -> bool {
         if let Some(card) = self.card_now() {
             let _ = self.program.cards().keep(&Card { over: Some(true), ..card });
         }
-        self.finish(Ok(()));
+        self.finish(Ok(()))
     }
 
-    /// It ends for us: `run` returns when the answers in hand are out.
-    pub fn finish(&self, end: Result<(), Stop>) {
-        lock(&self.end).get_or_insert(end);
+    /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news.
+    pub fn finish(&self, end: Result<(), Stop>) -> bool {
+        let mut known = lock(&self.end);
+        let is_news = known.is_none();
+        known.get_or_insert(end); // the first stands
         self.ended.notify_all();
+        is_news
     }
 }

@@ -1,6 +1,7 @@
 //! Words for the person at the terminal: how wide they are, what of them is shown, and one line that shows how far
 //! something is. Colour and that line are for terminals only; elsewhere the lines are plain.
 
+use crate::wire::masked;
 use std::{
     io::{IsTerminal, Write, stdout},
     sync::atomic::{AtomicBool, Ordering},
@@ -9,13 +10,13 @@ use std::{
 /// A line stands on the terminal that the next one overwrites.
 static PROGRESS: AtomicBool = AtomicBool::new(false);
 
-/// A name as it can be shown: nothing in it moves the cursor or turns the text around.
-pub fn shown(name: &str) -> String {
+/// Others' words as they can be shown: nothing in them moves the cursor or turns the text around, or is a token.
+pub fn shown(words: &str) -> String {
     let harmful = |c: char| {
         c.is_control()
             || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
-    name.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
+    masked(words).chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// How many columns a text takes: a wide character two, one that is drawn over another none.
