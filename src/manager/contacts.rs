@@ -118,15 +118,17 @@ impl Contacts {
         self.news.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What it was told before it registered counts as untold: at once, or when the last time is long enough ago.
-    pub fn renew(&self, id: &str) {
+    /// What it was told before it registered counts as untold: at once, or when the last time is long enough ago. Says what we know then.
+    pub fn renew(&self, id: &str) -> Contact {
         let contact = self.of(id);
-        if contact.came && contact.registered.is_none_or(|then| then.elapsed() >= TOLD_ANEW) {
-            self.update(id, |contact| {
-                (contact.registered, contact.came) = (Some(Instant::now()), false);
-                contact.untold += 1;
-            });
+        if !contact.came || contact.registered.is_some_and(|then| then.elapsed() < TOLD_ANEW) {
+            return contact;
         }
+        self.update(id, |contact| {
+            (contact.registered, contact.came) = (Some(Instant::now()), false);
+            contact.untold += 1;
+        });
+        self.of(id)
     }
 
     /// A report has come from it, taken or refused: it is at work.

@@ -147,8 +147,7 @@ impl Notifier {
         let mut told = Told::nothing(self.contacts.of(id).untold.wrapping_sub(1), 0); // another number: begin with a ping
         loop {
             let edition = Arc::clone(&lock(&self.edition));
-            self.contacts.renew(id);
-            let contact = self.contacts.of(id);
+            let contact = self.contacts.renew(id);
             let member = self.store.read(|league| league.members.get(id).cloned());
             let task = member.as_ref().and_then(|member| self.next(&edition, &contact, member, &mut told));
             if let (Some(task), Some(member)) = (task, member) {

@@ -315,7 +315,7 @@ impl Client {
     /// Whether anybody is there: any HTTP answer means yes. The agent's own token proves who asks.
     pub fn ping(&self, to: &Peer, token: &str, limit: Duration) -> Result<(), CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = json!({"jsonrpc": "2.0", "method": "ping", "params": {"auth_token": token}, "id": id}).to_string();
+        let body = call("ping", &Packet::from_iter([("auth_token".to_string(), token.into())]), id);
         match self.post(to, id, &body, limit) {
             Err(error) if error.is_silence() && !matches!(error, CallError::Status(..)) => Err(error),
             _ => Ok(()),
