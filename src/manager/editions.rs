@@ -26,8 +26,11 @@ pub struct Edition {
     news: u64,
     /// The table, and how many results are in it.
     pub table: Option<(usize, Arc<Letter>)>,
-    /// The end of each round that is over, as far as somebody may still have to hear of it.
-    pub rounds: BTreeMap<u32, Arc<Letter>>,
+    /// How many rounds are over.
+    ended: u32,
+    /// The end of each round that is over, as far as somebody may still have to hear of it, by the edition that it was
+    /// written for: a round with a match that is played again ends again.
+    pub rounds: BTreeMap<(u64, u32), Arc<Letter>>,
     /// The number of the newest announcement, `League::announcements`.
     pub announcement: u64,
     /// The announcement as players are told it: the open matches.
@@ -67,7 +70,7 @@ impl Edition {
 
     /// Whether it says something that another one does not.
     pub fn is_news(&self, old: &Edition) -> bool {
-        let state = |it: &Edition| (it.news, it.results(), it.rounds.len(), it.announcement, it.end.is_some());
+        let state = |it: &Edition| (it.news, it.results(), it.ended, it.announcement, it.end.is_some());
         state(self) != state(old)
     }
 }
@@ -86,9 +89,10 @@ impl Editor<'_> {
         let (all, players) = (league.members.len(), league.members(Kind::Player).len());
         let (played, rounds, announcement) = (league.tables(), league.rounds_completed(), league.announcements());
         let over = league.progress() == Progress::Completed;
-        let mut new = Edition { number: old.number + 1, news, announcement, ..old.clone() };
-        new.rounds.retain(|round, _| *round <= rounds); // a match of a later one is played again
-        let known = new.rounds.last_key_value().map_or(rounds.saturating_sub(1), |(round, _)| *round);
+        let mut new = Edition { number: old.number + 1, news, ended: rounds, announcement, ..old.clone() };
+        new.rounds.retain(|(_, round), _| *round <= rounds); // a match of a later one is played again
+        // After a start of ours the last that is over is told again.
+        let known = if old.number == 0 { rounds.saturating_sub(1) } else { old.ended.min(rounds) };
         let pace = if players <= UNPACED { Duration::ZERO } else { PACE.max(PACE_PER_PLAYER * players as u32) };
         let due = rounds > known || over || self.table_at.is_none_or(|then| then.elapsed() >= pace);
         if played > new.results() && due {
@@ -98,7 +102,8 @@ impl Editor<'_> {
         }
         for round in known + 1..=rounds {
             let message = league.round_completed(round).into();
-            new.rounds.insert(round, self.compose(&message, &format!("round-{round}-complete"), Some(round), all));
+            let letter = self.compose(&message, &format!("round-{round}-complete"), Some(round), all);
+            new.rounds.insert((new.number, round), letter);
         }
         if announcement != old.announcement || news != old.news {
             new.open = self.open_matches(league, old.open.as_ref(), players);

@@ -18,6 +18,7 @@ use crate::wire::{Endpoint, Wire, cut};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
+    ops::Bound,
     panic::{self, AssertUnwindSafe},
     sync::{Arc, Condvar, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -45,8 +46,8 @@ struct Told {
     untold: u64,
     /// How many results were in the last table.
     results: usize,
-    /// The last round of whose end it was told.
-    rounds: u32,
+    /// The last end of a round that it was told, by its key in the edition.
+    rounds: (u64, u32),
     announcement: u64,
     /// A player: the version of the open matches that it was told.
     open: u64,
@@ -61,7 +62,7 @@ struct Told {
 enum Task {
     Ping,
     Table(usize, Arc<Letter>),
-    Round(u32, Arc<Letter>),
+    Round((u64, u32), Arc<Letter>),
     /// To a player: the announcement's number, the version of its matches, the notice for all, and the player's own match
     /// token with the text that it goes behind.
     OpenMatches(u64, u64, Arc<Letter>, Option<(String, String)>),
@@ -144,7 +145,7 @@ impl Notifier {
 
     /// One agent's thread: compares and tells, for ever.
     fn serve(&self, id: &str) {
-        let mut told = Told::nothing(self.contacts.of(id).untold.wrapping_sub(1), 0); // another number: begin with a ping
+        let mut told = Told::nothing(self.contacts.of(id).untold.wrapping_sub(1), (0, 0)); // another number: begin with a ping
         loop {
             let edition = Arc::clone(&lock(&self.edition));
             let contact = self.contacts.renew(id);
@@ -165,7 +166,7 @@ impl Notifier {
     /// What an agent has to be told next.
     fn next(&self, edition: &Edition, contact: &Contact, member: &Member, told: &mut Told) -> Option<Task> {
         if told.untold != contact.untold {
-            let last = edition.rounds.last_key_value().map_or(0, |(round, _)| round - 1);
+            let last = edition.rounds.last_key_value().map_or((0, 0), |((number, round), _)| (*number, round - 1));
             *told = Told::nothing(contact.untold, last);
             return Some(Task::Ping);
         }
@@ -173,9 +174,7 @@ impl Notifier {
         if let Some((results, letter)) = edition.table.as_ref().filter(|table| is_player && table.0 > told.results) {
             return Some(Task::Table(*results, Arc::clone(letter)));
         }
-        // A round with a match that is played again ends again.
-        told.rounds = edition.rounds.last_key_value().map_or(told.rounds, |(round, _)| told.rounds.min(*round));
-        if let Some((round, letter)) = edition.rounds.range(told.rounds + 1..).next() {
+        if let Some((round, letter)) = edition.rounds.range((Bound::Excluded(told.rounds), Bound::Unbounded)).next() {
             return Some(Task::Round(*round, Arc::clone(letter)));
         }
         let announcement = if is_player { edition.announcement } else { edition.announcement.min(released) };
@@ -322,7 +321,7 @@ impl Notifier {
 
 impl Told {
     /// Nothing yet, but for the ends of the first rounds, which are no news any more.
-    fn nothing(untold: u64, rounds: u32) -> Told {
+    fn nothing(untold: u64, rounds: (u64, u32)) -> Told {
         let entries = Vec::new();
         Told { untold, results: 0, rounds, announcement: 0, open: 0, entries, end: false, called: None }
     }
