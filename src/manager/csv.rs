@@ -2,19 +2,17 @@
 
 use crate::program::terminal::shown;
 
-/// A whole file: with the mark by which spreadsheets know UTF-8.
-pub fn table(head: &str, rows: impl Iterator<Item = String>) -> String {
-    format!("\u{feff}{head}{}", rows.collect::<String>())
+/// A whole file: with the mark by which spreadsheets know UTF-8, and a line for the heads and for each row.
+pub fn csv(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let heads = heads.iter().map(|head| head.trim().to_string()).collect();
+    let line = |cells: Vec<String>| cells.iter().map(|text| cell(&shown(text))).collect::<Vec<_>>().join(",") + "\r\n";
+    let lines = [heads].into_iter().chain(rows).map(line);
+    format!("\u{feff}{}", lines.collect::<String>())
 }
 
-/// A line of CSV. A cell that a spreadsheet would calculate is made text by an apostrophe; numbers stay numbers.
-pub fn line(cells: &[&str]) -> String {
-    let cell = |text: &&str| {
-        let text = shown(text);
-        let formula =
-            text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) && text.parse::<i32>().is_err();
-        let text = if formula { format!("'{text}") } else { text };
-        if text.contains(['"', ',', ';', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-    };
-    cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n"
+/// A cell. One that a spreadsheet would calculate is made text by an apostrophe; numbers stay numbers.
+fn cell(text: &str) -> String {
+    let begins = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
+    let text = if begins && text.parse::<i32>().is_err() { format!("'{text}") } else { text.into() };
+    if text.contains(['"', ',', ';', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -10,7 +10,7 @@
 
 use crate::game::Scoring;
 use crate::manager::schedule::{Pair, round_robin};
-use crate::manager::standings::{add, by_number, empty_row, ending, points, ranked};
+use crate::manager::standings::{add, by_number, empty_row, ending, ranked};
 use crate::protocol::{AgentState, Ending, Kind, MatchResult, Progress, Standing, Tally};
 use crate::wire::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -290,7 +290,7 @@ impl League {
             let rows = self.seasons.values().map(|season| season.row.clone()).collect();
             let against = |id: &str, group: &BTreeSet<String>| {
                 let among = self.games(id).filter(|game| group.contains(game.opponent(id)));
-                among.filter_map(|game| Some(self.points(game)?[game.seat(id)?])).sum()
+                among.filter_map(|game| game.recorded.as_ref()?.result.score.get(id)).sum()
             };
             ranked(rows, &self.rules.scoring.tiebreakers, against)
         })
@@ -311,11 +311,6 @@ impl League {
     pub fn games(&self, player_id: &str) -> impl Iterator<Item = &Match> {
         let places = self.seasons.get(player_id).map_or(&[][..], |season| &season.games);
         places.iter().filter_map(|place| self.matches.get(*place))
-    }
-
-    /// The points of both seats, once a match is played.
-    fn points(&self, game: &Match) -> Option<[i32; 2]> {
-        game.recorded.as_ref().map(|recorded| points(&game.players, &recorded.result, &self.rules.scoring))
     }
 
     /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
@@ -468,10 +463,9 @@ impl League {
         let Some(place) = self.places.get(&recorded.match_id).copied() else { return };
         let Some(game) = self.matches.get_mut(place).filter(|game| game.recorded.is_none()) else { return };
         game.recorded = Some(recorded.clone());
-        let points = points(&game.players, &recorded.result, &self.rules.scoring);
-        for (player, points) in game.players.iter().zip(points) {
+        for player in &game.players {
             if let Some(season) = self.seasons.get_mut(player) {
-                add(&mut season.row, &recorded.result, points);
+                add(&mut season.row, &recorded.result);
                 season.last = Some(place);
             }
         }

@@ -1,9 +1,9 @@
 //! What a person keeps of a league or looks at in a browser: the page, live or as a file with the data inside, and the
 //! tables as CSV. The page is `page.html`, one file for all three: it shows `league.json`, see `view.rs`.
 
-use crate::manager::csv::{line, table};
+use crate::manager::csv::csv;
 use crate::manager::league::{League, Match};
-use crate::manager::standings::ending;
+use crate::manager::standings::{HEADS, cells, ending};
 use crate::net::http::Reply;
 use crate::net::secret::secret;
 use crate::protocol::Standing;
@@ -46,46 +46,38 @@ pub fn files(view: &impl Serialize, league: &League) -> io::Result<[(&'static st
 /// A line per match.
 fn results(league: &League) -> String {
     let name = |id: &str| league.player(id).map_or(String::new(), |player| player.display_name.clone());
-    let head = "match,round,player A,name A,player B,name B,ending,winner,number,choice A,choice B,points A,points B,\
-                referee,recorded at,reason";
+    let heads = "Match,Round,Player A,Name A,Player B,Name B,Ending,Winner,Number,Choice A,Choice B,Points A,Points B,\
+                 Referee,Recorded at,Reason";
     let row = |game: &Match| {
         let ([a, b], recorded) = (&game.players, game.recorded.as_ref()?);
         let (result, details) = (&recorded.result, &recorded.result.details);
-        let choice = |id: &String| details.choices.get(id).copied().flatten().map_or("", |choice| choice.word());
+        let choice = |id: &String| details.choices.get(id).copied().flatten().map_or("", |choice| choice.word()).into();
         let points = |id: &String| result.score.get(id).map_or(String::new(), i32::to_string);
-        let words = [
-            &*game.id,
-            &game.round.to_string(),
-            a,
-            &name(a),
-            b,
-            &name(b),
-            ending(result).word(),
-            result.winner.as_deref().unwrap_or_default(),
-            &details.drawn_number.map_or(String::new(), |number| number.to_string()),
+        Some(vec![
+            game.id.clone(),
+            game.round.to_string(),
+            a.clone(),
+            name(a),
+            b.clone(),
+            name(b),
+            ending(result).to_string(),
+            result.winner.clone().unwrap_or_default(),
+            details.drawn_number.map_or(String::new(), |number| number.to_string()),
             choice(a),
             choice(b),
-            &points(a),
-            &points(b),
-            &recorded.referee_id,
-            &recorded.at.to_string(),
-            details.reason.as_deref().unwrap_or_default(),
-        ];
-        Some(line(&words))
+            points(a),
+            points(b),
+            recorded.referee_id.clone(),
+            recorded.at.to_string(),
+            details.reason.clone().unwrap_or_default(),
+        ])
     };
-    table(&line(&head.split(',').collect::<Vec<_>>()), league.matches.iter().filter_map(row))
+    csv(&heads.split(',').collect::<Vec<_>>(), league.matches.iter().filter_map(row))
 }
 
 /// The table.
 fn standings(league: &League) -> String {
-    let head = ["rank", "player", "name", "played", "wins", "draws", "losses", "points", "technical losses"];
     let technical = |id: &str| league.player(id).map_or(0, |player| league.stats(player).technical_losses);
-    let row = |row: &Standing| {
-        let numbers = [row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
-        let [played, wins, draws, losses] = &numbers;
-        let (points, technical) = (row.points.to_string(), technical(&row.player_id).to_string());
-        let rank = row.rank.to_string();
-        line(&[&rank, &row.player_id, &row.display_name, played, wins, draws, losses, &points, &technical])
-    };
-    table(&line(&head), league.table().iter().map(row))
+    let row = |row: &Standing| [&cells(row)[..], &[technical(&row.player_id).to_string()]].concat();
+    csv(&[&HEADS[..], &["Technical losses"]].concat(), league.table().iter().map(row))
 }

@@ -5,9 +5,9 @@ use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::luck;
 use crate::manager::results::LONGEST_REASON;
-use crate::manager::standings::ending;
+use crate::manager::standings::{HEADS, cells, ending};
 use crate::net::sync::spawn;
-use crate::program::terminal::{Terminal, bold, counted, pad, say, shown, width};
+use crate::program::terminal::{Terminal, bold, columns, counted, pad, say, shown};
 use crate::protocol::{Ending, Kind, Progress, Standing};
 use crate::wire::cut;
 use std::{
@@ -176,6 +176,11 @@ fn progress(league: &League) -> String {
     format!("  round {round} of {}: {} of {} matches played", league.rounds(), all - open, all)
 }
 
+/// The table with aligned columns.
+fn grid(table: &[Standing]) -> String {
+    columns(&HEADS, 2, table.iter().map(|row| cells(row).to_vec()))
+}
+
 /// The final table and the champion.
 fn end(league: &League) -> Vec<String> {
     let table = league.table();
@@ -221,25 +226,4 @@ fn sentence(reason: &str, winner: &str, loser: &str) -> String {
     let reason = reason.strip_prefix(&format!("{loser} ")).unwrap_or(&reason);
     let ends = [&*format!(" - {winner} wins by default"), " - nobody wins"];
     ends.iter().find_map(|end| reason.strip_suffix(end)).unwrap_or(reason).into()
-}
-
-/// The table with aligned columns.
-fn grid(table: &[Standing]) -> String {
-    let names: Vec<String> = table.iter().map(|row| shown(&row.display_name)).collect();
-    let most = names.iter().map(|name| width(name)).max().unwrap_or(0).max("Player".len());
-    let head = format!("Rank  Id    {}  Played  Wins  Draws  Losses  Points", pad("Player", most));
-    let row = |(row, name): (&Standing, &String)| {
-        format!(
-            "{:>4}  {:<4}  {}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
-            row.rank,
-            row.player_id,
-            pad(name, most),
-            row.played,
-            row.wins,
-            row.draws,
-            row.losses,
-            row.points
-        )
-    };
-    [head].into_iter().chain(table.iter().zip(&names).map(row)).collect::<Vec<_>>().join("\n")
 }

@@ -1,29 +1,25 @@
 //! `league_manager season`: the leagues that were played to their end, the last one and those set aside, added up by
 //! display name. Where several players of one league have the same name, they stay apart by their ids.
 
-use crate::manager::csv::{line, table};
+use crate::manager::csv::csv;
 use crate::manager::journal::Journal;
 use crate::manager::league::{League, Rules};
+use crate::manager::standings::{cells, empty_row};
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::storage::{Access, replace};
-use crate::program::terminal::{counted, pad, say, shown, width};
+use crate::program::terminal::{columns, counted, say, shown};
 use crate::protocol::{Progress, Standing};
 use std::{collections::BTreeMap, fs, path::Path};
 
 /// What a player has done in all leagues; the rank is its place in the season.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Row {
-    pub name: String,
     pub leagues: u32,
     pub titles: u32,
-    pub played: u32,
-    pub wins: u32,
-    pub draws: u32,
-    pub losses: u32,
-    pub points: i32,
+    pub sum: Standing,
 }
 
 /// The rows, best first: by points, titles, wins, then by name; and whether names had to be told apart.
@@ -36,22 +32,25 @@ pub fn add_up(leagues: &[League]) -> (Vec<Row>, bool) {
             shared |= is_shared;
             let Standing { player_id: id, display_name: name, .. } = standing;
             let name = if is_shared { format!("{name} ({id})") } else { name.clone() };
-            let row = rows.entry(name.clone()).or_insert_with(|| Row { name, ..Row::default() });
-            row.leagues += 1;
-            row.titles += u32::from(standing.rank == 1);
-            row.played += standing.played;
-            row.wins += standing.wins;
-            row.draws += standing.draws;
-            row.losses += standing.losses;
-            row.points += standing.points;
+            let new = Row { leagues: 0, titles: 0, sum: empty_row("", &name) };
+            let Row { leagues, titles, sum } = rows.entry(name).or_insert(new);
+            *leagues += 1;
+            *titles += u32::from(standing.rank == 1);
+            sum.played += standing.played;
+            sum.wins += standing.wins;
+            sum.draws += standing.draws;
+            sum.losses += standing.losses;
+            sum.points += standing.points;
         }
     }
     let mut rows: Vec<Row> = rows.into_values().collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.points, row.titles, row.wins)));
+    rows.sort_by_key(|row| std::cmp::Reverse((row.sum.points, row.titles, row.sum.wins)));
+    (1..).zip(&mut rows).for_each(|(rank, row)| row.sum.rank = rank);
     (rows, shared)
 }
 
-/// Prints the table, and writes it as CSV beside the leagues. `rules`: those of today, by which points are counted.
+/// Prints the table, and writes it as CSV beside the leagues. Points are those that each league gave; `rules`, those of
+/// today, decide who was first among equals.
 pub fn run(args: &Args, rules: impl Fn(&Config) -> Rules) -> Result<(), Stop> {
     let config = program::load(args)?;
     let (id, folder) = (&config.league.league_id, Path::new(args.text("--data").unwrap_or("data")).join("leagues"));
@@ -73,7 +72,7 @@ pub fn run(args: &Args, rules: impl Fn(&Config) -> Rules) -> Result<(), Stop> {
     }
     let (rows, shared) = add_up(&leagues);
     say(&format!("{}, {}\n", counted(leagues.len() as u32, "league"), shown(&config.league.display_name)));
-    say(&grid(&rows));
+    say(&columns(&HEADS, 1, rows.iter().map(row_of)));
     if shared {
         say("\nSeveral players of one league have the same name: they are kept apart by their ids.");
     }
@@ -81,38 +80,14 @@ pub fn run(args: &Args, rules: impl Fn(&Config) -> Rules) -> Result<(), Stop> {
         say(&format!("\nLeft out: {} not played to the end.", counted(unfinished, "league")));
     }
     let path = folder.join(format!("{id}.season.csv"));
-    replace(&path, Access::Everybody, &csv(&rows))?;
+    replace(&path, Access::Everybody, &csv(&HEADS, rows.iter().map(row_of)))?;
     say(&format!("\nas CSV in {}", path.display()));
     Ok(())
 }
 
-const HEAD: [&str; 9] = ["Rank", "Player", "Leagues", "Titles", "Played", "Wins", "Draws", "Losses", "Points"];
+const HEADS: [&str; 9] = ["Rank", "Player", "Leagues", "Titles", "Played", "Wins", "Draws", "Losses", "Points"];
 
-fn numbers(row: &Row) -> [String; 7] {
-    let counts = [row.leagues, row.titles, row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
-    let [leagues, titles, played, wins, draws, losses] = counts;
-    [leagues, titles, played, wins, draws, losses, row.points.to_string()]
-}
-
-fn grid(rows: &[Row]) -> String {
-    let names: Vec<String> = rows.iter().map(|row| shown(&row.name)).collect();
-    let most = names.iter().map(|name| width(name)).max().unwrap_or(0).max(HEAD[1].len());
-    let cells = |values: &[&str]| {
-        HEAD[2..].iter().zip(values).map(|(head, it)| format!("  {it:>0$}", head.len())).collect::<String>()
-    };
-    let mut text = format!("Rank  {}{}", pad(HEAD[1], most), cells(&HEAD[2..]));
-    for (rank, (row, name)) in (1..).zip(rows.iter().zip(&names)) {
-        let numbers = numbers(row);
-        text += &format!("\n{rank:>4}  {}{}", pad(name, most), cells(&numbers.each_ref().map(|it| &**it)));
-    }
-    text
-}
-
-fn csv(rows: &[Row]) -> String {
-    let row = |(rank, row): (usize, &Row)| {
-        let (rank, numbers) = (rank.to_string(), numbers(row));
-        let cells = [&*rank, &row.name].into_iter().chain(numbers.iter().map(|it| &**it));
-        line(&cells.collect::<Vec<_>>())
-    };
-    table(&line(&HEAD.map(str::to_lowercase).each_ref().map(|it| &**it)), (1..).zip(rows).map(row))
+fn row_of(row: &Row) -> Vec<String> {
+    let [rank, _, name, numbers @ ..] = cells(&row.sum);
+    [&[rank, name, row.leagues.to_string(), row.titles.to_string()], &numbers[..]].concat()
 }

@@ -30,10 +30,20 @@ pub fn empty_row(id: &str, name: &str) -> Standing {
     Standing { rank: 0, player_id, display_name, played: 0, wins: 0, draws: 0, losses: 0, points: 0 }
 }
 
-/// Counts a result in a player's row.
-pub fn add(row: &mut Standing, result: &MatchResult, points: i32) {
+/// The heads of a table as people read it.
+pub const HEADS: [&str; 8] = ["Rank", "Id  ", "Player", "Played", "Wins", "Draws", "Losses", "Points"];
+
+/// A row of it.
+pub fn cells(row: &Standing) -> [String; 8] {
+    let [rank, played, wins, draws, losses] =
+        [row.rank, row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
+    [rank, row.player_id.clone(), row.display_name.clone(), played, wins, draws, losses, row.points.to_string()]
+}
+
+/// Counts a result in a player's row, with the points that it brought when it was recorded.
+pub fn add(row: &mut Standing, result: &MatchResult) {
     row.played += 1;
-    row.points += points;
+    row.points += result.score.get(&row.player_id).copied().unwrap_or_default();
     match (&result.winner, ending(result)) {
         (Some(winner), _) if *winner == row.player_id => row.wins += 1,
         (None, Ending::Draw) => row.draws += 1,

@@ -37,6 +37,23 @@ pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
+/// A table: under its heads rows of others' words, in columns as wide as they need. Numbers stand to the right, and so
+/// many columns behind the first, which are words, to the left.
+pub fn columns(heads: &[&str], words: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let heads = heads.iter().map(|head| head.to_string()).collect();
+    let shown = |cells: Vec<String>| cells.iter().map(|cell| shown(cell)).collect::<Vec<_>>();
+    let rows: Vec<_> = [heads].into_iter().chain(rows).map(shown).collect();
+    let widest = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| width(cell)).max().unwrap_or(0);
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(n, cell)| {
+            let space = " ".repeat(widest(n) - width(cell));
+            if (1..=words).contains(&n) { format!("{cell}{space}") } else { format!("{space}{cell}") }
+        });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Bold on a terminal, unless `NO_COLOR` is set.
 pub fn bold(words: &str) -> String {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
