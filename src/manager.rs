@@ -31,7 +31,6 @@ pub mod statistics;
 pub mod trace;
 pub mod view;
 
-use crate::manager::control::PAUSED;
 use crate::manager::journal::{Journal, Store};
 use crate::manager::launcher::Children;
 use crate::manager::league::{Event, League, Member};
@@ -43,6 +42,7 @@ use crate::manager::registration::{Admission, AgentMeta, Applicant};
 use crate::manager::rounds::Rounds;
 use crate::manager::screen::TurnedAway;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
+use crate::manager::trace::Logs;
 use crate::manager::view::{Heading, LeagueView, Views};
 use crate::net::agent::{Agent, Denial, Request};
 use crate::net::http::Reply;
@@ -55,7 +55,7 @@ use crate::program::config::Config;
 use crate::program::session::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
-use crate::program::{Program, server};
+use crate::program::{self, Program, server};
 use crate::protocol::*;
 use crate::wire::{Endpoint, Timestamp, Wire, cut, equal};
 use serde_json::Value;
@@ -91,6 +91,7 @@ struct Manager {
     operator_token: String,
     since: Timestamp,
     turned_away: Mutex<TurnedAway>,
+    logs: Mutex<Logs>,
 }
 
 /// Runs the program: a league from where its journal stands to its end, or one of the words.
@@ -141,7 +142,7 @@ impl Manager {
         let seed = seed.or(rounds.store.read(|league| league.seed));
         let operator_token = operator_token(&program)?;
         let since = Timestamp::now();
-        let turned_away = Mutex::default();
+        let (turned_away, logs) = (Mutex::default(), Mutex::default());
         let heading = Heading {
             display_name: config.league.display_name.clone(),
             game: game_name(config),
@@ -150,7 +151,8 @@ impl Manager {
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
         let views = Views::new(&rounds.store, &rounds.contacts, &rounds.waiting, heading);
-        Ok((Manager { program, rounds, pages, views, awaited, seed, operator_token, since, turned_away }, resumed))
+        let new = Manager { program, rounds, pages, views, awaited, seed, operator_token, since, turned_away, logs };
+        Ok((new, resumed))
     }
 
     /// Answers, plays the league to its end, with its agents as our children if it is `local`, and tells everybody.
@@ -393,13 +395,26 @@ impl Manager {
         Ok(self.status().into())
     }
 
+    /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
+    /// see. While the logs are read it may be ordered to be played again, so that is asked twice.
+    fn traced(&self, match_id: &str) -> Reply {
+        let state = || self.rounds.store.read(|league| Some(league.find(match_id)?.recorded.is_some()));
+        let drawn = || {
+            let lines = lock(&self.logs).about(&program::logs(&self.program.args), match_id).ok()?;
+            trace::diagram(&lines, self.program.league_id(), match_id)
+        };
+        let diagram = state().filter(|recorded| *recorded).and_then(|_| drawn());
+        match (state(), diagram) {
+            (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
+            (Some(true), None) => Reply::text("404 Not Found", "no log on the manager's machine tells of this match"),
+            (Some(false), _) => Reply::text("404 Not Found", "this match has no result yet; then it can be seen"),
+            (None, _) => Reply::text("404 Not Found", "the league has no such match"),
+        }
+    }
+
     fn status(&self) -> LeagueStatus {
         let waiting = lock(&self.rounds.waiting).clone();
-        self.rounds.store.read(|league| {
-            let paused =
-                (league.paused && waiting.is_none() && league.open_round().is_some()).then(|| PAUSED.to_string());
-            league.status(waiting.clone().or(paused))
-        })
+        self.rounds.store.read(|league| league.status(waiting))
     }
 }
 
@@ -497,7 +512,7 @@ impl Agent for Manager {
         match path {
             "/" => Some(report::live()),
             "/league.json" => Some(self.views.reply(peer.is_loopback(), if_none_match)),
-            _ => None,
+            _ => path.strip_prefix("/trace/").map(|match_id| self.traced(&match_id.to_uppercase())),
         }
     }
 

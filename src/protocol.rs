@@ -440,7 +440,7 @@ object! {
     NextTurn { ; optional auth_token: String, }
     /// The arguments of `make_choice`.
     MakeChoice { match_id: String, choice: Unread<Parity>, ; optional auth_token: String, }
-    /// The arguments of `get_league`: a round, or all of them with the points after each; else the open round.
+    /// The arguments of `get_league`: a round, or all of them; else the open round.
     GetLeague { ; optional round_id: u32, rounds: WhichRounds, }
     /// The arguments of `get_match_state`.
     GetMatchState { match_id: String, }

@@ -7,6 +7,7 @@ use league::manager::control::REMOVED;
 use league::manager::league::{Event, League, Match};
 use league::protocol::{Action, Kind, LeagueControl, Parity, Progress, Refusal};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::paper::*;
 use support::*;
 
@@ -265,6 +266,129 @@ fn a_class_of_eight_plays_two_leagues_and_nobody_is_started_again() {
     };
     assert_eq!(sorted(first), sorted(ids(&world)));
     for mut agent in class.into_iter().chain([referee, manager]) {
+        assert!(agent.child.try_wait().unwrap().is_none(), "somebody has ended");
+    }
+}
+
+/// What the ends of rounds said that a peer was told: which round, and how many draws.
+fn ends(peer: &Peer) -> Vec<String> {
+    let told = peer.received("ROUND_COMPLETED");
+    told.iter().map(|end| format!("{}: {} drawn", end["round_id"], end["summary"]["draws"])).collect()
+}
+
+#[test]
+fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
+    let world = World::new(&[("leagues/league_2025_even_odd.json", "/scheduling/cycles", json!(3))]);
+    let mut manager = world.manager(&["--players", "2", "--lead-sec", "0"]);
+    let gates: [Gate; 2] = Default::default();
+    // Both say even; in R1M1, when it is played again, P02 says odd. That one and R3M1 wait for their gates.
+    let peers = ["P01", "P02"].map(|id| {
+        let (doors, calls) = (gates.clone(), AtomicUsize::new(0));
+        Peer::new(move |request| {
+            let asked = &request["params"];
+            let is_call = asked["message_type"] == "CHOOSE_PARITY_CALL";
+            let is_again = is_call && asked["match_id"] == "R1M1" && calls.fetch_add(1, Ordering::SeqCst) > 0;
+            if is_again {
+                doors[0].pass();
+            } else if is_call && asked["match_id"] == "R3M1" {
+                doors[1].pass();
+            }
+            let choice = if is_again && id == "P02" { "odd" } else { "even" };
+            good_player(id, choice, request)
+        })
+    });
+    for (id, peer) in ["P01", "P02"].iter().zip(&peers) {
+        register_player(&manager.url(), &format!("player:{id}"), &peer.url);
+    }
+    let mut referee = world.referee(&manager, "REF01", &[]);
+    let called = |id: &str, times: usize| {
+        until(&format!("{id} is played {times} times"), || {
+            let calls = peers.iter().map(|peer| peer.received("CHOOSE_PARITY_CALL"));
+            calls.map(|calls| calls.iter().filter(|call| call["match_id"] == id).count()).min().filter(|n| *n == times)
+        })
+    };
+    let page = || http("GET", &manager.url().replace("/mcp", "/trace/R1M1"), "", b"");
+    called("R3M1", 1);
+    assert_eq!(page().1.matches("conv-r1m1-").count(), 1);
+    say(&world, &manager, &["replay", "R1M1"]);
+    called("R1M1", 2);
+    assert_eq!(page(), (404, "this match has no result yet; then it can be seen".into()), "no choice is shown");
+    gates[0].open();
+    let told = ["1: 1 drawn", "2: 1 drawn", "1: 0 drawn", "2: 1 drawn"];
+    until("both rounds end again", || (ends(&peers[0]) == told).then_some(()));
+    let (_, drawn) = page();
+    let wanted = [("conv-r1m1-", 2), ("GAME_OVER DRAW", 2), ("GAME_OVER WIN", 2), ("MATCH_RESULT_REPORT", 2)];
+    assert!(wanted.iter().all(|(what, times)| drawn.matches(what).count() == *times), "{drawn}");
+    gates[1].open();
+    assert!(manager.wait().success() && referee.wait().success());
+    assert_eq!(ends(&peers[1]), [&told[..], &["3: 1 drawn"]].concat());
+    let traced = world.command("league_manager", &["trace", "R1M1"]).output().unwrap();
+    assert_eq!(String::from_utf8(traced.stdout).unwrap().trim_end(), drawn);
+}
+
+/// How many leagues there are, set aside or not, and the last line of the one that is not.
+fn leagues(world: &World) -> (usize, String) {
+    let folders = std::fs::read_dir(world.folder.join("data/leagues")).unwrap().flatten();
+    let last = world.journal().last().map_or(String::new(), |line| line["event"].to_string());
+    (folders.filter(|entry| entry.path().is_dir()).count(), last.trim_matches('"').into())
+}
+
+#[test]
+fn a_local_league_that_stays_plays_another_one() {
+    let world = World::new(&[]);
+    let manager = world.start("league_manager", &["local", "--stay", "--fresh"]);
+    for n in 1..=3 {
+        until_within(60, &format!("league {n} is over"), || (leagues(&world) == (n, "Closed".into())).then_some(()));
+        assert!(world.table().len() == 4 && world.table().iter().all(|row| row["played"] == 3), "{:?}", world.table());
+        say(&world, &manager, &["again"]);
+    }
+}
+
+#[test]
+fn a_player_that_comes_too_late_waits_for_the_next_league() {
+    let world = World::new(&[]);
+    let manager = world.manager(&["--stay", "--lead-sec", "0"]);
+    let gate = Gate::default();
+    let slow = gate.clone();
+    let first = Peer::new(move |request| {
+        slow.pass();
+        good_player("P01", "even", request)
+    });
+    register_player(&manager.url(), "player:P01", &first.url);
+    let _second = world.player(&manager, "P02", &["--stay"]);
+    let _referee = world.referee(&manager, "REF01", &["--stay"]);
+    until("two are here", || (world.journal().len() == 4).then_some(()));
+    say(&world, &manager, &["start"]);
+    let late = world.player(&manager, "P03", &["--stay"]);
+    late.line("league already started: waiting for the next league (--stay)");
+    gate.open();
+    until("it is over", || (leagues(&world).1 == "Closed").then_some(()));
+    say(&world, &manager, &["again"]);
+    late.line("is P03 in league_2025_even_odd");
+    until("the others are here", || (leagues(&world).0 == 2 && world.journal().len() == 4).then_some(()));
+    say(&world, &manager, &["start"]);
+    until("another is over", || (leagues(&world) == (2, "Closed".into())).then_some(()));
+    let ids: Vec<Value> = world.table().iter().map(|row| row["player_id"].clone()).collect();
+    assert!(ids.len() == 2 && ids.contains(&json!("P02")) && ids.contains(&json!("P03")), "{ids:?}");
+}
+
+#[test]
+fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back() {
+    let world = World::new(&[]);
+    let run = ["--players", "2", "--stay", "--lead-sec", "0"];
+    let mut manager = world.manager(&run);
+    let players = ["P01", "P02"].map(|id| world.player(&manager, id, &["--stay"]));
+    let referee = world.referee(&manager, "REF01", &["--stay"]);
+    until("it is over", || (leagues(&world).1 == "Closed").then_some(()));
+    http("GET", &manager.url().replace("/mcp", "/league.json"), "", b""); // whoever looks is waited for
+    say(&world, &manager, &["again"]);
+    assert_eq!(leagues(&world), (1, "Again".into()), "nothing is set aside yet");
+    manager.restart(&world, &run);
+    until_within(60, "another is over", || (leagues(&world) == (2, "Closed".into())).then_some(()));
+    assert!(world.table().iter().all(|row| row["played"] == 1), "{:?}", world.table());
+    let pages = std::fs::read_dir(world.folder.join("data/matches")).unwrap().count();
+    assert_eq!(pages, 2, "with its matches");
+    for mut agent in players.into_iter().chain([referee]) {
         assert!(agent.child.try_wait().unwrap().is_none(), "somebody has ended");
     }
 }

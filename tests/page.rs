@@ -1,13 +1,19 @@
 //! What a person sees of a league, and keeps: the document and the page that shows it, the report, the tables as CSV,
-//! the season, the luck. How the page looks is judged by eye: no browser is needed here.
+//! the season, the luck. One test looks at the page with a browser, and says so where there is none; whether it is good
+//! to look at is judged by eye.
 
 mod support;
 
 use league::game::Scoring;
+use league::manager::csv::csv;
 use league::manager::luck::Lottery;
 use league::program::terminal::{pad, width};
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    io::{self, Write},
+    process::Command,
+};
 use support::*;
 
 const LEAGUE: &str = "leagues/league_2025_even_odd";
@@ -73,18 +79,28 @@ fn the_document_follows_the_league_and_is_sent_once() {
     });
     assert_eq!(matches_of(&playing).nth(2), Some(&plain), "no choice before the result");
     assert!(!playing.to_string().contains("tok-"), "a token: {playing}");
+    let (status, _, why) = get(&url, "/trace/R3M1", "");
+    assert_eq!((status, &*why), (404, "this match has no result yet; then it can be seen"), "no choice here either");
     gate.open();
     let over = until("it is over", || Some(document(&url)).filter(|it| it["status"] == "completed"));
     until("standings.json says the same", || (over["standings"] == json!(world.table())).then_some(()));
     assert_eq!(over["champion"]["player_id"], over["standings"][0]["player_id"]);
     for row in over["standings"].as_array().unwrap() {
-        let points = over["points_per_round"][row["player_id"].as_str().unwrap()].as_array().unwrap();
-        assert_eq!((points.len(), points.last()), (3, Some(&row["points"])), "{over}");
+        let scores = matches_of(&over).filter_map(|game| game["score"][row["player_id"].as_str().unwrap()].as_i64());
+        assert_eq!(Some(scores.sum::<i64>()), row["points"].as_i64(), "{over}");
     }
     let lost: Vec<&Value> = matches_of(&over).filter(|game| game["ending"] == "TECHNICAL_LOSS").collect();
     let is_told = |game: &&Value| game["reason"].as_str().unwrap().starts_with("P13 ");
     assert!(lost.len() == 2 && lost.iter().all(is_told), "{lost:?}");
     assert!(over["luck"].as_str().unwrap().starts_with("Luck: "), "{over}");
+    let (status, head, diagram) = get(&url, "/trace/r3m1", "");
+    assert_eq!((status, header(&head, "Content-Type")), (200, "text/plain; charset=utf-8"));
+    assert!(
+        diagram.contains("\n          conv-r3m1-") && diagram.contains("CHOOSE_PARITY_RESPONSE \"even\""),
+        "{diagram}"
+    );
+    assert!(["tok-", "http", "\x1b"].iter().all(|secret| !diagram.contains(secret)), "{diagram}");
+    assert_eq!(get(&url, "/trace/R9M9", "").2, "the league has no such match");
 }
 
 #[test]
@@ -145,9 +161,11 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
     assert_eq!(season().status.code(), Some(1), "nothing was played yet");
     let names = ["</script><script>alert(1)</script>", "=1+1,\"x\"", "-cmd|' /C calc'!A0", "Twin", "Twin"];
     for run in 1..=2 {
+        world.edit("leagues/league_2025_even_odd.json", "/scoring/draw_points", json!(run)); // all say even, and draw
         let mut manager = world.manager(&["--players", "5", "--lead-sec", "0"]);
         let mut referee = world.referee(&manager, "REF01", &[]);
-        let mut player = |n: usize| world.player(&manager, &format!("P1{n}"), &["--display-name", names[n]]);
+        let mut player =
+            |n: usize| world.player(&manager, &format!("P1{n}"), &["--display-name", names[n], "--strategy", "even"]);
         let mut players = [0, 1, 2, 3, 4].map(&mut player);
         assert!(manager.wait().success() && referee.wait().success(), "run {run}");
         players.iter_mut().for_each(|player| assert!(player.wait().success()));
@@ -167,10 +185,142 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
     let (season, csv) = (String::from_utf8(season().stdout).unwrap(), read("../league_2025_even_odd.season.csv"));
     assert!(season.starts_with("2 leagues, "), "{season}");
     let first = season.lines().find(|line| line.contains(names[0])).unwrap();
-    assert_eq!(first.split_whitespace().rev().nth(4), Some("8"), "played: {season}");
+    let numbers: Vec<&str> = first.split_whitespace().rev().collect();
+    assert_eq!(
+        (numbers[4], numbers[0]),
+        ("8", "12"),
+        "played, and 4 points in one league and 8 in the other: {season}"
+    );
     let wanted = ["Twin (P13)", "Twin (P14)", "the same name: they are kept apart by their ids"];
     assert!(wanted.iter().all(|wanted| season.contains(wanted)), "{season}");
     assert!(csv.lines().count() == 6 && csv.contains(harmless[0]), "{csv}");
+}
+
+#[test]
+fn a_cell_is_a_text_or_a_number_whatever_it_says() {
+    let rows = [
+        ("a,b", "\"a,b\""),
+        ("say \"x\"", "\"say \"\"x\"\"\""),
+        ("two\r\nlines\tand a tab", "two��lines�and a tab"),
+        ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
+        (" +1 2", "\"' +1 2\""),
+        ("@SUM(1)", "\"'@SUM(1)\""),
+        ("\t=1", "�=1"),
+        ("-3", "-3"),
+        ("＝1", "\"'＝1\""),
+    ];
+    for (cell, written) in rows {
+        assert_eq!(csv(&["Name"], [vec![cell.into()]]), format!("\u{feff}Name\r\n{written}\r\n"), "{cell:?}");
+    }
+}
+
+/// What a browser makes of a page once its script has run; nothing where there is no browser. Fails if its console says
+/// anything.
+fn browse(world: &World, url: &str) -> Option<String> {
+    const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
+    let options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"];
+    let shown = ["--virtual-time-budget=3000", "--dump-dom", &profile, url];
+    let run = |name: &&str| Command::new(name).args(options).args(shown).output().ok().filter(|it| it.status.success());
+    let Some(output) = BROWSERS.iter().find_map(run) else {
+        let words = format!("LEFT OUT: the page in a browser; there is none here ({})\n", BROWSERS.join(", "));
+        let _ = io::stderr().write_all(words.as_bytes()); // not through the capture of passing tests
+        return None;
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains(":CONSOLE"), "{url}: {said}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// The text of the cells of a table of a page, by row.
+fn table(page: &str, id: &str) -> Vec<Vec<String>> {
+    let table = page.split(&format!("<table id=\"{id}\"")).nth(1).unwrap().split("</table>").next().unwrap();
+    let text = |html: &str| {
+        let pieces = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+        pieces.collect::<String>().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    };
+    let cells = |row: &str| {
+        let cells = row.split("</t").filter_map(|cell| cell.split_once('>')).map(|(_, cell)| text(cell));
+        cells.filter(|cell| !cell.is_empty()).collect()
+    };
+    table.split("<tr").skip(1).map(cells).collect()
+}
+
+/// The table as the page shows it says what the document says.
+fn check_table(page: &str, standings: &Value, removed: &str) {
+    let shown = table(page, "standings");
+    let rows: Vec<Vec<String>> = standings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let name = row["display_name"].as_str().unwrap();
+            let tag = if row["player_id"] == removed { "removed" } else { "" };
+            let numbers = ["points", "played", "wins", "draws", "losses"].map(|key| row[key].to_string());
+            let first = [row["rank"].to_string(), format!("{name}{tag}"), row["player_id"].as_str().unwrap().into()];
+            first.into_iter().chain(numbers).collect()
+        })
+        .collect();
+    let shown: Vec<Vec<String>> = shown.into_iter().skip(1).map(|row| row[..8].to_vec()).collect();
+    assert_eq!(shown, rows);
+}
+
+#[test]
+fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards() {
+    let world = World::new(&[]);
+    let mut manager = world.manager(&["--lead-sec", "0"]);
+    let url = manager.url();
+    let root = url.replace("/mcp", "/");
+    let Some(lobby) = browse(&world, &root) else { return };
+    assert!(lobby.contains("The league has not started") && lobby.contains(&url), "{lobby}");
+    let gate = Gate::default();
+    let names = ["player:</script><b>eleven", "player:P12", "player:P13", "player:P14"];
+    let peers = names.map(|name| {
+        let slow = gate.clone();
+        Peer::new(move |request| {
+            let asked = &request["params"];
+            if asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R2M1" {
+                slow.pass();
+            }
+            let own = asked["player_id"].as_str().unwrap_or_default();
+            good_player(own, if name == "player:P12" { "even" } else { "odd" }, request)
+        })
+    });
+    names.iter().zip(&peers).for_each(|(name, peer)| drop(register_player(&url, name, &peer.url)));
+    let referee = world.referee(&manager, "REF01", &[]);
+    referee.line(" is REF01");
+    let order = |words: &[&str]| {
+        let output = world.command("league_manager", &[words, &["--manager", &url]].concat()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    order(&["start"]);
+    let playing = |it: &Value| matches_of(it).nth(2).is_some_and(|game| game["status"] == "assigned");
+    until("R2M1 is in play", || Some(document(&url)).filter(playing));
+    order(&["remove", "P14"]);
+    order(&["pause"]);
+    let now = until("R2M2 is over", || {
+        Some(document(&url)).filter(|it| it["matches_completed"] == 3 && it["paused"] == true)
+    });
+    assert_eq!(now["agents"][4]["removed"], true, "{now}");
+    let page = browse(&world, &format!("{root}#R1M1")).unwrap();
+    check_table(&page, &now["standings"], "P14");
+    let wanted =
+        ["The league is paused", "class=\"paused\"", "loses without playing until restored: \u{2068}player:P14"];
+    wanted.iter().for_each(|wanted| assert!(page.contains(wanted), "no {wanted}: {page}"));
+    let drawn = page.split("<pre id=\"diagram\" aria-hidden=\"true\">").nth(1).unwrap().split("</pre>").next().unwrap();
+    let drawn = drawn.replace("&lt;", "<").replace("&gt;", ">");
+    assert_eq!(drawn, get(&url, "/trace/R1M1", "").2, "the match that the address names is open");
+    assert!(page.contains("<dialog id=\"talk\" aria-labelledby=\"h-talk\" open=\"\">"), "{page}");
+    assert!(page.contains(" ms, REF01 to P1") && page.contains("href=\"#R1M2\""), "{page}");
+    assert!(!page.contains("href=\"#R2M1\"") && !page.contains("<b>eleven"), "{page}");
+    gate.open();
+    order(&["restore", "P14"]);
+    order(&["resume"]);
+    assert!(manager.wait().success());
+    let report = world.folder.join("data").join(LEAGUE).join("report.html");
+    let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
+    check_table(&page, &json!(world.table()), "");
+    assert!(page.contains("make trace MATCH=R1M1, on the manager's machine") && !page.contains("<a "), "{page}");
 }
 
 #[test]

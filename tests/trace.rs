@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::manager::trace::diagram;
+use league::manager::trace::{Logs, diagram};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::*;
@@ -84,6 +84,10 @@ const WRONG: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  CHOOSE_PARITY_RESPONSE \"blue\"
  |         |         |         |  ✗ E004 INVALID_PARITY_CHOICE: parity_choice: got \"blue\", must be \"even\" or \"odd\"
  |         |..................>|  GAME_ERROR E004 INVALID_PARITY_CHOICE\n";
+const NOTHING: &str = " |         |..................>|  CHOOSE_PARITY_CALL
+ |         |<..................|  an answer that is no message
+ |         |         |         |  ✗ E003 MISSING_REQUIRED_FIELD: answered {\"foo\":1} to choose_parity, expected CHOOSE_PARITY_RESPONSE
+ |         |..................>|  GAME_ERROR E003 MISSING_REQUIRED_FIELD\n";
 
 #[test]
 fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
@@ -97,6 +101,8 @@ fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
     let lost = END.replace("HOW", "TECHNICAL_LOSS");
     check("won", &traced(&play(|good| good)), &[FRAME, CALL, &END.replace("HOW", "WIN")].concat());
     check("silence", &traced(&play(|_| Does::Silence)), &[FRAME, SILENCE, SILENCE, &lost].concat());
+    let nothing = |_| Does::Answer(json!({"foo": 1}));
+    check("nothing", &traced(&play(nothing)), &[FRAME, NOTHING, NOTHING, &lost].concat());
     check("wrong", &traced(&play(blue)), &[FRAME, WRONG, WRONG, &lost].concat());
 }
 
@@ -176,4 +182,27 @@ fn causes_come_before_clocks_and_the_newest_run_counts() {
 dotted: only one end has logged it";
     assert_eq!(diagram(&lines, "paper", "R1M1").unwrap(), expected);
     assert_eq!(diagram(&lines, "paper", "R1M2"), None);
+}
+
+#[test]
+fn of_each_log_the_last_lines_are_drawn_however_many_a_stranger_writes() {
+    let world = World::new(&[]);
+    let logs = world.folder.join("logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    let write = |name: &str, lines: &[serde_json::Value]| {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(logs.join(name), text + "{\"match_id\":\"R1M1\", torn").unwrap();
+    };
+    let line = |n: usize, component: &str, peer: &str| {
+        json!({"timestamp": format!("2025-01-15T10:{:02}:{:02}Z", n / 60, n % 60), "component": component,
+            "event_type": "message_received", "peer": peer, "message_type": "LEAGUE_QUERY",
+            "conversation_id": "conv-r1m1-one", "match_id": "R1M1"})
+    };
+    write("manager.jsonl", &(0..600).map(|n| line(n, "league_manager", "league_manager:x")).collect::<Vec<_>>());
+    write("player.jsonl", &[line(599, "P01", "REF01")]);
+    let lines = Logs::default().about(&logs, "R1M1").unwrap();
+    assert_eq!(lines.len(), 501);
+    let text = diagram(&lines, "paper", "R1M1").unwrap();
+    assert_eq!(text.matches("LEAGUE_QUERY").count(), 501, "{text}");
+    assert!(text.ends_with("of each log only the last 500 lines about the match are drawn"), "{text}");
 }

@@ -8,8 +8,6 @@ use crate::manager::league::{Event, League, Match, Recorded};
 use crate::protocol::{Action, Code, Details, Ending, Kind, LeagueControl, MatchResult, Progress, Refusal};
 use crate::wire::{Timestamp, cut};
 
-/// What a paused league waits for, when no match is in play any more.
-pub const PAUSED: &str = "the league is paused until the operator resumes it";
 /// Why a removed player is not let in.
 pub const REMOVED: &str = "Removed by the operator, until it is restored";
 

@@ -106,9 +106,9 @@ impl Journal {
             let resumed = league.changes > 0;
             return Ok((league, opened?, resumed));
         }
-        // The old journal stays locked until it is out of the way.
-        storage::set_aside(&folder)?;
+        // The old journal stays locked until it is out of the way. It goes last: whoever dies between the two begins anew.
         storage::set_aside(&data.join("matches").join(&league.rules.league_id))?;
+        storage::set_aside(&folder)?;
         drop(opened);
         let mut league = League::new(league.rules);
         let journal = Journal::open(&path, &mut league)?;

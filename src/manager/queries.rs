@@ -7,12 +7,15 @@
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::ending;
 use crate::protocol::{
-    AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity, QueryError,
-    QueryParams, QueryType, Refusal, Standing, Tally,
+    AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity, Progress,
+    QueryError, QueryParams, QueryType, Refusal, Standing, Tally,
 };
 use crate::wire::{Fault, Wire, cut};
 use crate::{object, words};
 use std::collections::BTreeMap;
+
+/// What a paused league waits for.
+pub const PAUSED: &str = "the league is paused until the operator resumes it";
 
 words! {
     /// How far a match of the schedule has come, as the manager sees it.
@@ -90,20 +93,27 @@ impl League {
         StandingsData { standings: self.table().to_vec() }
     }
 
-    /// The schedule, or one round of it. Before the start: as it would be with the players so far.
-    pub fn schedule(&self, round: Option<u32>) -> Result<ScheduleData, Refusal> {
+    /// What `each` makes of every round; before the start of those that there would be with the players so far.
+    pub fn by_round<T>(&self, each: impl Fn(u32, &[Match]) -> Option<T>) -> Vec<T> {
         let preview = if self.started { Vec::new() } else { self.preview() };
         let matches = if self.started { &self.matches } else { &preview };
-        let last = matches.last().map_or(0, |game| game.round);
-        if round.is_some_and(|round| !(1..=last).contains(&round)) {
-            return Err(Refusal::field(Code::E003, "query_params.round_id", format!("must be 1 to {last}")));
-        }
         let rounds = matches.chunk_by(|one, other| one.round == other.round);
-        let rounds = rounds.map(|games| ScheduledRound {
-            round_id: games[0].round, // a chunk is never empty
-            matches: games.iter().map(scheduled).collect(),
+        rounds.filter_map(|games| each(games.first()?.round, games)).collect()
+    }
+
+    /// The schedule, or one round of it.
+    pub fn schedule(&self, round: Option<u32>) -> Result<ScheduleData, Refusal> {
+        let rounds = self.by_round(|round_id, games| {
+            let wanted = round.is_none_or(|round| round == round_id);
+            wanted.then(|| ScheduledRound { round_id, matches: games.iter().map(scheduled).collect() })
         });
-        Ok(ScheduleData { rounds: rounds.filter(|it| round.is_none_or(|round| round == it.round_id)).collect() })
+        match round {
+            Some(_) if rounds.is_empty() => {
+                let last = self.by_round(|_, _| Some(())).len();
+                Err(Refusal::field(Code::E003, "query_params.round_id", format!("must be 1 to {last}")))
+            }
+            _ => Ok(ScheduleData { rounds }),
+        }
     }
 
     fn next_match(&self, player_id: &str) -> Option<NextMatch> {
@@ -155,15 +165,16 @@ impl League {
         stats
     }
 
-    /// How far the league has come. `reason`: what one that has started waits for.
-    pub fn status(&self, reason: Option<String>) -> LeagueStatus {
+    /// How far the league has come. `waiting`: what one that has started waits for.
+    pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
+        let paused = (self.paused && self.progress() != Progress::Completed).then(|| PAUSED.to_string());
         LeagueStatus {
             league_id: self.rules.league_id.clone(),
             status: self.progress(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
-            reason: self.lacks().or(reason),
+            reason: self.lacks().or(waiting).or(paused),
         }
     }
 }

@@ -3,10 +3,10 @@
 //! which referees count is decided in `liveness.rs`. Read next: `manager.rs`.
 
 use crate::manager::contacts::{Contacts, Waiting};
-use crate::manager::control::PAUSED;
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match};
 use crate::manager::liveness::{Liveness, liveness, patience, present};
+use crate::manager::queries::PAUSED;
 use crate::net::log::{Level, Log};
 use crate::net::secret::secret;
 use crate::net::sync::lock;

@@ -1,5 +1,5 @@
-//! `league_manager trace R1M1`: what was said in a match, as a sequence diagram made of everybody's logs. `diagram` is
-//! pure, lines in and text out; `trace` reads the files below the logs' folder.
+//! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager: what was said in a match, as a sequence
+//! diagram made of everybody's logs. `diagram` is pure, lines in and text out; `Logs` finds the lines.
 //!
 //! A message has up to two ends, its sending in one log and its receipt in another; `pair` brings them together. Clocks
 //! may differ between machines, so the order is that of causes: within a log that of its lines, and no receipt before
@@ -11,28 +11,135 @@ use crate::program::{self, logs};
 use crate::protocol::*;
 use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
-use std::{collections::BTreeMap, collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
 
 /// How much of others' words is shown at once, in characters.
 const LONGEST: usize = 200;
+/// So many lines of each log are drawn, the last ones: a stranger may write as many as it likes into a match.
+const MOST: usize = 500;
 /// Columns from one lane to the next.
 const LANE: usize = 10;
 /// What the logs call a manager, and the head of its lane.
 const MANAGER: (&str, &str) = ("league_manager", "manager");
+/// What the life of a program consists of.
+const LIFE: [&str; 3] = ["started", "resumed", "ended"];
+/// The event of a message that did not arrive.
+const FAILED: &str = "delivery_failed";
+
+/// Prints the diagram of the match that stands behind the word.
+pub fn trace(args: &Args) -> Result<(), Stop> {
+    let (config, folder) = (program::load(args)?, logs(args));
+    let match_id = args.operand.clone().unwrap_or_default().to_uppercase();
+    let lines = Logs::default().about(&folder, &match_id);
+    let lines = lines.map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))?;
+    let unknown = || {
+        let (id, at) = (cut(&match_id, 60), folder.display());
+        Stop::failed(format!("no log in {at} knows of a match {id}; the logs of a league stand where --logs DIR says"))
+    };
+    say(&diagram(&lines, &config.league.league_id, &match_id).ok_or_else(unknown)?);
+    Ok(())
+}
+
+/// Where the lines about each match begin, in each log. Logs only grow: what was read once is not read again, so that a
+/// page may ask for one match after the other.
+#[derive(Default)]
+pub struct Logs(BTreeMap<PathBuf, Known>);
+
+/// A log as far as it was read, and its lines by what they are about.
+#[derive(Default)]
+struct Known {
+    length: u64,
+    places: BTreeMap<String, Vec<u64>>,
+}
+
+impl Logs {
+    /// The lines below a folder about a match, and those about the lives of programs, each log's in their order.
+    pub fn about(&mut self, folder: &Path, match_id: &str) -> io::Result<Vec<Value>> {
+        let mut lines = Vec::new();
+        for path in below(folder)? {
+            let mut file = BufReader::new(File::open(&path)?);
+            let known = self.0.entry(path).or_default();
+            known.read_on(&mut file)?;
+            let places = |key: &str| known.places.get(key).map(Vec::as_slice).unwrap_or_default();
+            let about = places(match_id);
+            for place in places("").iter().chain(&about[about.len().saturating_sub(MOST)..]) {
+                file.seek(SeekFrom::Start(*place))?;
+                let mut line = Vec::new();
+                file.read_until(b'\n', &mut line)?;
+                lines.extend(serde_json::from_slice::<Value>(&line).ok());
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// All logs below a folder, in the order of their names.
+fn below(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut paths = BTreeSet::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            paths.append(&mut below(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            paths.insert(path);
+        }
+    }
+    Ok(paths)
+}
+
+impl Known {
+    /// Reads the whole lines that are new.
+    fn read_on(&mut self, file: &mut BufReader<File>) -> io::Result<()> {
+        file.seek(SeekFrom::Start(self.length))?;
+        let mut line = Vec::new();
+        while file.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            for subject in subjects(&String::from_utf8_lossy(&line)) {
+                self.places.entry(subject).or_default().push(self.length);
+            }
+            self.length += line.len() as u64;
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+/// What a line is about: the match that it names and that of its conversation, or "" for the life of a program. Of most
+/// lines that is all that is ever wanted, so none is parsed here; a wrong guess is dropped by `diagram`.
+fn subjects(line: &str) -> BTreeSet<String> {
+    let behind = |mark: &str, end: char| line.split_once(mark)?.1.split(end).next();
+    let life = behind(r#""event_type":""#, '"').filter(|event| LIFE.contains(event)).map(|_| "");
+    let known = [behind(r#""match_id":""#, '"'), behind(r#""conversation_id":"conv-"#, '-'), life];
+    known.into_iter().flatten().map(str::to_uppercase).collect()
+}
 
 /// One line of a log that is about the match: one end of a message, or that it failed.
 struct End<'a> {
+    /// Where it stands among all lines.
+    place: usize,
     /// Whose log it is.
-    lane: String,
-    peer: String,
+    lane: &'a str,
+    peer: &'a str,
     event: &'a str,
     /// The type of its message.
-    what: String,
+    what: &'a str,
     at: Timestamp,
     line: &'a Value,
 }
 
-impl End<'_> {
+impl<'a> End<'a> {
+    fn of(place: usize, line: &'a Value) -> Option<End<'a>> {
+        let (lane, peer) = (name(text(line, "component")), name(text(line, "peer")));
+        let (event, what) = (text(line, "event_type"), text(line, "message_type"));
+        let end = End { place, lane, peer, event, what, at: Timestamp::parse(text(line, "timestamp"))?, line };
+        let is_one = end.is_sending() || end.is_receipt() || event == FAILED;
+        (is_one && !lane.is_empty() && !peer.is_empty()).then_some(end)
+    }
+
     fn is_sending(&self) -> bool {
         self.event == "message_sent"
     }
@@ -40,90 +147,73 @@ impl End<'_> {
     fn is_receipt(&self) -> bool {
         ["message_received", "reply_received", "notice_answered"].contains(&self.event)
     }
+
+    /// From whom to whom.
+    fn way(&self) -> [&'a str; 2] {
+        if self.is_receipt() { [self.peer, self.lane] } else { [self.lane, self.peer] }
+    }
 }
 
 /// A message, with the ends of it that are known.
 struct Arrow<'a> {
-    from: String,
-    to: String,
-    sent: Option<usize>,
-    came: Option<usize>,
+    /// Its sending; where nobody logged that, its receipt.
+    end: &'a End<'a>,
+    came: Option<&'a End<'a>>,
     /// The line about its failure.
     failed: Option<&'a Value>,
     /// What its receiver complained of.
     complaint: Option<String>,
 }
 
-impl Arrow<'_> {
-    fn new(from: &str, to: &str) -> Self {
-        Arrow { from: from.into(), to: to.into(), sent: None, came: None, failed: None, complaint: None }
+impl<'a> Arrow<'a> {
+    fn new(end: &'a End<'a>) -> Self {
+        let failed = (end.event == FAILED).then_some(end.line);
+        Arrow { end, came: end.is_receipt().then_some(end), failed, complaint: None }
     }
-}
 
-/// Prints the diagram of the match that stands behind the word.
-pub fn trace(args: &Args) -> Result<(), Stop> {
-    let (config, folder) = (program::load(args)?, logs(args));
-    let match_id = args.operand.clone().unwrap_or_default().to_uppercase();
-    let mut lines = Vec::new();
-    read_all(&folder, &mut lines).map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))?;
-    let found = diagram(&lines, &config.league.league_id, &match_id);
-    let unknown = || {
-        let (id, at) = (cut(&match_id, 60), folder.display());
-        Stop::failed(format!("no log in {at} knows of a match {id}; the logs of a league stand where --logs DIR says"))
-    };
-    say(&found.ok_or_else(unknown)?);
-    Ok(())
-}
-
-/// Every line of every log below a folder, each file's in their order. What is not JSON is left out: a line may be torn.
-fn read_all(folder: &Path, lines: &mut Vec<Value>) -> std::io::Result<()> {
-    let mut paths: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            read_all(&path, lines)?;
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            let bytes = fs::read(&path)?;
-            lines.extend(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()));
-        }
+    /// Whether both ends of it were logged.
+    fn is_whole(&self) -> bool {
+        self.came.is_some() && !self.end.is_receipt()
     }
-    Ok(())
 }
 
 /// The diagram of a match of a league, of the newest run that has it; nothing where no line is about it.
 pub fn diagram(lines: &[Value], league_id: &str, match_id: &str) -> Option<String> {
     let mut talks = BTreeMap::<&str, Vec<End>>::new();
     let prefix = format!("conv-{}-", match_id.to_lowercase());
-    for line in lines {
+    for (place, line) in lines.iter().enumerate() {
         let conversation = text(line, "conversation_id");
         if text(line, "match_id") == match_id || conversation.starts_with(&prefix) {
-            talks.entry(conversation).or_default().extend(end(line));
+            talks.entry(conversation).or_default().extend(End::of(place, line));
         }
     }
     let foreign = |end: &End| end.line["message"]["league_id"].as_str().is_some_and(|id| id != league_id);
-    talks.retain(|_, ends| !ends.is_empty() && !ends.iter().any(foreign));
-    let starts = starts(lines);
-    let run = |at: Timestamp| starts.iter().filter(|start| **start <= at).count();
-    let first = |ends: &[End]| ends.iter().map(|end| end.at).min();
-    let newest = talks.values().filter_map(|ends| first(ends)).map(run).max()?;
-    let mut talks: Vec<_> = talks.into_iter().filter(|(_, ends)| first(ends).map(run) == Some(newest)).collect();
+    talks.retain(|_, ends| !ends.iter().any(foreign));
+    let first = |ends: &Vec<End>| ends.iter().map(|end| end.at).min();
+    let newest = talks.values().filter_map(first).max()?;
+    let began = starts(lines).into_iter().filter(|start| *start <= newest).max();
+    talks.retain(|_, ends| first(ends).is_some_and(|at| began.is_none_or(|began| at >= began)));
+    let mut talks: Vec<_> = talks.into_iter().collect();
     talks.sort_by_key(|(_, ends)| first(ends));
-    let begin = talks.iter().filter_map(|(_, ends)| first(ends)).min()?;
-    let lanes = lanes(&talks);
-    let (mut out, mut dotted) = (vec![head(&lanes)], false);
+    let (begin, lanes) = (talks.first().and_then(|(_, ends)| first(ends))?, lanes(&talks));
+    let heads = lanes.iter().map(|lane| format!("{:<LANE$}", cut(&shown(lane), LANE - 2)));
+    let mut out = vec![row("ms", &heads.collect::<String>(), "")];
+    let mut dotted = false;
     for (conversation, ends) in &talks {
-        out.push(format!("{:>8}  {}", "", cut(&shown(conversation), 60)));
-        let mut arrows = pair(ends);
-        in_order(ends, &mut arrows);
-        blame(ends, &mut arrows);
-        dotted |= arrows.iter().any(|arrow| arrow.sent.is_none() || arrow.came.is_none());
-        arrows.iter().for_each(|arrow| draw(arrow, ends, &lanes, begin, &mut out));
+        out.push(row("", &cut(&shown(conversation), 60), ""));
+        let mut arrows = in_order(pair(ends));
+        blame(&mut arrows);
+        dotted |= !arrows.iter().all(Arrow::is_whole);
+        out.extend(arrows.iter().flat_map(|arrow| draw(arrow, &lanes, begin)));
     }
-    let logged: BTreeSet<&str> = lines.iter().map(|line| name(text(line, "component"))).collect();
-    let silent: Vec<&str> = lanes.iter().map(String::as_str).filter(|lane| !logged.contains(lane)).collect();
     out.extend(dotted.then(|| "dotted: only one end has logged it".into()));
+    let logged: BTreeSet<&str> = lines.iter().map(|line| name(text(line, "component"))).collect();
+    let silent: Vec<&str> = lanes.into_iter().filter(|lane| !logged.contains(lane)).collect();
     let why = "agents on other machines have theirs there";
     out.extend((!silent.is_empty()).then(|| format!("no log here of {}: {why}", shown(&silent.join(", ")))));
+    let of = |lane: &str| talks.iter().flat_map(|(_, ends)| ends).filter(|end| end.lane == lane).count();
+    let cut_off = logged.iter().any(|lane| of(lane) >= MOST);
+    out.extend(cut_off.then(|| format!("of each log only the last {MOST} lines about the match are drawn")));
     Some(out.join("\n"))
 }
 
@@ -136,166 +226,131 @@ fn name(sender: &str) -> &str {
     if sender.starts_with(MANAGER.0) { MANAGER.1 } else { sender.split_once(':').map_or(sender, |(_, name)| name) }
 }
 
-fn end(line: &Value) -> Option<End<'_>> {
-    let (event, peer) = (text(line, "event_type"), text(line, "peer"));
-    let end = End {
-        lane: name(text(line, "component")).into(),
-        peer: name(peer).into(),
-        event,
-        what: text(line, "message_type").into(),
-        at: Timestamp::parse(text(line, "timestamp"))?,
-        line,
-    };
-    (!peer.is_empty() && (end.is_sending() || end.is_receipt() || event == "delivery_failed")).then_some(end)
-}
-
 /// When a manager began a league, as far as the logs tell: it started, and did not find one to go on with.
 fn starts(lines: &[Value]) -> Vec<Timestamp> {
-    let said = |line: &&Value| name(text(line, "component")) == MANAGER.1;
-    let managers: Vec<&Value> = lines.iter().filter(said).collect();
-    let life = managers.iter().filter(|line| ["started", "resumed", "ended"].contains(&text(line, "event_type")));
-    let life: Vec<&&Value> = life.collect();
-    let new = life.iter().enumerate().filter(|(n, line)| {
+    let is_life =
+        |line: &&Value| name(text(line, "component")) == MANAGER.1 && LIFE.contains(&text(line, "event_type"));
+    let life: Vec<&Value> = lines.iter().filter(is_life).collect();
+    let is_new = |n: &usize| {
         let next = life.get(n + 1).map_or("", |next| text(next, "event_type"));
-        text(line, "event_type") == "started" && next != "resumed"
-    });
-    new.filter_map(|(_, line)| Timestamp::parse(text(line, "timestamp"))).collect()
+        text(life[*n], "event_type") == "started" && next != "resumed"
+    };
+    (0..life.len()).filter(is_new).filter_map(|n| Timestamp::parse(text(life[n], "timestamp"))).collect()
 }
 
-/// The manager, the referees in the order in which they came, player A, player B.
-fn lanes(talks: &[(&str, Vec<End>)]) -> Vec<String> {
+/// The manager, the referees in the order in which they came, player A, player B, whoever else.
+fn lanes<'a>(talks: &[(&str, Vec<End<'a>>)]) -> Vec<&'a str> {
     let ends = || talks.iter().flat_map(|(_, ends)| ends);
-    let mut lanes: Vec<(u8, String)> = vec![(0, MANAGER.1.into())];
-    let mut add = |rank: u8, lane: &str| {
-        let known = lanes.iter().any(|(_, other)| other == lane);
-        if !known && !lane.is_empty() {
-            lanes.push((rank, lane.into()));
-        }
-    };
-    for end in ends().filter(|end| end.what == GameInvitation::NAME && end.is_sending()) {
-        add(1, &end.lane);
+    let invites = ends().filter(|end| end.what == GameInvitation::NAME && end.is_sending());
+    let invited = invites.flat_map(|end| {
         let is_a = end.line["message"]["role_in_match"] == Role::PlayerA.word();
-        add(if is_a { 2 } else { 3 }, &end.peer);
+        [(1, end.lane), (if is_a { 2 } else { 3 }, end.peer)]
+    });
+    let mut lanes = vec![(0, MANAGER.1)];
+    for (rank, lane) in invited.chain(ends().flat_map(|end| [(4, end.lane), (4, end.peer)])) {
+        if !lanes.iter().any(|(_, known)| *known == lane) {
+            lanes.push((rank, lane));
+        }
     }
-    ends().for_each(|end| [&end.lane, &end.peer].iter().for_each(|lane| add(4, lane)));
     lanes.sort_by_key(|(rank, _)| *rank);
     lanes.into_iter().map(|(_, lane)| lane).collect()
 }
 
 /// Brings the two ends of each message together: the first sending and the first receipt, and so on. Where fewer came
 /// than were sent, those failed that are said to have: the unreachable before the slow.
-fn pair<'a>(ends: &[End<'a>]) -> Vec<Arrow<'a>> {
-    let mut ways = BTreeMap::<[&str; 3], (Vec<Arrow>, Vec<usize>)>::new();
-    for (n, end) in ends.iter().enumerate() {
+fn pair<'a>(ends: &'a [End<'a>]) -> Vec<Arrow<'a>> {
+    let mut ways = BTreeMap::<([&str; 2], &str), (Vec<Arrow>, Vec<&End>)>::new();
+    for end in ends {
         // A notice's answer goes the other way than the notice.
-        let what = if end.event == "notice_answered" { "" } else { &*end.what };
-        if end.is_receipt() {
-            ways.entry([&end.peer, &end.lane, what]).or_default().1.push(n);
-        } else {
-            let sent = &mut ways.entry([&end.lane, &end.peer, what]).or_default().0;
-            match sent.last_mut().filter(|_| !end.is_sending()) {
-                Some(arrow) => arrow.failed = Some(end.line),
-                None => sent.push(Arrow { sent: Some(n), ..Arrow::new(&end.lane, &end.peer) }),
-            }
+        let what = if end.event == "notice_answered" { "" } else { end.what };
+        let (sent, came) = ways.entry((end.way(), what)).or_default();
+        match sent.last_mut() {
+            _ if end.is_receipt() => came.push(end),
+            Some(arrow) if end.event == FAILED => arrow.failed = Some(end.line),
+            _ => sent.push(Arrow::new(end)),
         }
     }
     let mut arrows = Vec::new();
-    for ([from, to, _], (mut sent, mut came)) in ways {
-        let lost = |arrow: &Arrow| match arrow.failed.map(|line| text(line, "error_code")) {
+    for (mut sent, came) in ways.into_values() {
+        let chance = |arrow: &Arrow| match arrow.failed.map(|line| text(line, "error_code")) {
             Some("E009") => 0,
             Some(_) => 1,
             None => 2,
         };
         let mut order: Vec<usize> = (0..sent.len()).collect();
-        order.sort_by_key(|n| lost(&sent[*n])); // what is likeliest lost stands first
-        let mut whole = order.split_off(sent.len().saturating_sub(came.len()));
-        whole.sort_unstable();
-        came.reverse();
-        for n in whole {
-            sent[n].came = came.pop();
+        order.sort_by_key(|n| chance(&sent[*n]));
+        let (lost, mut came) = (&order[..sent.len().saturating_sub(came.len())], came.into_iter());
+        for (_, arrow) in sent.iter_mut().enumerate().filter(|(n, _)| !lost.contains(n)) {
+            arrow.came = came.next();
         }
-        arrows.append(&mut sent);
-        arrows.extend(came.into_iter().rev().map(|n| Arrow { came: Some(n), ..Arrow::new(from, to) }));
+        arrows.extend(sent.into_iter().chain(came.map(Arrow::new)));
     }
     arrows
 }
 
 /// Sorts by cause, and by clock where there is none: a message follows all that its sender's log has before it; one
 /// whose sending nobody logged follows what its receiver's log has before it.
-fn in_order(ends: &[End], arrows: &mut Vec<Arrow>) {
-    let at = |arrow: &Arrow| arrow.sent.or(arrow.came).unwrap_or_default();
-    let (mut left, mut done) = (std::mem::take(arrows), BTreeSet::new());
+fn in_order(mut left: Vec<Arrow>) -> Vec<Arrow> {
+    let mut done = Vec::new();
     while !left.is_empty() {
-        let open: BTreeSet<usize> = left.iter().flat_map(|it| [it.sent, it.came]).flatten().collect();
-        let is_free = |arrow: &Arrow| {
-            let before = open.range(..at(arrow)).filter(|n| !done.contains(*n));
-            !before.into_iter().any(|n| ends[*n].lane == ends[at(arrow)].lane)
-        };
-        let candidates = (0..left.len()).filter(|n| is_free(&left[*n]));
-        let next = candidates.min_by_key(|n| (ends[at(&left[*n])].at, at(&left[*n])));
-        let arrow = left.remove(next.unwrap_or(0)); // a circle of causes: logs that are not of one run
-        done.extend([arrow.sent, arrow.came].into_iter().flatten());
-        arrows.push(arrow);
+        let mut open = BTreeMap::<&str, usize>::new(); // the first end in each log that is left
+        for end in left.iter().flat_map(|arrow| [Some(arrow.end), arrow.came]).flatten() {
+            open.entry(end.lane).and_modify(|first| *first = end.place.min(*first)).or_insert(end.place);
+        }
+        let is_free = |end: &End| open.get(end.lane) == Some(&end.place);
+        let free = (0..left.len()).filter(|n| is_free(left[*n].end));
+        let next = free.min_by_key(|n| (left[*n].end.at, left[*n].end.place));
+        done.push(left.remove(next.unwrap_or(0))); // none: a circle of causes, logs that are not of one run
     }
+    done
 }
 
 /// Gives each answer that was wrong the sentence of the GAME_ERROR that says so: the first complaint of a player's
 /// answers is about its first one, for a good answer is its last. Silence is no answer, and marked where it was met.
-fn blame(ends: &[End], arrows: &mut [Arrow]) {
-    let sending = |arrow: &Arrow| arrow.sent.or(arrow.came).map(|n| &ends[n]);
-    let mut complaints = Vec::new();
-    for end in arrows.iter().filter_map(sending).filter(|end| end.what == GameError::NAME && end.is_sending()) {
-        let error = GameError::read(&end.line["message"]).ok();
-        let error = error.filter(|error| ![Code::E001.code(), Code::E009.code()].contains(&&*error.error_code));
-        complaints.extend(error.map(|error| (&end.lane, &end.peer, error)));
-    }
-    for (referee, player, error) in complaints {
+fn blame(arrows: &mut [Arrow]) {
+    let sent = arrows.iter().map(|arrow| arrow.end).filter(|end| end.what == GameError::NAME && end.is_sending());
+    let errors = sent.filter_map(|end| Some((end.way(), GameError::read(&end.line["message"]).ok()?)));
+    let silence = [Code::E001.code(), Code::E009.code()];
+    let errors: Vec<_> = errors.filter(|(_, error)| !silence.contains(&&*error.error_code)).collect();
+    for ([referee, player], error) in errors {
         let is_answer = |arrow: &&mut Arrow| {
-            let what = sending(arrow).map(|end| &*end.what).unwrap_or_default();
-            let fits = what.is_empty() || what == error.action_required;
-            fits && arrow.from == *player && arrow.to == *referee && arrow.came.is_some() && arrow.complaint.is_none()
+            let fits = arrow.end.what.is_empty() || arrow.end.what == error.action_required;
+            fits && arrow.end.way() == [player, referee] && arrow.came.is_some() && arrow.complaint.is_none()
         };
         arrows.iter_mut().find(is_answer).into_iter().for_each(|arrow| arrow.complaint = Some(error.explain()));
     }
 }
 
-fn head(lanes: &[String]) -> String {
-    let names = lanes.iter().map(|lane| format!("{:<LANE$}", cut(&shown(lane), LANE - 1)));
-    format!("{:>8}  {}", "ms", names.collect::<String>().trim_end())
+/// When, the lanes, and what is said.
+fn row(at: &str, lanes: &str, said: &str) -> String {
+    format!("{at:>8}  {lanes}  {said}").trim_end().into()
 }
 
 /// The arrow, what it says, and on a line of its own why it failed.
-fn draw(arrow: &Arrow, ends: &[End], lanes: &[String], begin: Timestamp, out: &mut Vec<String>) {
-    let Some(end) = arrow.sent.or(arrow.came).map(|n| &ends[n]) else { return };
-    let place = |lane: &String| 1 + LANE * lanes.iter().position(|it| it == lane).unwrap_or(0);
-    let (from, to) = (place(&arrow.from), place(&arrow.to));
+fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
+    let place = |lane: &str| 1 + LANE * lanes.iter().position(|it| *it == lane).unwrap_or(0);
+    let [from, to] = arrow.end.way().map(place);
     let empty: Vec<char> = (0..=1 + LANE * (lanes.len() - 1)).map(|x| if x % LANE == 1 { '|' } else { ' ' }).collect();
-    let mut row = empty.clone();
-    let both = arrow.sent.is_some() && arrow.came.is_some();
-    let stroke = if both { '-' } else { '.' };
-    (from.min(to) + 1..from.max(to)).for_each(|x| row[x] = stroke);
+    let mut drawn = empty.clone();
+    (from.min(to) + 1..from.max(to)).for_each(|x| drawn[x] = if arrow.is_whole() { '-' } else { '.' });
     let (tip, head) = if from < to { (to - 1, '>') } else { (to + 1, '<') };
-    if let Some(tip) = row.get_mut(tip) {
-        *tip = if arrow.failed.is_some() && arrow.came.is_none() { 'x' } else { head };
-    }
-    let elapsed = |line: &Value| line["elapsed_ms"].as_u64();
-    let came = arrow.came.map(|n| ends[n].line);
-    let took = came.and_then(elapsed).or(arrow.failed.and_then(elapsed));
+    let is_lost = arrow.failed.is_some() && arrow.came.is_none();
+    drawn.get_mut(tip).into_iter().for_each(|tip| *tip = if is_lost { 'x' } else { head });
+    let came = arrow.came.map(|end| end.line);
+    let took = came.into_iter().chain(arrow.failed).find_map(|line| line["elapsed_ms"].as_u64());
     let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
-    let at = end.at.distance(begin).as_millis();
-    let row: String = row.into_iter().collect();
-    out.push(format!("{at:>8}  {row}  {}{took}", what(end)));
-    let faults =
-        [arrow.failed.map(|line| text(line, "message").to_string()), arrow.complaint.clone().or(came.and_then(wrong))];
-    for why in faults.into_iter().flatten() {
-        out.push(format!("{:>8}  {}  ✗ {}", "", empty.iter().collect::<String>(), cut(&shown(&why), LONGEST)));
-    }
+    let at = arrow.end.at.distance(begin).as_millis().to_string();
+    let failed = arrow.failed.map(|line| text(line, "message").to_string());
+    let wrong = |line: &Value| Some(format!("{} {}", line["error_code"].as_str()?, text(line, "field")));
+    let faults = failed.into_iter().chain(arrow.complaint.clone().or(came.and_then(wrong)));
+    let faults = faults.map(|why| row("", &String::from_iter(&empty), &format!("✗ {}", cut(&shown(&why), LONGEST))));
+    [row(&at, &String::from_iter(drawn), &(what(arrow.end) + &took))].into_iter().chain(faults).collect()
 }
 
 /// The type of a message, and the little in it that decides.
 fn what(end: &End) -> String {
     let message = &end.line["message"];
-    let said = match &*end.what {
+    let said = match end.what {
         _ if end.event == "notice_answered" => format!("answered {}", text(end.line, "message")),
         ChooseParityResponse::NAME => format!("{} {}", end.what, message["parity_choice"]),
         GameJoinAck::NAME if message["accept"] == false => format!("{} accept false", end.what),
@@ -307,10 +362,4 @@ fn what(end: &End) -> String {
         name => name.into(),
     };
     cut(&shown(&said), LONGEST)
-}
-
-/// What was wrong with an answer that could not be taken.
-fn wrong(line: &Value) -> Option<String> {
-    let code = line["error_code"].as_str()?;
-    Some(format!("{code} {}", text(line, "field")))
 }

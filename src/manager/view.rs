@@ -17,7 +17,7 @@ use crate::protocol::{AgentState, Champion, Ending, GetLeague, Kind, Parity, Pro
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -29,13 +29,12 @@ const LOOKING: Duration = Duration::from_secs(3);
 const LAST_LOOK: Duration = Duration::from_millis(1500);
 
 object! {
-    /// The document. `points_per_round`: each player's points after each round that has results.
+    /// The document.
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
-        status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
+        status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
         agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<RoundView>,
         ; nullable reason: String, champion: Champion, luck: String,
-        ; optional points_per_round: BTreeMap<String, Vec<i32>>,
     }
     /// What does not change while the league is played; so many players and referees start it.
     Heading {
@@ -43,9 +42,9 @@ object! {
         ; optional players_awaited: u32, referees_awaited: u32,
     }
     /// An agent. `reachable` is null until it was called; `trouble` says why the last call failed; how long its last
-    /// answer took is in milliseconds.
+    /// answer took is in milliseconds. `removed` by the operator: its matches are lost, from the next round on.
     AgentView {
-        id: String, kind: Kind, display_name: String, state: AgentState,
+        id: String, kind: Kind, display_name: String, state: AgentState, removed: bool,
         ; nullable reachable: bool, trouble: String,
         ; optional endpoint: String, answers_in_ms: u32, max_concurrent_matches: u32, open_matches: u32,
         technical_losses: u32, choices: ChoiceCounts,
@@ -72,7 +71,7 @@ struct Made {
     bytes: Arc<Vec<u8>>,
 }
 
-/// Makes documents, and keeps the newest: one for this machine, one for others.
+/// Makes documents, and keeps the newest: one for others, one for this machine.
 pub struct Views {
     store: Arc<Store>,
     contacts: Arc<Contacts>,
@@ -80,23 +79,16 @@ pub struct Views {
     heading: Heading,
     made: Mutex<[Option<Made>; 2]>,
     asked: Mutex<Option<Instant>>,
-    /// The sentence about the luck in a league that is over, and the state that it is about.
-    luck: Mutex<Option<(u64, Option<String>)>>,
+    /// The sentence about the luck in a league that is over.
+    luck: OnceLock<Option<String>>,
 }
 
 impl Views {
     /// Documents of the league in `store`.
     pub fn new(store: &Arc<Store>, contacts: &Arc<Contacts>, waiting: &Waiting, heading: Heading) -> Views {
-        let (made, asked, luck) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Views {
-            store: Arc::clone(store),
-            contacts: Arc::clone(contacts),
-            waiting: Arc::clone(waiting),
-            heading,
-            made,
-            asked,
-            luck,
-        }
+        let (store, contacts, waiting) = (Arc::clone(store), Arc::clone(contacts), Arc::clone(waiting));
+        let (made, asked, luck) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Views { store, contacts, waiting, heading, made, asked, luck }
     }
 
     /// `GET /league.json`; 304 for whoever has it already. `here`: on this machine.
@@ -129,75 +121,49 @@ impl Views {
 
     /// The document with all rounds.
     pub fn whole(&self, here: bool) -> LeagueView {
-        let mut view = self.view(here, |_, _| true);
-        view.points_per_round = self.store.read(|league| Some(points_per_round(league)));
-        view
+        self.view(here, |_, _| true)
     }
 
     /// What `get_league` answers: one round's matches, unless all are asked for.
     pub fn answer(&self, asked: &GetLeague, here: bool) -> LeagueView {
-        match asked.rounds {
-            Some(_) => self.whole(here),
-            None => self.view(here, |open, round| round == asked.round_id.unwrap_or(open)),
-        }
+        self.view(here, |open, round| asked.rounds.is_some() || round == asked.round_id.unwrap_or(open))
     }
 
     /// `wanted`: whether a round is, given the open one.
     fn view(&self, here: bool, wanted: impl Fn(u32, u32) -> bool) -> LeagueView {
         let waiting = lock(&self.waiting).clone();
-        let (mut view, changes) = self.store.read(|league| {
+        let mut view = self.store.read(|league| {
             let status = league.status(waiting);
-            let (table, preview) = (league.table(), if league.started { Vec::new() } else { league.preview() });
-            let matches = if league.started { &league.matches } else { &preview };
             let open = status.current_round.max(1);
-            let rounds = matches.chunk_by(|one, other| one.round == other.round);
-            let rounds = rounds.filter(|games| wanted(open, games[0].round)); // a chunk is never empty
-            let champion = table.first().filter(|_| status.status == Progress::Completed);
-            let named = |it: &Standing| (it.player_id.clone(), it.display_name.clone(), it.points);
-            let view = LeagueView {
+            let round = |round_id: u32, games: &[Match]| {
+                wanted(open, round_id).then(|| RoundView { round_id, matches: games.iter().map(match_view).collect() })
+            };
+            let agents = [Kind::Referee, Kind::Player].into_iter().flat_map(|kind| league.members(kind));
+            let agent = |member: &Member| agent_view(league, member, self.contacts.of(&member.id), here);
+            let over = status.status == Progress::Completed;
+            LeagueView {
                 schema_version: "1.0.0".into(),
                 league_id: status.league_id,
                 league: self.heading.clone(),
                 status: status.status,
+                paused: league.paused,
                 current_round: status.current_round,
                 total_rounds: status.total_rounds,
                 matches_completed: status.matches_completed,
                 total_matches: league.matches.len() as u32,
-                agents: self.agents(league, here),
-                standings: table.to_vec(),
-                rounds: rounds.map(round_view).collect(),
+                agents: agents.map(agent).collect(),
+                standings: league.table().to_vec(),
+                rounds: league.by_round(round),
                 reason: status.reason,
-                champion: champion.map(named).map(|(player_id, display_name, points)| Champion {
-                    player_id,
-                    display_name,
-                    points,
-                }),
+                champion: league.completed().filter(|_| over).map(|end| end.champion),
                 luck: None,
-                points_per_round: None,
-            };
-            (view, league.changes)
+            }
         });
         if view.champion.is_some() {
-            view.luck = self.luck(changes);
+            let sentence = |(lottery, points)| luck::sentence(&lottery, points);
+            view.luck = self.luck.get_or_init(|| self.store.read(League::lottery).map(sentence)).clone();
         }
         view
-    }
-
-    fn agents(&self, league: &League, here: bool) -> Vec<AgentView> {
-        let all = [Kind::Referee, Kind::Player].into_iter().flat_map(|kind| league.members(kind));
-        all.map(|member| agent_view(league, member, self.contacts.of(&member.id), here)).collect()
-    }
-
-    /// The sentence about a league that is over, made once.
-    fn luck(&self, changes: u64) -> Option<String> {
-        let mut luck = lock(&self.luck);
-        if let Some((_, known)) = luck.as_ref().filter(|(of, _)| *of == changes) {
-            return known.clone();
-        }
-        let lottery = self.store.read(League::lottery);
-        let words = lottery.map(|(lottery, points)| luck::sentence(&lottery, points));
-        *luck = Some((changes, words.clone()));
-        words
     }
 
     /// At the end: stays until those that are looking have seen it.
@@ -211,29 +177,23 @@ impl Views {
 fn agent_view(league: &League, member: &Member, contact: Contact, here: bool) -> AgentView {
     let is_player = member.kind == Kind::Player;
     let stats = is_player.then(|| league.stats(member));
-    let open = || {
-        league
-            .open_round()
-            .map_or(0, |round| league.open_matches(round).filter(|it| it.referee() == Some(&member.id)).count())
-    };
+    let open = league.open_round().into_iter().flat_map(|round| league.open_matches(round));
+    let own = open.filter(|game| game.referee() == Some(&member.id)).count() as u32;
     AgentView {
         id: member.id.clone(),
         kind: member.kind,
         display_name: member.display_name.clone(),
         state: league.state_of(member),
+        removed: league.removed.contains(&member.id),
         reachable: (contact.trouble.is_some() || contact.answers_in.is_some()).then_some(contact.trouble.is_none()),
         trouble: contact.trouble,
         endpoint: here.then(|| member.endpoint.clone()),
         answers_in_ms: contact.answers_in,
         max_concurrent_matches: (!is_player).then_some(member.max_concurrent_matches),
-        open_matches: (!is_player).then(|| open() as u32),
+        open_matches: (!is_player).then_some(own),
         technical_losses: stats.as_ref().map(|stats| stats.technical_losses),
         choices: stats.map(|stats| stats.choices),
     }
-}
-
-fn round_view(games: &[Match]) -> RoundView {
-    RoundView { round_id: games[0].round, matches: games.iter().map(match_view).collect() } // a chunk is never empty
 }
 
 fn match_view(game: &Match) -> MatchView {
@@ -252,22 +212,4 @@ fn match_view(game: &Match) -> MatchView {
         score: result.map(|result| result.score.clone()),
         reason: result.filter(|_| how == Some(Ending::TechnicalLoss)).and_then(|it| it.details.reason.clone()),
     }
-}
-
-/// Each player's points after each round that has results.
-fn points_per_round(league: &League) -> BTreeMap<String, Vec<i32>> {
-    let players = league.members(Kind::Player);
-    let mut lines: BTreeMap<String, Vec<i32>> = players.iter().map(|it| (it.id.clone(), Vec::new())).collect();
-    let last = league.played.iter().filter_map(|id| league.find(id)).map(|game| game.round).max().unwrap_or(0);
-    for round in 1..=last {
-        for points in lines.values_mut() {
-            points.push(points.last().copied().unwrap_or(0));
-        }
-        for recorded in league.round(round).iter().filter_map(|game| game.recorded.as_ref()) {
-            for (player, score) in &recorded.result.score {
-                lines.get_mut(player).and_then(|points| points.last_mut()).into_iter().for_each(|sum| *sum += score);
-            }
-        }
-    }
-    lines
 }

@@ -179,7 +179,9 @@ impl Client {
         let (error_code, field) = (refusal.map(|it| it.code.code()), refusal.and_then(Refusal::field_name));
         let empty = Map::new();
         let packet = result.as_object().unwrap_or(&empty);
-        self.note("reply_received", packet, Line { level, peer, elapsed_ms, error_code, field, ..Line::default() });
+        let conversation_id = Some(&*about.conversation_id); // where the reply itself has none
+        let line = Line { level, conversation_id, peer, elapsed_ms, error_code, field, ..Line::default() };
+        self.note("reply_received", packet, line);
         let understood = read.map_err(|refusal| CallError::wrong(refusal, &result))?;
         self.log.doubts(&to.id, &understood);
         if understood.envelope.conversation_id != about.conversation_id {
@@ -339,7 +341,7 @@ impl Client {
     pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
         let text = |key: &str| packet.get(key).and_then(Value::as_str);
         let message = if let Body::Nothing = line.message { Body::Packet(packet) } else { line.message };
-        let (message_type, conversation_id) = (text("message_type"), text("conversation_id"));
+        let (message_type, conversation_id) = (text("message_type"), text("conversation_id").or(line.conversation_id));
         self.log.write(event_type, Line { message_type, conversation_id, match_id: text("match_id"), message, ..line });
     }
 }

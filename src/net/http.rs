@@ -71,6 +71,12 @@ impl Reply {
     pub fn new(status: &'static str, body: impl Into<String>) -> Reply {
         Reply { status, headers: "Content-Type: application/json\r\n".into(), body: body.into().into_bytes() }
     }
+
+    /// Words for a person.
+    pub fn text(status: &'static str, body: impl Into<String>) -> Reply {
+        let headers = "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n".into();
+        Reply { status, headers, body: body.into().into_bytes() }
+    }
 }
 
 /// What stands behind the server.

@@ -6,7 +6,7 @@ use crate::net::retry::{CallError, pause};
 use crate::program::args::Stop;
 use crate::program::card::Card;
 use crate::program::config::{PlayerDefaults, RefereeDefaults};
-use crate::program::terminal::complain;
+use crate::program::terminal::{complain, say, shown};
 use crate::program::{Program, id_option, operator_token};
 use crate::protocol::*;
 use crate::wire::{DisplayName, Within, is_plain};
@@ -65,6 +65,7 @@ pub fn check(program: &Program) -> Result<(), Stop> {
 pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
     let operator = operator_token(&program.args)?;
     let own = old.map(|card| card.token.clone()).filter(|token| !token.is_empty());
+    let mut said = false;
     loop {
         let admission = match ask(program, own.clone().or(operator.clone()))? {
             // Another run of the league does not know our card; the operator's word may help.
@@ -75,7 +76,12 @@ pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
         };
         match admission {
             Admittance::Accepted(card) => return Ok(card),
-            Admittance::Late(_) if program.args.has("--stay") => pause(NOT_YET),
+            Admittance::Late(reason) if program.args.has("--stay") => {
+                if !std::mem::replace(&mut said, true) {
+                    say(&format!("{}: waiting for the next league (--stay)", shown(&reason)));
+                }
+                pause(NOT_YET);
+            }
             Admittance::Rejected(reason) | Admittance::Late(reason) => {
                 return Err(Stop::failed(format!("rejected: {reason}")));
             }

@@ -88,7 +88,6 @@ impl Session {
     fn live(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let mut end = self.play_league(participant, old);
         while end.is_ok() && self.program.args.has("--stay") {
-            say("waiting for the next league (--stay)");
             end = self.play_league(participant, None); // our old token is nothing there
         }
         end
