@@ -170,11 +170,11 @@ impl Manager {
         self.pages.follow(store);
         let telling = (config.retry(), config.generic_limit());
         Notifier::start(store, &self.rounds.contacts, &self.program.client, telling);
-        let children = if local { Some(self.start_children()?) } else { None };
+        let mut children = if local { Some(self.start_children()?) } else { None };
         if !local {
             terminal.say(&format!("operator token in {}", operator_file(&self.program).display()));
         }
-        self.wait_for_start(children.as_ref())?;
+        self.wait_for_start(children.as_mut())?;
         practice.iter().for_each(|_| self.rounds.terminal.say(&store.read(practice::begins)));
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
@@ -185,6 +185,7 @@ impl Manager {
         let report = practice.map(|practice| store.read(|league| practice.report(league)));
         report.iter().flatten().for_each(|line| say(line));
         terminal.say(&kept);
+        children.iter_mut().for_each(|children| children.wait(FAREWELL));
         if self.program.args.has("--stay") {
             terminal.say("the league is over; still serving (--stay) until the word `again` opens a new lobby");
             while !store.read(|league| league.again) {
@@ -193,7 +194,6 @@ impl Manager {
         }
         self.views.linger();
         door.wait_until_empty(FAREWELL);
-        children.iter().for_each(|children| children.wait(FAREWELL));
         if store.read(|league| league.again) {
             return Err(self.program.start_anew()); // where it finds this league, and sets it aside
         }
@@ -208,16 +208,16 @@ impl Manager {
     }
 
     /// Waits until the league has started, and until all our children are there. One that fails ends us.
-    fn wait_for_start(&self, children: Option<&Children>) -> Result<(), Stop> {
+    fn wait_for_start(&self, mut children: Option<&mut Children>) -> Result<(), Stop> {
         self.start_if_complete()?;
         let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
         loop {
-            if let Some(name) = children.and_then(Children::failed) {
+            if let Some(name) = children.as_mut().and_then(|children| children.failed()) {
                 let remedy = "what it said stands above";
                 return Err(Stop::failed(format!("{name} could not start, so the league does not; {remedy}")));
             }
             let (changes, started) = store.read(|league| (league.changes, league.started));
-            if started && children.is_none_or(|children| contacts.here() >= children.count) {
+            if started && children.as_ref().is_none_or(|children| contacts.here() >= children.count()) {
                 return Ok(());
             }
             store.wait(TICK, |league| league.changes != changes);

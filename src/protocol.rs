@@ -568,21 +568,27 @@ pub struct Understood {
 /// What stands in for fields that are absent or null, and for times that cannot be read: what we know already.
 pub type Given = Vec<(&'static str, Value)>;
 
-/// Reads a packet whole, envelope and message; `given` supplies what is known anyway.
+/// Reads a packet whole, envelope and message. Where that fails, `given` supplies what is known anyway.
 /// All that is missing is named at once; a misspelt field is named with its likely meaning.
-pub fn read(packet: &Value, given: &Given) -> Result<Understood, Refusal> {
-    let (packet, supplied) = supply(packet, given);
+pub fn read(packet: &Value, given: impl FnOnce() -> Given) -> Result<Understood, Refusal> {
+    read_as_it_is(packet).or_else(|_| {
+        let (packet, supplied) = supply(packet, &given());
+        read_as_it_is(&packet).map(|understood| Understood { supplied, ..understood })
+    })
+}
+
+fn read_as_it_is(packet: &Value) -> Result<Understood, Refusal> {
     if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
         let problem = format!("got {:?}, expected {PROTOCOL:?}", cut(came, 60));
         return Err(Refusal::field(Code::E018, "protocol", problem));
     }
     let mut reader = Reader::default();
-    let envelope = Envelope::read_in(&packet, &mut reader);
+    let envelope = Envelope::read_in(packet, &mut reader);
     let name = packet["message_type"].as_str();
-    let message = name.and_then(|name| Message::read_body(name, &packet, &mut reader));
+    let message = name.and_then(|name| Message::read_body(name, packet, &mut reader));
     match reader.end(envelope.zip(message)) {
-        Ok((envelope, message)) => Ok(Understood { envelope, message, supplied, ignored: reader.ignored }),
-        Err(fault) => Err(explained(fault, &packet, name.unwrap_or_default()).into()),
+        Ok((envelope, message)) => Ok(Understood { envelope, message, supplied: Vec::new(), ignored: reader.ignored }),
+        Err(fault) => Err(explained(fault, packet, name.unwrap_or_default()).into()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! How fast leagues are and what they cost: `make bench` (`make bench JSON=1` for machines). Release build, real
 //! processes. Figures depend on the machine; the ratios at the end do not.
 //!
-//! The floor is the same number of requests and answers of the same size over bare TCP, a connection and a thread each:
-//! less than that a thread-per-request server cannot cost.
+//! The floor is requests and answers of the same size over bare TCP, a new connection for each, and a new thread at both
+//! ends: what a request cannot do without when each is made and answered by a thread of its own.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{TcpListener, TcpStream},
     path::Path,
     process::Command,
     thread,
@@ -47,8 +47,8 @@ fn children(pid: u32) -> Vec<u32> {
 /// Peak memory in MiB, and whether the process is a player.
 fn memory(pid: u32) -> Option<(bool, f64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
-    Some((status.starts_with("Name:\tplayer"), peak.map_or(0.0, |kib: f64| kib / 1024.0)))
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
+    Some((status.starts_with("Name:\tplayer"), peak?.parse::<f64>().ok()? / 1024.0))
 }
 
 /// Bytes of all files below a folder.
@@ -122,12 +122,12 @@ fn pairs(count: usize) {
             });
         }
     });
-    for _ in 0..count {
+    let ask = move || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(&[b'r'; PAIR.0]).unwrap();
         stream.read_to_end(&mut Vec::new()).unwrap();
-        let _ = stream.shutdown(Shutdown::Both);
-    }
+    };
+    (0..count).for_each(|_| thread::spawn(ask).join().unwrap());
 }
 
 /// Microseconds of CPU of one pair.

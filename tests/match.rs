@@ -48,7 +48,7 @@ fn says(answer: Value) -> Does {
     let given = ["sender", "conversation_id"].map(|name| (name, "known".into())).into_iter();
     let times = ["timestamp", "arrival_timestamp"].map(|name| (name, "2025-01-15T10:30:00Z".into()));
     let given = given.chain(times).chain([("protocol", PROTOCOL.into())]).collect();
-    match read(&answer, &given) {
+    match read(&answer, || given) {
         Ok(understood) => Says(understood.message),
         Err(refusal) => Fails(CallError::wrong(refusal, &answer)),
     }

@@ -29,7 +29,7 @@ fn examples() -> Vec<(String, Value)> {
 }
 
 fn read(whole: &Value) -> Result<Understood, Refusal> {
-    protocol::read(whole, &Vec::new())
+    protocol::read(whole, Vec::new)
 }
 
 /// `E003 referee_meta.version`, or `ok`.
@@ -340,14 +340,14 @@ fn what_is_known_is_supplied() {
         ("match_id", None, "E003 match_id"),
     ];
     for (path, value, expected) in rows {
-        let read = protocol::read(&with(&valid, path, value.clone()), &given);
+        let read = protocol::read(&with(&valid, path, value.clone()), || given.clone());
         let supplied = read.as_ref().map_or(Vec::new(), |it| it.supplied.clone());
         assert_eq!(supplied, if expected == "ok" { vec![path] } else { vec![] }, "{path} {value:?}");
         assert_eq!(verdict(read), expected, "{path} {value:?}");
     }
     let bare = json!({"message_type": "GAME_JOIN_ACK", "match_id": "R1M1", "player_id": "P01", "accept": true});
-    assert_eq!(protocol::read(&bare, &given).unwrap().supplied.len(), given.len());
-    assert!(protocol::read(&valid, &given).unwrap().supplied.is_empty());
+    assert_eq!(protocol::read(&bare, || given.clone()).unwrap().supplied.len(), given.len());
+    assert!(protocol::read(&valid, || given.clone()).unwrap().supplied.is_empty());
     assert_eq!(verdict(read(&bare)), "E003 protocol, sender, timestamp, conversation_id, arrival_timestamp");
 }
 

@@ -184,7 +184,7 @@ impl Inbox {
 }
 
 impl Service for Inbox {
-    fn call(&self, call: Call) -> Reply {
+    fn call(&self, call: &Call) -> Reply {
         let request: Value = serde_json::from_slice(&call.body).unwrap_or_default();
         let before = self.all(&text(&request, "message_type"), &text(&request, "match_id")).len();
         lock(&self.calls).push((Instant::now(), request.clone()));

@@ -278,5 +278,5 @@ fn body(came: &Value) -> Result<Message, Refusal> {
     let (message_type, mut whole) = (came["message_type"].as_str().unwrap_or_default(), came.clone());
     let good = serde_json::to_value(envelope("referee:REF90", message_type, "", "conv")).unwrap_or_default();
     ["protocol", "sender", "timestamp", "conversation_id"].iter().for_each(|key| whole[*key] = good[*key].clone());
-    protocol::read(&whole, &Given::new()).map(|understood| understood.message)
+    protocol::read(&whole, Given::new).map(|understood| understood.message)
 }

@@ -4,8 +4,7 @@
 
 use crate::manager::practice::{self, Seat};
 use crate::net::client::{About, Client, Peer, conversation};
-use crate::net::retry::CallError;
-use crate::net::sync::spawn;
+use crate::net::retry::{CallError, pause};
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::storage;
@@ -16,11 +15,12 @@ use crate::wire::{Endpoint, Wire};
 use std::{
     io,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::mpsc::{Receiver, Sender, channel},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
+/// How often it is looked whether the children have ended.
+const LOOK: Duration = Duration::from_millis(2);
 /// What the players of a local league play, in turn.
 const STRATEGIES: [&str; 7] = ["random", "even", "odd", "alternate", "contrary", "frequency", "pattern"];
 /// So many of them do not learn: a single league gives them nothing to learn from.
@@ -34,65 +34,44 @@ pub fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
     Ok(STRATEGIES[..UNLEARNED].iter().cycle().take(players).map(|name| Seat::example(name, None)).collect())
 }
 
-/// The children of a local league.
-pub struct Children {
-    stdins: Vec<ChildStdin>,
-    ended: Receiver<Ended>,
-    /// How many there are.
-    pub count: usize,
-}
-
-/// A child that has ended: its name, and whether it failed.
-struct Ended {
-    /// `player P01`.
-    name: String,
-    /// Its exit code was not 0. A child that was killed has none: then it is lost, as it would be elsewhere.
-    failed: bool,
-}
+/// The children of a local league. Their standard inputs close when we end.
+pub struct Children(Vec<(String, Child)>);
 
 impl Children {
     /// Starts so many referees, and the players, for the manager that `program` is. They get its folders and the seed.
     pub fn start(program: &Program, seed: Option<u64>, referees: usize, players: &[Seat]) -> io::Result<Children> {
-        let (line, ended) = channel();
-        let mut children = Children { stdins: Vec::new(), ended, count: referees + players.len() };
-        for n in 1..=referees {
-            let id = Kind::Referee.numbered(n as u32);
-            let seat = Seat { command: vec!["referee".into()], is_beside: true, name: None };
-            let mut referee = command(program, Kind::Referee, &seat, &id, seed)?;
-            children.start_one(&mut referee, format!("referee {id}"), line.clone())?;
-        }
-        for (n, seat) in (1..).zip(players) {
-            let id = Kind::Player.numbered(n);
-            let mut player = command(program, Kind::Player, seat, &id, seed)?;
-            children.start_one(&mut player, format!("player {id}"), line.clone())?;
-        }
-        Ok(children)
+        let referee = Seat { command: vec!["referee".into()], is_beside: true, name: None };
+        let referees = (1..=referees).map(|n| (Kind::Referee, n as u32, &referee));
+        let players = (1..).zip(players).map(|(n, seat)| (Kind::Player, n, seat));
+        let start = |(kind, n, seat): (Kind, u32, &Seat)| {
+            let id = kind.numbered(n);
+            let mut command = command(program, kind, seat, &id, seed)?;
+            let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+            let child = started.map_err(|error| storage::named(Path::new(command.get_program()), error))?;
+            Ok((format!("{kind} {id}"), child))
+        };
+        referees.chain(players).map(start).collect::<io::Result<_>>().map(Children)
     }
 
-    fn start_one(&mut self, command: &mut Command, name: String, line: Sender<Ended>) -> io::Result<()> {
-        let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let mut child: Child = started.map_err(|error| storage::named(Path::new(command.get_program()), error))?;
-        self.stdins.extend(child.stdin.take());
-        spawn("child", move || {
-            let failed = child.wait().is_ok_and(|status| status.code().is_some_and(|code| code != 0));
-            let _ = line.send(Ended { name, failed });
-        });
-        Ok(())
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
-    /// The name of a child that has failed, if one has since the last question.
-    pub fn failed(&self) -> Option<String> {
-        self.ended.try_iter().find(|child| child.failed).map(|child| child.name)
+    /// The name of a child that has failed. One that was killed has not: it is lost, as it would be elsewhere.
+    pub fn failed(&mut self) -> Option<String> {
+        self.0.iter_mut().find_map(|(name, child)| {
+            let code = child.try_wait().ok()??.code()?;
+            (code != 0).then(|| name.clone())
+        })
     }
 
     /// Waits until all have ended by themselves, at most so long; whoever is left ends with our end.
-    pub fn wait(&self, limit: Duration) {
+    pub fn wait(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
-        for _ in 0..self.count {
-            let left = until.saturating_duration_since(Instant::now());
-            if self.ended.recv_timeout(left).is_err() {
-                return;
-            }
+        let is_running = |(_, child): &mut (String, Child)| matches!(child.try_wait(), Ok(None));
+        while self.0.iter_mut().any(is_running) && Instant::now() < until {
+            pause(LOOK);
         }
     }
 }

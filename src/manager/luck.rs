@@ -7,8 +7,8 @@ use crate::game::Scoring;
 use crate::manager::league::League;
 use std::collections::BTreeMap;
 
-/// As long as so few tables are possible they are all counted.
-const EXACT: usize = 20_000;
+/// As long as the tables that are possible have so few rows in all they are counted.
+const EXACT: usize = 80_000;
 /// Else so many matches are drawn, in as many leagues as that makes.
 const DRAWN: usize = 6_000_000;
 /// The seed of the draws.
@@ -45,7 +45,7 @@ impl Lottery {
                     *next.entry(table).or_insert(0.0) += chance * share;
                 }
             }
-            if next.len() > EXACT {
+            if next.len() * self.players > EXACT {
                 return None;
             }
             tables = next;

@@ -23,7 +23,7 @@ use std::{
 };
 
 /// Between two writings.
-const PACE: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_secs(2);
 
 object! {
     /// `standings.json`; the version counts the results.

@@ -172,7 +172,7 @@ impl Client {
     pub fn ask(&self, to: &Peer, message: &Message, about: &About, limit: Duration) -> Result<Message, CallError> {
         let started = Instant::now();
         let result = self.exchange(to, message, about, limit)?;
-        let read = protocol::read(&result, &given(to, about, &result));
+        let read = protocol::read(&result, || given(to, about, &result));
         let level = if read.is_ok() { Level::Info } else { Level::Warning };
         let (peer, elapsed_ms) = (Some(&*to.id), Some(started.elapsed().as_millis() as u64));
         let refusal = read.as_ref().err();
@@ -294,7 +294,8 @@ impl Client {
             .map_err(|legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60))))?;
         // Both, for MCP servers that insist; plain agents ignore it.
         let request = self.http.post(endpoint.to_string()).header("Accept", "application/json, text/event-stream");
-        let request = request.content_type("application/json").config().timeout_global(Some(limit)).build();
+        let request = request.content_type("application/json").header("Connection", "close");
+        let request = request.config().timeout_global(Some(limit)).build();
         finish(request.send(body), limit, max as u64)
     }
 

@@ -21,39 +21,44 @@ use std::{
     net::{IpAddr, Ipv4Addr, TcpListener},
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, Once,
+        Arc, Condvar, Mutex, MutexGuard, Once, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
 };
-use tiny_http::{Header, Method, Request, Server};
+use tiny_http::{Method, Request, Server};
 
 /// How long a broken server rests before the next is built.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often the server looks whether its accept thread still lives.
+/// How often it is looked whether the server still lives.
 const LOOK: Duration = Duration::from_millis(250);
+/// So many threads may wait for requests.
+const SPARE: usize = 2;
 /// How long the connections of a broken server are still served after the last request.
 const DRAIN: Duration = Duration::from_secs(60);
 /// A body that claims to be longer is not even read past. Every machine has so much to promise.
 const ABSURD: usize = 256 << 20;
 
 /// A POST to `/mcp`.
-pub struct Call {
+pub struct Call<'a> {
     /// The body; not necessarily text.
     pub body: Vec<u8>,
     /// Where it came from.
     pub peer: IpAddr,
-    /// The headers, as they came.
-    pub headers: Vec<(String, String)>,
+    request: &'a Request,
 }
 
-impl Call {
+impl Call<'_> {
     /// A header's value; case does not matter in its name.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.trim())
+    pub fn header(&self, name: &'static str) -> Option<&str> {
+        header(self.request, name)
     }
+}
+
+fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
+    let found = request.headers().iter().find(|header| header.field.equiv(name));
+    found.map(|header| header.value.as_str().trim())
 }
 
 /// What goes back.
@@ -82,7 +87,7 @@ impl Reply {
 /// What stands behind the server.
 pub trait Service: Send + Sync + 'static {
     /// Answers a call.
-    fn call(&self, call: Call) -> Reply;
+    fn call(&self, call: &Call) -> Reply;
     /// A page to be got, `/health` for instance. `if_none_match`: the header of that name.
     fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply>;
     /// Told when something of our own broke: a panic, no thread, no descriptor.
@@ -157,32 +162,67 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         // Building spawns threads and takes descriptors: both can be refused just now.
         let built = panic::catch_unwind(|| Server::from_listener(listener.try_clone()?, None));
         if let Ok(Ok(server)) = built {
+            let crew = Arc::new(Crew { server, waiting: AtomicUsize::new(0), lost: OnceLock::new() });
             let lost = loop {
-                // Looked at before every request: a client that keeps its connection busy must not hide the panic.
                 if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
-                    break "its accept thread may have panicked".to_string();
+                    break crew.lost.get_or_init(|| "its accept thread may have panicked".into());
                 }
-                match server.recv_timeout(LOOK) {
-                    Ok(Some(request)) => in_a_thread(request, shared),
-                    Ok(None) => {}
-                    Err(error) => break error.to_string(),
+                if let Some(why) = crew.lost.get() {
+                    break why;
                 }
+                if crew.waiting.load(Ordering::SeqCst) == 0 {
+                    hire(&crew, shared);
+                }
+                thread::park_timeout(LOOK);
             };
             shared.service.fault(&format!("the server is built anew: {lost}"));
-            // It accepts no more; the connections it has accepted are still served.
-            let shared = Arc::clone(shared);
-            spawn("drain", move || {
-                while let Ok(Some(request)) = server.recv_timeout(DRAIN) {
-                    in_a_thread(request, &shared);
-                }
-            });
         }
         thread::sleep(PAUSE);
     }
 }
 
-/// Answers a request in a thread of its own, and counts it while it is in our hands.
-fn in_a_thread(request: Request, shared: &Arc<Shared>) {
+/// The threads that answer the requests of one server: one always waits for the next request, and any number answers.
+struct Crew {
+    server: Server,
+    waiting: AtomicUsize,
+    /// Why the server accepts no more. The connections that it has accepted are still served.
+    lost: OnceLock<String>,
+}
+
+/// Starts one more.
+fn hire(crew: &Arc<Crew>, shared: &Arc<Shared>) {
+    let (its, here) = (Arc::clone(crew), Arc::clone(shared));
+    crew.waiting.fetch_add(1, Ordering::SeqCst);
+    if !spawn("request", move || work(&its, &here)) {
+        crew.waiting.fetch_sub(1, Ordering::SeqCst);
+        shared.service.fault("no thread for a request");
+    }
+}
+
+/// Answers requests. Whoever takes one sees to it that another waits: a thread used again costs less than a new one.
+fn work(crew: &Arc<Crew>, shared: &Arc<Shared>) {
+    loop {
+        let is_lost = crew.lost.get().is_some();
+        match crew.server.recv_timeout(DRAIN) {
+            Ok(Some(request)) => {
+                if crew.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    hire(crew, shared);
+                }
+                take(request, shared);
+                if crew.waiting.fetch_add(1, Ordering::SeqCst) >= SPARE {
+                    break;
+                }
+            }
+            Ok(None) if is_lost => break,
+            Ok(None) => {}
+            Err(error) => drop(crew.lost.set(error.to_string())),
+        }
+    }
+    crew.waiting.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Answers a request, and counts it while it is in our hands.
+fn take(request: Request, shared: &Arc<Shared>) {
     if let Some(claimed) = request.body_length().filter(|claimed| *claimed > ABSURD) {
         let peer = peer(&request);
         if lock(&shared.told_of).insert(peer) {
@@ -191,24 +231,16 @@ fn in_a_thread(request: Request, shared: &Arc<Shared>) {
         }
         return std::mem::forget(request);
     }
-    let here = Arc::clone(shared);
     *shared.door.count() += 1;
-    let started = spawn("request", move || {
-        let answered = panic::catch_unwind(AssertUnwindSafe(|| answer(request, &here)));
-        *here.door.count() -= 1;
-        here.door.left.notify_all();
-        drop(answered); // a panic was reported by the hook
-    });
-    if !started {
-        *shared.door.count() -= 1;
-        shared.service.fault("no thread for a request");
-    }
+    let answered = panic::catch_unwind(AssertUnwindSafe(|| answer(request, shared)));
+    *shared.door.count() -= 1;
+    shared.door.left.notify_all();
+    drop(answered); // a panic was reported by the hook
 }
 
 fn answer(mut request: Request, shared: &Shared) {
     let (path, method) = (request.url().split('?').next().unwrap_or_default().to_string(), request.method().clone());
-    let tag = request.headers().iter().find(|header| header.field.equiv("If-None-Match"));
-    let page = shared.service.page(&path, peer(&request), tag.map(|header| header.value.as_str()));
+    let page = shared.service.page(&path, peer(&request), header(&request, "If-None-Match"));
     let page = page.map(|page| if method == Method::Get { page } else { only("GET") });
     let reply = match (path.as_str(), page) {
         (_, Some(page)) => page,
@@ -245,9 +277,6 @@ fn only(method: &str) -> Reply {
 }
 
 fn post(request: &mut Request, shared: &Shared) -> Reply {
-    let text = |header: &Header| (header.field.to_string(), header.value.to_string());
-    let headers = request.headers().iter().map(text).collect();
-    let peer = peer(request);
     let (claimed, limit) = (request.body_length(), shared.max_body);
     if claimed.is_some_and(|claimed| claimed > limit) {
         return Reply::new("413 Content Too Large", "");
@@ -257,7 +286,7 @@ fn post(request: &mut Request, shared: &Shared) -> Reply {
     match read {
         Ok(length) if length > limit => Reply::new("413 Content Too Large", ""),
         Ok(length) if claimed.is_none_or(|claimed| claimed == length) => {
-            shared.service.call(Call { body, peer, headers })
+            shared.service.call(&Call { body, peer: peer(request), request })
         }
         _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
     }

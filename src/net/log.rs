@@ -8,6 +8,7 @@ use crate::wire::{Timestamp, cut, masked};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::{
+    borrow::Cow,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -86,9 +87,12 @@ pub struct Log {
     target: Mutex<Target>,
 }
 
-enum Target {
-    Waiting { component: String, lines: String },
-    Open { component: String, file: Option<File> },
+/// Lines wait for a file; then each is written at once, in a buffer that is used again.
+struct Target {
+    component: String,
+    lines: Vec<u8>,
+    file: Option<File>,
+    is_open: bool,
 }
 
 /// How far another clock may be off before it is worth a warning.
@@ -101,32 +105,33 @@ const MAX_WAITING: usize = 1 << 20;
 impl Log {
     /// A log below `root` whose file is not known yet.
     pub fn new(root: &Path, component: &str) -> Log {
-        let target = Target::Waiting { component: component.into(), lines: String::new() };
+        let target = Target { component: component.into(), lines: Vec::new(), file: None, is_open: false };
         Log { root: root.into(), target: Mutex::new(target) }
     }
 
     /// From now on lines go to `path` below the root, those that waited first.
     pub fn open(&self, component: &str, path: &str) {
-        let mut target = lock(&self.target);
         let path = self.root.join(path);
         let file = append_to(&path);
-        let file = file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display())).ok();
-        if let (Target::Waiting { lines, .. }, Some(mut file)) = (&*target, file.as_ref()) {
-            let _ = file.write_all(lines.as_bytes());
+        let mut file = file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display())).ok();
+        let mut target = lock(&self.target);
+        if let Some(file) = file.as_mut().filter(|_| !target.is_open) {
+            let _ = file.write_all(&target.lines);
         }
-        *target = Target::Open { component: component.into(), file };
+        *target = Target { component: component.into(), lines: Vec::new(), file, is_open: true };
     }
 
     /// Writes one line. A log that cannot be written stops nothing.
     pub fn write(&self, event_type: &str, line: Line) {
-        match &mut *lock(&self.target) {
-            Target::Waiting { component, lines } if lines.len() < MAX_WAITING => {
-                *lines += &format(component, event_type, line);
+        let Target { component, lines, file, is_open } = &mut *lock(&self.target);
+        match file {
+            Some(file) => {
+                lines.clear();
+                format(lines, component, event_type, line);
+                let _ = file.write_all(lines);
             }
-            Target::Open { component, file: Some(file) } => {
-                let _ = file.write_all(format(component, event_type, line).as_bytes());
-            }
-            _ => {}
+            None if !*is_open && lines.len() < MAX_WAITING => format(lines, component, event_type, line),
+            None => {}
         }
     }
 
@@ -152,12 +157,12 @@ impl Log {
 
     /// Writes one line of words into the log that all programs share: starting, ending, the machine's faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        let component = match &*lock(&self.target) {
-            Target::Waiting { component, .. } | Target::Open { component, .. } => component.clone(),
-        };
+        let component = lock(&self.target).component.clone();
         let line = Line { level, message: Body::Words(words.into()), ..Line::default() };
         if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
-            let _ = file.write_all(format(&component, event_type, line).as_bytes());
+            let mut text = Vec::new();
+            format(&mut text, &component, event_type, line);
+            let _ = file.write_all(&text);
         }
     }
 }
@@ -167,7 +172,8 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn format(component: &str, event_type: &str, line: Line) -> String {
+/// Adds a line to a text.
+fn format(text: &mut Vec<u8>, component: &str, event_type: &str, line: Line) {
     #[derive(Serialize)]
     struct Whole<'a> {
         timestamp: String,
@@ -176,9 +182,12 @@ fn format(component: &str, event_type: &str, line: Line) -> String {
         #[serde(flatten)]
         line: Line<'a>,
     }
-    let short = |text: Option<&str>| text.map(|text| cut(&masked(text), KEY));
+    let short = |text| match masked(text) {
+        Cow::Borrowed(text) if text.len() <= KEY => Cow::Borrowed(text),
+        text => Cow::Owned(cut(&text, KEY)),
+    };
     let [message_type, peer, conversation_id, match_id] =
-        [line.message_type, line.peer, line.conversation_id, line.match_id].map(short);
+        [line.message_type, line.peer, line.conversation_id, line.match_id].map(|text| text.map(short));
     let line = Line {
         message_type: message_type.as_deref(),
         peer: peer.as_deref(),
@@ -187,7 +196,8 @@ fn format(component: &str, event_type: &str, line: Line) -> String {
         ..line
     };
     let whole = Whole { timestamp: Timestamp::to_the_millisecond(), component, event_type, line };
-    serde_json::to_string(&whole).unwrap_or_default() + "\n"
+    let _ = serde_json::to_writer(&mut *text, &whole); // into memory: always
+    text.push(b'\n');
 }
 
 /// A message as the log shows it: every token in it is masked, by the key it stands under, and by its looks anywhere

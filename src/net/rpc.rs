@@ -59,12 +59,12 @@ const LOGGED_REFUSED: usize = 500;
 const AWHILE: Duration = Duration::from_secs(60);
 
 impl http::Service for Server {
-    fn call(&self, call: Call) -> Reply {
+    fn call(&self, call: &Call) -> Reply {
         let is_own = |origin: &str| Endpoint::parse(origin).is_ok_and(|it| self.own_hosts.contains(&it.host));
         if call.header("Origin").is_some_and(|origin| !is_own(origin)) {
             return Reply::new("403 Forbidden", "");
         }
-        self.answer(&call)
+        self.answer(call)
     }
 
     fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
@@ -193,8 +193,7 @@ impl Server {
     ) -> Result<Answer, Denial> {
         let (client, empty) = (&self.client, Map::new());
         let packet = params.as_object().unwrap_or(&empty);
-        let given = self.given(entry, packet, supplies);
-        let understood = protocol::read(params, &given);
+        let understood = protocol::read(params, || self.given(entry, packet, supplies));
         let address = peer.to_string();
         let sender = packet.get("sender").and_then(Value::as_str).or(Some(&address));
         let length: usize = packet.iter().map(|(key, value)| key.len() + 6 + length(value)).sum();

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// How often the page for people is written, at most.
-const PACE: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_secs(2);
 
 object! {
     /// The page: `history.json`.
@@ -86,7 +86,7 @@ impl History {
         }
         let ([player_id, league_id], matches) = (self.heading.clone(), self.matches.to_vec());
         self.written = Instant::now();
-        storage::replace_json(&self.page, Access::Everybody, &HistoryFile { player_id, league_id, matches })?;
+        storage::replace_page(&self.page, &HistoryFile { player_id, league_id, matches })?;
         self.is_stale = false;
         Ok(())
     }
