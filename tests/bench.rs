@@ -1,8 +1,9 @@
 //! How fast leagues are and what they cost: `make bench` (`make bench JSON=1` for machines). Release build, real
 //! processes. Figures depend on the machine; the ratios at the end do not.
 //!
-//! The floor is requests and answers of the same size over bare TCP, a new connection for each, and a new thread at both
-//! ends: what a request cannot do without when each is made and answered by a thread of its own.
+//! The floor is requests and answers of the same size over bare TCP, between as many processes as the league has: a new
+//! connection for each, and a new thread at both ends. What a request cannot do without, when each is made and answered
+//! by a thread of its own.
 
 mod support;
 
@@ -10,18 +11,24 @@ use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::Command,
+    process::{Child, Command, Stdio},
     thread,
+    time::Duration,
 };
 use support::{World, files};
 
-/// Players and referees.
-const SIZES: [(usize, usize); 4] = [(4, 2), (20, 2), (50, 4), (100, 8)];
+/// Players, referees, and how many look at the page meanwhile.
+const SIZES: [(usize, usize, usize); 5] = [(4, 2, 0), (20, 2, 0), (50, 4, 0), (100, 8, 0), (100, 8, 10)];
+/// How often an open page asks what is new.
+const LOOK: Duration = Duration::from_secs(1);
 /// Bytes of a typical request and its answer, headers included.
 const PAIR: (usize, usize) = (750, 550);
+/// How many requests a process asks for the floor, and how many at once.
+const ASKED: usize = 4000;
+const AT_ONCE: usize = 4;
 /// Clock ticks of /proc in a second.
 const TICKS: f64 = 100.0;
 
@@ -63,14 +70,26 @@ fn time_of(line: &Value) -> f64 {
     part(11, 13) * 3.6e6 + part(14, 16) * 6e4 + part(17, 23) * 1e3
 }
 
+/// A page that is open until the manager is gone.
+fn open_page(manager: String) {
+    let document = manager.replace("/mcp", "/league.json");
+    thread::spawn(move || {
+        while support::connect(&manager, LOOK).is_ok() {
+            support::http("GET", &document, "", b"");
+            thread::park_timeout(LOOK);
+        }
+    });
+}
+
 /// One league: what it took.
-fn league(players: usize, referees: usize) -> BTreeMap<&'static str, f64> {
+fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'static str, f64> {
     let world = World::new(&[]);
     let numbers = [players.to_string(), referees.to_string()];
     let arguments = ["local", "--fresh", "--players", &numbers[0], "--referees", &numbers[1], "--stay"];
     let manager = world.start("league_manager", &arguments);
     let pid = manager.child.id();
     manager.line("Round 1 of");
+    (0..pages).for_each(|_| open_page(manager.url()));
     let processes = children(pid);
     let (before, mut peaks) = (cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>(), BTreeMap::new());
     let over = |peaks: &mut BTreeMap<u32, (bool, f64)>| {
@@ -96,6 +115,7 @@ fn league(players: usize, referees: usize) -> BTreeMap<&'static str, f64> {
     let span = |part: &[f64]| part.last().unwrap_or(&0.0) - part.first().unwrap_or(&0.0);
     BTreeMap::from([
         ("players", players as f64),
+        ("pages_open", pages as f64),
         ("matches", matches),
         ("seconds", seconds),
         ("matches_per_second", matches / seconds),
@@ -110,63 +130,94 @@ fn league(players: usize, referees: usize) -> BTreeMap<&'static str, f64> {
     ])
 }
 
-/// Requests and answers over bare TCP; run in a process of its own, whose CPU time is the floor.
-fn pairs(count: usize) {
+/// Another process of this test: `role` is `answer`, or the ports to ask, by blanks.
+fn process(role: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "--nocapture", "bench"]).env("LEAGUE_BENCH_ROLE", role);
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Answers over bare TCP, each in a thread of its own.
+fn answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let _ = stream.read_exact(&mut [0; PAIR.0]);
-                let _ = stream.write_all(&[b'a'; PAIR.1]);
-            });
-        }
-    });
-    let ask = move || {
-        let mut stream = TcpStream::connect(address).unwrap();
+    println!("\nport {}", listener.local_addr().unwrap().port());
+    for mut stream in listener.incoming().flatten() {
+        thread::spawn(move || {
+            let _ = stream.read_exact(&mut [0; PAIR.0]);
+            let _ = stream.write_all(&[b'a'; PAIR.1]);
+        });
+    }
+}
+
+/// Asks one after the other, several at a time, each in a thread of its own.
+fn ask(ports: &[u16]) {
+    let ask = |port: u16| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.write_all(&[b'r'; PAIR.0]).unwrap();
         stream.read_to_end(&mut Vec::new()).unwrap();
     };
-    (0..count).for_each(|_| thread::spawn(ask).join().unwrap());
+    thread::scope(|scope| {
+        for first in 0..AT_ONCE {
+            let ports = ports.iter().cycle().skip(first * 7).copied().take(ASKED / AT_ONCE);
+            scope.spawn(move || ports.for_each(|port| thread::spawn(move || ask(port)).join().unwrap()));
+        }
+    });
 }
 
-/// Microseconds of CPU of one pair.
-fn floor() -> f64 {
-    const PAIRS: usize = 20_000;
+/// Microseconds of CPU of a request and its answer, between as many processes as the league has.
+fn floor((players, referees, _): (usize, usize, usize)) -> f64 {
     let before = cpu(std::process::id());
-    let exe = std::env::current_exe().unwrap();
-    let mut command = Command::new(exe);
-    command.args(["--ignored", "--exact", "bench"]).env("LEAGUE_BENCH_PAIRS", PAIRS.to_string());
-    assert!(command.output().unwrap().status.success());
-    (cpu(std::process::id()) - before) * 1e6 / PAIRS as f64
+    let mut servers: Vec<Child> = (0..players).map(|_| process("answer")).collect();
+    let port = |server: &mut Child| {
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        lines.find_map(|line| line.unwrap().strip_prefix("port ").map(String::from)).unwrap()
+    };
+    let ports: Vec<String> = servers.iter_mut().map(port).collect();
+    let clients: Vec<Child> = (0..=referees).map(|_| process(&ports.join(" "))).collect();
+    let asked = (clients.len() * ASKED) as f64;
+    clients.into_iter().for_each(|client| assert!(client.wait_with_output().unwrap().status.success()));
+    for server in &mut servers {
+        let _ = server.kill().and_then(|()| server.wait());
+    }
+    (cpu(std::process::id()) - before) * 1e6 / asked
 }
 
 #[test]
 #[ignore = "takes minutes; `make bench` runs it"]
 fn bench() {
-    if let Some(count) = std::env::var("LEAGUE_BENCH_PAIRS").ok().and_then(|count| count.parse().ok()) {
-        return pairs(count);
+    match std::env::var("LEAGUE_BENCH_ROLE") {
+        Ok(role) if role == "answer" => return answer(),
+        Ok(ports) => return ask(&ports.split(' ').map(|port| port.parse().unwrap()).collect::<Vec<_>>()),
+        Err(_) => {}
     }
-    let (floor, leagues) = (floor(), SIZES.map(|(players, referees)| league(players, referees)));
+    let leagues = SIZES.map(|size| {
+        let mut figures = league(size);
+        figures.insert("floor_us", floor(size));
+        figures
+    });
     let cost = |n: usize, key: &str| leagues[n][key];
+    let rate = |n: usize| cost(n, "matches_per_second");
     let ratios = [
-        ("CPU per request against the floor, 20 players", cost(1, "cpu_us_per_request") / floor),
-        ("CPU per request against the floor, 100 players", cost(3, "cpu_us_per_request") / floor),
+        ("CPU per request against the floor, 20 players", cost(1, "cpu_us_per_request") / cost(1, "floor_us")),
+        ("CPU per request against the floor, 100 players", cost(3, "cpu_us_per_request") / cost(3, "floor_us")),
         ("CPU per match, 100 players against 20", cost(3, "cpu_ms_per_match") / cost(1, "cpu_ms_per_match")),
+        ("matches per second with ten pages open against none, 100 players", rate(4) / rate(3)),
         ("last hundred matches against first hundred, 100 players", cost(3, "last_to_first")),
     ];
     if std::env::var("JSON").is_ok_and(|wanted| !wanted.is_empty()) {
         let ratios: BTreeMap<&str, f64> = ratios.into();
-        return println!("{}", json!({"floor_us": floor, "leagues": leagues, "ratios": ratios}));
+        return println!("{}", json!({"leagues": leagues, "ratios": ratios}));
     }
     let rows = [
         ("players", 0),
+        ("pages_open", 0),
         ("matches", 0),
         ("seconds", 2),
         ("matches_per_second", 0),
         ("cpu_ms_per_match", 1),
         ("requests_per_match", 1),
         ("cpu_us_per_request", 0),
+        ("floor_us", 0),
         ("manager_mib", 1),
         ("player_mib", 1),
         ("log_kb_per_match", 1),
@@ -176,6 +227,6 @@ fn bench() {
         let cells = leagues.each_ref().map(|league| format!("{:>9.digits$}", league[key]));
         println!("{:<22}{}", key.replace('_', " "), cells.join(""));
     }
-    println!("\nfloor: {floor:.0} us of CPU a request over bare TCP");
+    println!();
     ratios.iter().for_each(|(what, ratio)| println!("{ratio:>6.2}  {what}"));
 }
