@@ -31,15 +31,16 @@ pub mod statistics;
 pub mod trace;
 pub mod view;
 
+use crate::manager::contacts::Contacts;
 use crate::manager::journal::{Journal, Store};
 use crate::manager::launcher::Children;
 use crate::manager::league::{Event, League, Member};
+use crate::manager::liveness::{liveness, present};
 use crate::manager::notifier::Notifier;
 use crate::manager::pages::Pages;
 use crate::manager::practice::Practice;
 use crate::manager::queries::{ScheduleData, StandingsData};
 use crate::manager::registration::{Admission, AgentMeta, Applicant};
-use crate::manager::rounds::Rounds;
 use crate::manager::screen::TurnedAway;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
 use crate::manager::trace::Logs;
@@ -49,7 +50,6 @@ use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
-use crate::object;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::session::FAREWELL;
@@ -71,23 +71,18 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long those that do not answer are asked once more when the league starts.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
-object! {
-    /// `GET /health`: the manager's own state, and LEAGUE_STATUS; the uptime is in seconds.
-    ManagerHealth {
-        name: String, version: String, id: String, kind: Kind, state: AgentState, uptime: u32, league_id: String,
-        status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
-        ; optional reason: String,
-    }
-}
-
 struct Manager {
     program: Program,
-    rounds: Arc<Rounds>,
+    store: Arc<Store>,
+    contacts: Arc<Contacts>,
+    terminal: Terminal,
     pages: Arc<Pages>,
     views: Views,
     /// So many players and referees start the league.
     awaited: Option<(usize, usize)>,
     seed: Option<u64>,
+    /// Between a round's announcement and its matches.
+    lead: Duration,
     operator_token: String,
     since: Timestamp,
     turned_away: Mutex<TurnedAway>,
@@ -110,39 +105,25 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     practice.as_mut().map_or(Ok(()), Practice::replace_the_last)?;
     // The agents of two local leagues have the same ids: only one at a time may have this folder.
     let _alone = if local { Some(program.cards().lock("local")?) } else { None };
-    let (manager, resumed) = Manager::new(program, local)?;
-    let manager = Arc::new(manager);
-    let end = manager.live(local, practice.as_ref(), resumed);
+    let manager = Arc::new(Manager::new(program, local)?);
+    let end = manager.live(local, practice.as_ref());
     manager.program.note_end(&end);
     end
 }
 
 impl Manager {
-    fn new(program: Program, local: bool) -> Result<(Manager, bool), Stop> {
+    fn new(program: Program, local: bool) -> Result<Manager, Stop> {
         let (config, args, client) = (&program.config, &program.args, &program.client);
         let (awaited, seed, lead) = (awaited(&program, local)?, args.number("--seed")?, lead(&program, local)?);
         let agent_id = config.agents.league_manager.agent_id.as_ref();
         let sender = agent_id.map_or("league_manager".into(), |id| format!("league_manager:{}", id.0));
         client.sign_as(&sender, program.league_id());
         let rules = rules(config, awaited.map(|(players, _)| players), practice::cycles(args)?);
-        let (league, journal, resumed) = Journal::find(&program.data, rules, args.has("--fresh"))?;
+        let (league, journal) = Journal::find(&program.data, rules, args.has("--fresh"))?;
+        let seed = seed.or(league.seed);
         client.log.open("league_manager", &format!("league/{}/league.log.jsonl", program.league_id()));
         let terminal = Terminal { quiet: args.has("--quiet") };
-        let pages = Arc::new(Pages::new(&program.data, program.league_id(), terminal, &client.log));
-        let rounds = Arc::new(Rounds {
-            store: Arc::new(Store::new(league, journal)),
-            contacts: Arc::default(),
-            terminal,
-            log: Arc::clone(&client.log),
-            lead,
-            match_limit: config.match_limit(),
-            token_length: config.system.security.token_length.0,
-            waiting: Default::default(),
-        });
-        let seed = seed.or(rounds.store.read(|league| league.seed));
-        let operator_token = operator_token(&program)?;
-        let since = Timestamp::now();
-        let (turned_away, logs) = (Mutex::default(), Mutex::default());
+        let (store, contacts) = (Arc::new(Store::new(league, journal)), Arc::<Contacts>::default());
         let heading = Heading {
             display_name: config.league.display_name.clone(),
             game: game_name(config),
@@ -150,16 +131,29 @@ impl Manager {
             players_awaited: awaited.map(|(players, _)| players as u32),
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
-        let views = Views::new(&rounds.store, &rounds.contacts, &rounds.waiting, heading);
-        let new = Manager { program, rounds, pages, views, awaited, seed, operator_token, since, turned_away, logs };
-        Ok((new, resumed))
+        Ok(Manager {
+            pages: Arc::new(Pages::new(&program.data, program.league_id(), terminal, &client.log)),
+            views: Views::new(&store, &contacts, heading),
+            operator_token: operator_token(&program)?,
+            since: Timestamp::now(),
+            turned_away: Mutex::default(),
+            logs: Mutex::default(),
+            program,
+            store,
+            contacts,
+            terminal,
+            awaited,
+            seed,
+            lead,
+        })
     }
 
     /// Answers, plays the league to its end, with its agents as our children if it is `local`, and tells everybody.
-    fn live(self: &Arc<Self>, local: bool, practice: Option<&Practice>, resumed: bool) -> Result<(), Stop> {
-        let (config, terminal, store) = (&self.program.config, self.rounds.terminal, &self.rounds.store);
+    fn live(self: &Arc<Self>, local: bool, practice: Option<&Practice>) -> Result<(), Stop> {
+        let (config, terminal, store) = (&self.program.config, self.terminal, &self.store);
+        let resumed = store.read(|league| league.changes > 0);
         let agent = Arc::clone(self) as Arc<dyn Agent>;
-        let door = server::serve(&self.program, agent, config.max_message_bytes())?;
+        let visitors = server::serve(&self.program, agent, config.max_message_bytes())?;
         if resumed {
             self.program.log().orchestrator(Level::Info, "resumed", "an unfinished league was found");
             terminal.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
@@ -169,16 +163,16 @@ impl Manager {
         let on_screen = screen::follow(store, each_match, &title, self.awaited);
         self.pages.follow(store);
         let telling = (config.retry(), config.generic_limit());
-        Notifier::start(store, &self.rounds.contacts, &self.program.client, telling);
+        Notifier::start(store, &self.contacts, &self.program.client, telling);
         let mut children = if local { Some(self.start_children()?) } else { None };
         if !local {
             terminal.say(&format!("operator token in {}", operator_file(&self.program).display()));
         }
         self.wait_for_start(children.as_mut())?;
-        practice.iter().for_each(|_| self.rounds.terminal.say(&store.read(practice::begins)));
+        practice.iter().for_each(|_| terminal.say(&store.read(practice::begins)));
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
-        self.rounds.play()?;
+        rounds::play(&self.program, store, &self.contacts, terminal, self.lead);
         let kept = self.keep_results();
         self.say_farewell()?;
         let _ = on_screen.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
@@ -193,7 +187,7 @@ impl Manager {
             }
         }
         self.views.linger();
-        door.wait_until_empty(FAREWELL);
+        visitors.wait_until_empty(FAREWELL); // their answers are out
         if store.read(|league| league.again) {
             return Err(self.program.start_anew()); // where it finds this league, and sets it aside
         }
@@ -210,22 +204,21 @@ impl Manager {
     /// Waits until the league has started, and until all our children are there. One that fails ends us.
     fn wait_for_start(&self, mut children: Option<&mut Children>) -> Result<(), Stop> {
         self.start_if_complete()?;
-        let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
         loop {
             if let Some(name) = children.as_mut().and_then(|children| children.failed()) {
                 let remedy = "what it said stands above";
                 return Err(Stop::failed(format!("{name} could not start, so the league does not; {remedy}")));
             }
-            let (changes, started) = store.read(|league| (league.changes, league.started));
-            if started && children.as_ref().is_none_or(|children| contacts.here() >= children.count()) {
+            let (changes, started) = self.store.read(|league| (league.changes, league.started));
+            if started && children.as_ref().is_none_or(|children| self.contacts.here() >= children.count()) {
                 return Ok(());
             }
-            store.wait(TICK, |league| league.changes != changes);
+            self.store.wait(TICK, |league| league.changes != changes);
         }
     }
 
     fn warn_of_matches_per_round(&self) {
-        let players = self.rounds.store.read(|league| league.members(Kind::Player).len());
+        let players = self.store.read(|league| league.members(Kind::Player).len());
         let (says, follows) = (self.program.config.league.scheduling.matches_per_round as usize, players / 2);
         if says != follows {
             let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
@@ -235,7 +228,7 @@ impl Manager {
 
     /// Names those that have registered and do not answer, asked once more.
     fn warn_of_the_silent(&self) {
-        let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
+        let (store, contacts) = (&self.store, &self.contacts);
         let silent = || -> Vec<(String, String)> {
             let ids: Vec<String> = store.read(|league| league.members.keys().cloned().collect());
             ids.into_iter().filter_map(|id| contacts.of(&id).trouble.map(|why| (id, why))).collect()
@@ -244,17 +237,24 @@ impl Manager {
         asked.iter().for_each(|(id, _)| contacts.ask_again(id));
         store.wait(LAST_CALL, |_| asked.iter().all(|(id, _)| !contacts.of(id).asked));
         for (id, why) in silent() {
-            let is_referee = store.read(|league| league.members.get(&id).is_some_and(|it| it.kind == Kind::Referee));
-            let meanwhile = if is_referee { "it gets no matches" } else { "it forfeits" };
-            self.rounds.warn("unreachable", &format!("{id} has registered, but {why}; {meanwhile} until it answers"));
+            let is_player = store.read(|league| league.player(&id).is_some());
+            let meanwhile = if is_player { "it forfeits" } else { "it gets no matches" };
+            let words = format!("{id} has registered, but {why}; {meanwhile} until it answers");
+            self.say(Level::Warning, "unreachable", &words);
         }
+    }
+
+    /// Says something on the screen and in the log.
+    fn say(&self, level: Level, event_type: &str, words: &str) {
+        self.program.log().say(level, event_type, words);
+        self.terminal.say(&shown(words));
     }
 
     /// Writes what a person keeps of the league; says where.
     fn keep_results(&self) -> String {
         let folder = self.program.data.join("leagues").join(self.program.league_id());
         let view = self.views.whole(false);
-        let files = self.rounds.store.read(|league| report::files(&view, league));
+        let files = self.store.read(|league| report::files(&view, league));
         let keep = |(name, text): &(&str, String)| storage::replace(&folder.join(name), Access::Everybody, text);
         match files.and_then(|files| files.iter().try_for_each(keep)) {
             Ok(()) => format!("\nto keep: report.html, results.csv and standings.csv in {}", folder.display()),
@@ -268,26 +268,30 @@ impl Manager {
 
     /// Waits until everybody has been told that the league is over, and closes it.
     fn say_farewell(&self) -> io::Result<()> {
-        let (store, contacts) = (&self.rounds.store, &self.rounds.contacts);
         let (retry, limit) = (self.program.config.retry(), self.program.config.generic_limit());
-        let told = |league: &League| league.members.keys().all(|id| contacts.of(id).farewell);
-        store.wait(retry.longest(limit) + limit, told);
-        if !store.read(told) {
+        let told = |league: &League| league.members.keys().all(|id| self.contacts.of(id).farewell);
+        self.store.wait(retry.longest(limit) + limit, told);
+        if !self.store.read(told) {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
-        self.pages.write_all(store);
-        store.commit(|_| Ok((Some(Event::Closed), ())))
+        self.pages.write_all(&self.store);
+        self.store.decide(|_| Some(Event::Closed)).map(drop)
     }
 
     /// Starts the league when as many have registered as were asked for.
     fn start_if_complete(&self) -> io::Result<()> {
-        let Some((players, referees)) = self.awaited else { return Ok(()) };
-        self.rounds.store.commit(|league| {
-            let count = |kind| league.members(kind).len();
-            let complete = count(Kind::Player) >= players && count(Kind::Referee) >= referees;
-            Ok((if complete { league.start(self.seed).ok().flatten() } else { None }, ()))
-        })
+        self.awaited.map_or(Ok(()), |awaited| self.start(awaited))
+    }
+
+    /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
+    fn start(&self, (players, referees): (usize, usize)) -> io::Result<()> {
+        let started = self.store.decide(|league| {
+            let has = |kind, wanted| league.members(kind).len() >= wanted;
+            let complete = has(Kind::Player, players) && has(Kind::Referee, referees);
+            if complete { league.start(self.seed).ok().flatten() } else { None }
+        });
+        started.map(drop)
     }
 
     /// Lets an agent in, or says on the screen why not.
@@ -295,23 +299,20 @@ impl Manager {
         let applicant = Applicant {
             request,
             trusted: self.is_operator(request) || self.is_listed_host(meta, request.peer),
-            referee_wanted: self.rounds.has_no_referee(),
+            referee_wanted: self.has_no_referee(),
             secret: &secret(self.program.config.system.security.token_length.0),
             now: Timestamp::now(),
             running_since: self.since,
         };
-        let admission = self.rounds.store.commit(|league| {
+        let admission = self.store.commit(|league| {
             let admission = league.register(meta, &applicant);
-            let event = match &admission {
-                Admission::Accepted { event, .. } => event.clone(),
-                Admission::Rejected { .. } => None,
-            };
+            let event = if let Admission::Accepted { event, .. } = &admission { event.clone() } else { None };
             Ok::<_, io::Error>((event, admission))
         })?;
         match &admission {
             Admission::Accepted { member, .. } => {
-                self.rounds.contacts.registered(&member.id);
-                self.rounds.store.nudge();
+                self.contacts.registered(&member.id);
+                self.store.nudge();
                 self.start_if_complete()?;
             }
             Admission::Rejected { reason, .. } => {
@@ -323,11 +324,20 @@ impl Manager {
         Ok(admission)
     }
 
+    /// Whether the league has started and no referee is left that can be given matches.
+    fn has_no_referee(&self) -> bool {
+        self.store.read(|league| {
+            let how = |member: &Member| (member.id.clone(), liveness(&self.contacts.of(&member.id).heard));
+            let referees: Vec<_> = league.members(Kind::Referee).into_iter().map(how).collect();
+            league.started && present(&referees).is_empty()
+        })
+    }
+
     /// Says that a registration was not accepted: always in the log, on the screen as much as can be read.
     fn turn_away(&self, event_type: &str, words: &str) {
         self.program.log().say(Level::Warning, event_type, words);
         let line = lock(&self.turned_away).line(shown(words), Instant::now());
-        line.iter().for_each(|line| self.rounds.terminal.say(line));
+        line.iter().for_each(|line| self.terminal.say(line));
     }
 
     /// From this machine, or with the operator's token.
@@ -338,7 +348,7 @@ impl Manager {
 
     /// Whether a referee comes from the host of its listed endpoint.
     fn is_listed_host(&self, meta: &AgentMeta, peer: IpAddr) -> bool {
-        let listed = self.rounds.store.read(|league| league.listed_at(meta).cloned());
+        let listed = self.store.read(|league| league.listed_at(meta).cloned());
         let Some(Ok(place)) = listed.map(|listed| Endpoint::parse(&listed.endpoint)) else { return false };
         match (place.host.trim_matches(['[', ']']), place.port).to_socket_addrs() {
             Ok(mut addresses) => addresses.any(|address| address.ip().to_canonical() == peer),
@@ -350,16 +360,16 @@ impl Manager {
     fn sender_of(&self, request: &Request) -> Result<Member, Refusal> {
         let Envelope { sender, auth_token, .. } = &request.envelope;
         let now = Timestamp::now();
-        self.rounds.store.read(|league| league.identify(sender, auth_token.as_deref(), now).cloned())
+        self.store.read(|league| league.identify(sender, auth_token.as_deref(), now).cloned())
     }
 
     fn report(&self, request: &Request, report: &MatchResultReport) -> Result<Message, Denial> {
         let sender = self.sender_of(request)?;
-        let judged = self.rounds.store.commit(|league| {
+        let judged = self.store.commit(|league| {
             let event = league.judge(&sender, report, Timestamp::now())?;
             Ok::<_, Denial>((event, ()))
         });
-        self.rounds.contacts.reported(&sender.id);
+        self.contacts.reported(&sender.id);
         judged?;
         Ok(MatchResultAck { match_id: report.match_id.clone(), status: "recorded".into() }.into())
     }
@@ -376,29 +386,28 @@ impl Manager {
     /// Does what the operator says, durably, and says so.
     fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        let is_new = self.rounds.store.commit(|league| {
+        let is_new = self.store.commit(|league| {
             let event = league.control(order)?;
             Ok::<_, Denial>((event.clone(), event.is_some()))
         })?;
         if is_new {
             let about = order.player_id.as_ref().or(order.match_id.as_ref()).map_or("", String::as_str);
             let words = format!("the operator says: {} {about}", order.action);
-            self.program.log().say(Level::Info, "control", words.trim_end());
-            self.rounds.terminal.say(&shown(words.trim_end()));
+            self.say(Level::Info, "control", words.trim_end());
         }
         Ok(self.status().into())
     }
 
     fn start_league(&self, request: &Request) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        self.rounds.store.commit(|league| Ok::<_, io::Error>((league.start(self.seed).ok().flatten(), ())))?;
+        self.start((0, 0))?;
         Ok(self.status().into())
     }
 
     /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
     /// see. While the logs are read it may be ordered to be played again, so that is asked twice.
     fn traced(&self, match_id: &str) -> Reply {
-        let state = || self.rounds.store.read(|league| Some(league.find(match_id)?.recorded.is_some()));
+        let state = || self.store.read(|league| Some(league.find(match_id)?.recorded.is_some()));
         let drawn = || {
             let lines = lock(&self.logs).about(&program::logs(&self.program.args), match_id).ok()?;
             trace::diagram(&lines, self.program.league_id(), match_id)
@@ -413,8 +422,8 @@ impl Manager {
     }
 
     fn status(&self) -> LeagueStatus {
-        let waiting = lock(&self.rounds.waiting).clone();
-        self.rounds.store.read(|league| league.status(waiting))
+        let waiting = lock(&self.contacts.waiting).clone();
+        self.store.read(|league| league.status(waiting))
     }
 }
 
@@ -441,7 +450,7 @@ impl Agent for Manager {
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
                 let sender = self.sender_of(request)?;
-                self.rounds.store.read(|league| league.answer(&query, &sender))?.into()
+                self.store.read(|league| league.answer(&query, &sender))?.into()
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
@@ -482,15 +491,10 @@ impl Agent for Manager {
             let asked = GetLeague::read(arguments).map_err(Refusal::from)?;
             return Ok(serde_json::to_value(self.views.answer(&asked, peer.is_loopback()))?);
         }
-        self.rounds.store.read(|league| match tool {
+        self.store.read(|league| match tool {
             Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
             Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
-            Tool::GetLeague
-            | Tool::StartMatch
-            | Tool::GetMatchState
-            | Tool::GetPlayerState
-            | Tool::NextTurn
-            | Tool::MakeChoice => Err(Denial::rpc(-32601, format!("a league manager has no {tool}"))),
+            _ => Err(Denial::rpc(-32601, format!("a league manager has no {tool}"))),
         })
     }
 
@@ -499,13 +503,13 @@ impl Agent for Manager {
             Tool::CreateSchedule => Some(ScheduleData::schema()),
             Tool::GetStandings => Some(StandingsData::schema()),
             Tool::GetLeague => Some(LeagueView::schema()),
-            Tool::StartMatch | Tool::GetMatchState | Tool::GetPlayerState | Tool::NextTurn | Tool::MakeChoice => None,
+            _ => None,
         }
     }
 
     fn holder(&self, token: &str) -> Option<String> {
         let signs = |member: &Member| format!("{}:{}", member.kind, member.id);
-        self.rounds.store.read(|league| league.holder(token).map(signs))
+        self.store.read(|league| league.holder(token).map(signs))
     }
 
     fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
@@ -516,6 +520,7 @@ impl Agent for Manager {
         }
     }
 
+    /// The manager's own state, and the fields of LEAGUE_STATUS; the uptime is in seconds.
     fn health(&self) -> Value {
         let (status, entry) = (self.status(), &self.program.config.agents.league_manager);
         let state = match status.status {
@@ -523,21 +528,14 @@ impl Agent for Manager {
             Progress::Running => AgentState::Active,
             Progress::Completed => AgentState::Shutdown,
         };
-        let health = ManagerHealth {
-            name: entry.display_name.0.clone(),
-            version: entry.version.0.clone(),
-            id: self.program.client.sender(),
-            kind: Kind::Manager,
-            state,
-            uptime: self.program.started.elapsed().as_secs() as u32,
-            league_id: status.league_id,
-            status: status.status,
-            current_round: status.current_round,
-            total_rounds: status.total_rounds,
-            matches_completed: status.matches_completed,
-            reason: status.reason,
-        };
-        serde_json::to_value(health).unwrap_or_default()
+        let mut health = serde_json::to_value(status).unwrap_or_default();
+        health["name"] = entry.display_name.0.clone().into();
+        health["version"] = entry.version.0.clone().into();
+        health["id"] = self.program.client.sender().into();
+        health["kind"] = Kind::Manager.word().into();
+        health["state"] = state.word().into();
+        health["uptime"] = self.program.started.elapsed().as_secs().into();
+        health
     }
 
     fn instructions(&self) -> &'static str {

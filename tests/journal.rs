@@ -48,7 +48,8 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let (league, journal, resumed) = Journal::find(data, rules(), fresh)?;
+    let (league, journal) = Journal::find(data, rules(), fresh)?;
+    let resumed = league.changes > 0;
     Ok((Store::new(league, journal), resumed))
 }
 

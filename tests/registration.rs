@@ -19,15 +19,14 @@ fn outcome(league: &mut League, meta: &AgentMeta, from: &Caller) -> String {
         Admission::Rejected { reason, code } => {
             format!("{}{reason}", code.map_or(String::new(), |it| format!("{it} ")))
         }
-        Admission::Accepted { member, event: None, again } => {
-            assert!(again && league.members[&member.id] == *member);
+        Admission::Accepted { member, event: None } => {
+            assert!(league.members[&member.id] == *member);
             format!("{} {} as it was", member.id, member.token)
         }
-        Admission::Accepted { member, event, again } => {
+        Admission::Accepted { member, event } => {
             assert_eq!(event, Some(Event::Registered((*member).clone())), "the event is what was answered");
             assert_eq!(member.endpoint, meta.contact_endpoint, "the endpoint is kept as given");
             assert_eq!(member.expires, from.now.plus(league.rules.token_lifetime), "its lifetime begins anew");
-            assert_eq!(again, league.members.contains_key(&member.id));
             happen(league, event);
             format!("{} {} x{}", member.id, member.token, member.registrations)
         }

@@ -40,9 +40,9 @@ fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
         assert_eq!(rounds.concat().len(), cycles * n * (n - 1) / 2, "{row}: matches");
         let (mut met, mut rested) = (BTreeMap::<_, Vec<bool>>::new(), BTreeMap::<_, usize>::new());
         for round in &rounds {
-            let busy: BTreeSet<&String> = round.iter().flat_map(|(a, b)| [a, b]).collect();
+            let busy: BTreeSet<&String> = round.iter().flatten().collect();
             assert_eq!(busy.len(), 2 * round.len(), "{row}: nobody twice in {round:?}");
-            round.iter().for_each(|(a, b)| met.entry((a.min(b), a.max(b))).or_default().push(a < b));
+            round.iter().for_each(|[a, b]| met.entry((a.min(b), a.max(b))).or_default().push(a < b));
             players.iter().for_each(|player| *rested.entry(player).or_default() += usize::from(!busy.contains(player)));
         }
         assert_eq!(met.len(), n * (n - 1) / 2, "{row}: pairs");
@@ -52,8 +52,8 @@ fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
         }
         assert!(rested.values().all(|rests| *rests == cycles * (n % 2)), "{row}: byes {rested:?}");
         for player in &players {
-            let a = rounds.iter().flatten().filter(|(a, _)| a == player).count();
-            let b = rounds.iter().flatten().filter(|(_, b)| b == player).count();
+            let a = rounds.iter().flatten().filter(|[a, _]| a == player).count();
+            let b = rounds.iter().flatten().filter(|[_, b]| b == player).count();
             assert!(a.abs_diff(b) <= 1, "{row}: {player} is A {a} times and B {b} times");
         }
     }
@@ -80,7 +80,7 @@ fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) 
     for (n, id) in ids.collect::<BTreeSet<_>>().iter().enumerate() {
         enter(&mut league, &meta(Kind::Player, &local(9000 + n)), &caller(&format!("player:{id}")));
     }
-    let pairs = games.iter().map(|game| (game.players[0].clone(), game.players[1].clone())).collect();
+    let pairs = games.iter().map(|game| game.players.clone()).collect();
     league.apply(&Event::Started { seed: None, rounds: vec![pairs] });
     for (n, game) in (1..).zip(&games) {
         let (match_id, result) = (format!("R1M{n}"), game.for_manager(&scoring));

@@ -1,19 +1,17 @@
 //! What was heard from each agent and how far it has been told: written by the notifier and the handlers, read by the
 //! round loop, the screen and the answers. A small table behind a lock of its own; nothing in it must survive.
 
+use crate::manager::league::Announcement;
 use crate::manager::liveness::Heard;
 use crate::net::sync::lock;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
-
-/// What a league that has started waits for, if it does not go on.
-pub type Waiting = Arc<Mutex<Option<String>>>;
 
 /// What we know of one agent beside its registration.
 #[derive(Debug, Clone, Default)]
@@ -31,14 +29,14 @@ pub struct Contact {
     /// Whether it has registered since.
     pub came: bool,
     /// The newest announcement that it has been told, or that could not be delivered.
-    pub announced: u64,
+    pub announced: Announcement,
     /// Whether it is to be called once more, now.
     pub asked: bool,
     /// Whether it has been told that the league is over, or could not be.
     pub farewell: bool,
 }
 
-/// The table, and how far agents may be told of the open round.
+/// The table, how far agents may be told of the open round, and what the league waits for.
 #[derive(Default)]
 pub struct Contacts {
     all: Mutex<BTreeMap<String, Contact>>,
@@ -46,7 +44,9 @@ pub struct Contacts {
     /// Counts what the notifier must look at: who registered, is to be asked or told anew, and releases.
     news: AtomicU64,
     /// The newest announcement that referees may be told.
-    released: AtomicU64,
+    released: Mutex<Announcement>,
+    /// What a league that has started waits for, if it does not go on.
+    pub waiting: Mutex<Option<String>>,
 }
 
 /// An agent that registers in a loop is told anew once in this time.
@@ -75,13 +75,13 @@ impl Contacts {
     }
 
     /// The newest announcement that referees may be told.
-    pub fn released(&self) -> u64 {
-        self.released.load(Ordering::SeqCst)
+    pub fn released(&self) -> Announcement {
+        *lock(&self.released)
     }
 
     /// How many agents have registered since this program runs.
     pub fn here(&self) -> usize {
-        lock(&self.all).values().filter(|contact| contact.registered.is_some()).count()
+        lock(&self.all).values().filter(|contact| contact.came || contact.registered.is_some()).count()
     }
 
     /// It is to be called once more, now.
@@ -97,8 +97,8 @@ impl Contacts {
     }
 
     /// From now on referees may be told this announcement. Says whether that is new.
-    pub fn release(&self, announcement: u64) -> bool {
-        let is_new = self.released.swap(announcement, Ordering::SeqCst) != announcement;
+    pub fn release(&self, announcement: Announcement) -> bool {
+        let is_new = std::mem::replace(&mut *lock(&self.released), announcement) != announcement;
         self.news.fetch_add(is_new.into(), Ordering::SeqCst);
         is_new
     }
@@ -114,11 +114,11 @@ impl Contacts {
         self.update(id, |contact| {
             (contact.heard, contact.farewell, contact.came) = (Heard::default(), false, true);
         });
-        self.renew(id);
         self.news.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What it was told before it registered counts as untold: at once, or when the last time is long enough ago. Says what we know then.
+    /// What it was told before it registered counts as untold: at once, or when the last time is long enough ago. Says
+    /// what we know then.
     pub fn renew(&self, id: &str) -> Contact {
         let contact = self.of(id);
         if !contact.came || contact.registered.is_some_and(|then| then.elapsed() < TOLD_ANEW) {

@@ -3,9 +3,9 @@
 //!
 //! The rules in words: LEAGUE_CONTROL in `protocol.md`. Read next: `rounds.rs`, which keeps to it.
 
-use crate::game;
+use crate::game::Outcome;
 use crate::manager::league::{Event, League, Match, Recorded};
-use crate::protocol::{Action, Code, Details, Ending, Kind, LeagueControl, MatchResult, Progress, Refusal};
+use crate::protocol::{Action, Code, Kind, LeagueControl, Progress, Refusal};
 use crate::wire::{Timestamp, cut};
 
 /// Why a removed player is not let in.
@@ -67,26 +67,14 @@ impl League {
         let has_opened = self.round(round).iter().any(|game| game.assignment.is_some() || game.voids > 0);
         let lacks = |game: &&Match| game.players.iter().any(|player| self.removed.contains(player));
         let game = self.open_matches(round).find(lacks).filter(|_| !self.paused && !has_opened)?;
-        let winner = game.players.iter().find(|player| !self.removed.contains(*player));
-        let reason = match winner {
-            Some(winner) => {
-                let removed = game.opponent(winner);
-                format!("{removed} was removed by the operator - {winner} wins by default")
-            }
-            None => "both players were removed by the operator - nobody wins".into(),
+        let [a, b] = &game.players;
+        let (winner, reason) = match (self.removed.contains(a), self.removed.contains(b)) {
+            (true, true) => (None, "both players were removed by the operator - nobody wins".into()),
+            (true, false) => (Some(1), format!("{a} was removed by the operator - {b} wins by default")),
+            (false, _) => (Some(0), format!("{b} was removed by the operator - {a} wins by default")),
         };
-        let seat = winner.and_then(|winner| game.seat(winner));
-        let points = game::score(Ending::TechnicalLoss, seat, &self.rules.scoring);
-        let result = MatchResult {
-            winner: winner.cloned(),
-            score: game.players.iter().cloned().zip(points).collect(),
-            details: Details {
-                drawn_number: None,
-                choices: game.players.iter().map(|player| (player.clone(), None)).collect(),
-                status: Some(Ending::TechnicalLoss),
-                reason: Some(reason),
-            },
-        };
+        let outcome = Outcome { players: game.players.clone(), choices: [None, None], number: None, winner, reason };
+        let result = outcome.for_manager(&self.rules.scoring);
         let (match_id, referee_id) = (game.id.clone(), Kind::Manager.word().into());
         Some(Event::Recorded(Recorded { match_id, referee_id, result, at }))
     }

@@ -20,19 +20,7 @@ use std::{
 /// The version of the journal that we write. Older ones are read: version 1 had no first line.
 const VERSION: u32 = 2;
 /// The events that we know; another one was written by a newer program.
-const EVENTS: [&str; 11] = [
-    "Registered",
-    "Started",
-    "Assigned",
-    "Recorded",
-    "Closed",
-    "Paused",
-    "Resumed",
-    "Removed",
-    "Restored",
-    "Voided",
-    "Again",
-];
+const EVENTS: &str = "Registered Started Assigned Recorded Closed Paused Resumed Removed Restored Voided Again";
 
 object! {
     /// The first line.
@@ -57,19 +45,7 @@ impl Journal {
             let words = format!("{}: another league manager is running on it; {remedy}", path.display());
             io::Error::new(io::ErrorKind::WouldBlock, words)
         })?;
-        let (mut reader, mut line, mut length) = (BufReader::new(&file), Vec::new(), 0);
-        for number in 1.. {
-            line.clear();
-            reader.read_until(b'\n', &mut line)?;
-            if line.last() != Some(&b'\n') {
-                break; // the end, or a torn last line
-            }
-            let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
-            if let Some(event) = read_line(&line, number).map_err(faulty)? {
-                league.apply(&event);
-            }
-            length += line.len() as u64;
-        }
+        let length = apply_all(&file, path, league)?;
         file.set_len(length)?;
         let mut journal = Journal { file, length };
         if length == 0 {
@@ -81,19 +57,14 @@ impl Journal {
 
     /// Reads a journal that nobody writes any more, as far as it is whole.
     pub fn read(path: &Path, rules: Rules) -> io::Result<League> {
-        let text = std::fs::read_to_string(path).map_err(|error| storage::named(path, error))?;
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let mut league = League::new(rules);
-        for (number, line) in (1..).zip(whole.lines()) {
-            let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
-            read_line(line.as_bytes(), number).map_err(faulty)?.iter().for_each(|event| league.apply(event));
-        }
+        apply_all(&File::open(path).map_err(|error| storage::named(path, error))?, path, &mut league)?;
         Ok(league)
     }
 
     /// Finds the league in its folder: to be resumed, or, if it is closed or to be `fresh`, set aside with its match
-    /// pages. Says whether something is resumed.
-    pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal, bool)> {
+    /// pages.
+    pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
         let folder = data.join("leagues").join(&rules.league_id);
         let path = folder.join("journal.jsonl");
         let mut league = League::new(rules);
@@ -103,8 +74,7 @@ impl Journal {
             Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
         };
         if !unwanted {
-            let resumed = league.changes > 0;
-            return Ok((league, opened?, resumed));
+            return Ok((league, opened?));
         }
         // The old journal stays locked until it is out of the way. It goes last: whoever dies between the two begins anew.
         storage::set_aside(&data.join("matches").join(&league.rules.league_id))?;
@@ -112,7 +82,7 @@ impl Journal {
         drop(opened);
         let mut league = League::new(league.rules);
         let journal = Journal::open(&path, &mut league)?;
-        Ok((league, journal, false))
+        Ok((league, journal))
     }
 
     /// Adds one line and syncs it. What was written of it before an error is cut off again: nothing has changed.
@@ -130,6 +100,22 @@ impl Journal {
     }
 }
 
+/// Applies the event of every whole line; says how many bytes those are.
+fn apply_all(file: &File, path: &Path, league: &mut League) -> io::Result<u64> {
+    let (mut reader, mut line, mut length) = (BufReader::new(file), Vec::new(), 0);
+    for number in 1.. {
+        line.clear();
+        reader.read_until(b'\n', &mut line)?;
+        if line.last() != Some(&b'\n') {
+            break; // the end, or a torn last line
+        }
+        let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
+        read_line(&line, number).map_err(faulty)?.iter().for_each(|event| league.apply(event));
+        length += line.len() as u64;
+    }
+    Ok(length)
+}
+
 /// The event of a line, none for the head; or why it cannot be read.
 fn read_line(line: &[u8], number: u32) -> Result<Option<Event>, String> {
     let newer = "is from a newer version of this program; take that one, or start with --fresh";
@@ -141,7 +127,7 @@ fn read_line(line: &[u8], number: u32) -> Result<Option<Event>, String> {
     match (value["journal_version"].as_u64(), value["event"].as_str()) {
         (Some(version), _) if number == 1 && version <= VERSION.into() => Ok(None),
         (Some(_), None) if number == 1 => Err(newer.into()),
-        (_, Some(event)) if !EVENTS.contains(&event) => Err(newer.into()),
+        (_, Some(event)) if !EVENTS.split(' ').any(|known| known == event) => Err(newer.into()),
         _ => serde_json::from_value(value).map(Some).map_err(damaged),
     }
 }
@@ -185,6 +171,15 @@ impl Store {
             self.changed.notify_all();
         }
         Ok(answer)
+    }
+
+    /// The same where nothing can be refused; says whether something is new.
+    pub fn decide(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
+        self.commit(|league| {
+            let event = decide(league);
+            let is_new = event.is_some();
+            Ok((event, is_new))
+        })
     }
 
     /// Waits until the league is as asked, at most `limit`.

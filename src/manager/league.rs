@@ -9,12 +9,12 @@
 //! (`control.rs`). A variable named `game` is a match: that word is Rust's. Read next: `journal.rs`.
 
 use crate::game::Scoring;
-use crate::manager::schedule::{Pair, round_robin};
-use crate::manager::standings::{add, by_number, empty_row, ending, ranked};
-use crate::protocol::{AgentState, Ending, Kind, MatchResult, Progress, Standing, Tally};
+use crate::manager::schedule::round_robin;
+use crate::manager::standings::{add, by_number, empty_row, lost_technically, ranked};
+use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing, Tally};
 use crate::wire::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, collections::BTreeSet, net::IpAddr, ops::Range, sync::OnceLock, time::Duration};
+use std::{collections::BTreeMap, collections::BTreeSet, net::IpAddr, sync::OnceLock, time::Duration};
 
 /// What the configuration and the command line say about the league.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ pub struct Member {
 /// A match handed to a referee, with the tokens of both players for it (empty, where it makes its own).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Assigned {
+pub struct MatchAssignment {
     pub match_id: String,
     pub referee_id: String,
     pub tokens: [String; 2],
@@ -91,21 +91,17 @@ pub struct Recorded {
 /// What can happen to a league; a line of its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event")]
+#[allow(missing_docs, reason = "of the fields: the names say it")]
 pub enum Event {
     /// An agent registered, or re-attached: what it is from now on.
     Registered(Member),
-    /// The schedule stands.
-    Started {
-        /// The seed of a reproducible league.
-        seed: Option<u64>,
-        /// Who meets whom, by round.
-        rounds: Vec<Vec<Pair>>,
-    },
+    /// The schedule stands: who meets whom, by round. A reproducible league has a seed.
+    Started { seed: Option<u64>, rounds: Vec<Vec<[String; 2]>> },
     /// Matches were given to referees.
     Assigned {
-        /// One for each match; older journals say `orders`.
+        /// Older journals say `orders`.
         #[serde(alias = "orders")]
-        assignments: Vec<Assigned>,
+        assignments: Vec<MatchAssignment>,
     },
     /// A match was played.
     Recorded(Recorded),
@@ -116,23 +112,18 @@ pub enum Event {
     /// The operator: it goes on.
     Resumed,
     /// The operator: this player plays no more.
-    Removed {
-        /// Which.
-        player_id: String,
-    },
+    Removed { player_id: String },
     /// The operator: this agent plays again, and is let in without its token.
-    Restored {
-        /// Which.
-        agent_id: String,
-    },
+    Restored { agent_id: String },
     /// The operator: this match's result does not count, and it is played again.
-    Voided {
-        /// Which.
-        match_id: String,
-    },
+    Voided { match_id: String },
     /// The operator: a new lobby takes the place of the league.
     Again,
 }
+
+/// The number of an announcement: a newer one says something else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Announcement(u64);
 
 /// A match of the schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,7 +132,7 @@ pub struct Match {
     pub id: String,
     pub round: u32,
     pub players: [String; 2],
-    pub assignment: Option<Assigned>,
+    pub assignment: Option<MatchAssignment>,
     pub recorded: Option<Recorded>,
     /// How often a result of it was voided.
     pub voids: u32,
@@ -167,23 +158,15 @@ pub struct League {
     pub played: Vec<String>,
     /// How many events there have been; whoever waits for the next one compares this.
     pub changes: u64,
+    /// How many rounds are over: those before the open one, or all.
+    pub rounds_completed: u32,
     // What follows is derived, once for each event, so that no look at the league counts it all again.
     /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,
-    rounds: Vec<RoundState>,
-    /// How many rounds are over before the first that is not.
-    over: usize,
     /// By player.
     seasons: BTreeMap<String, Season>,
     /// Sorted when somebody first looks.
     table: OnceLock<Vec<Standing>>,
-}
-
-/// Where a round's matches stand in `matches`, and how many of them have no result yet.
-#[derive(Debug, Clone, PartialEq)]
-struct RoundState {
-    places: Range<usize>,
-    open: usize,
 }
 
 /// A player's way through the league.
@@ -193,8 +176,8 @@ struct Season {
     row: Standing,
     /// Where its matches stand in `matches`.
     games: Vec<usize>,
-    /// Where the one stands that was recorded last.
-    last: Option<usize>,
+    /// Whether it lost the one technically that was recorded last.
+    suspended: bool,
 }
 
 impl League {
@@ -213,9 +196,8 @@ impl League {
             seed: None,
             played: Vec::new(),
             changes: 0,
+            rounds_completed: 0,
             places: BTreeMap::new(),
-            rounds: Vec::new(),
-            over: 0,
             seasons: BTreeMap::new(),
             table: OnceLock::new(),
         }
@@ -238,10 +220,14 @@ impl League {
         self.matches.get(*self.places.get(match_id)?)
     }
 
-    /// The number of the newest announcement. It grows with every event that is no result: an announcement depends on
-    /// nothing else, for matches that are played are only left out of it.
-    pub fn announcements(&self) -> u64 {
-        self.changes - self.played.len() as u64
+    fn find_mut(&mut self, match_id: &str) -> Option<&mut Match> {
+        self.matches.get_mut(*self.places.get(match_id)?)
+    }
+
+    /// The newest announcement. Its number grows with every event that is no result: an announcement depends on nothing
+    /// else, for matches that are played are only left out of it.
+    pub fn newest_announcement(&self) -> Announcement {
+        Announcement(self.changes - self.played.len() as u64)
     }
 
     /// Counts the tables that there have been: each result makes one, and each that is voided.
@@ -251,13 +237,14 @@ impl League {
 
     /// How many rounds the schedule has; 0 before the start.
     pub fn rounds(&self) -> u32 {
-        self.rounds.len() as u32
+        self.matches.last().map_or(0, |game| game.round)
     }
 
     /// The matches of a round; none where there is no such round.
     pub fn round(&self, round: u32) -> &[Match] {
-        let found = (round as usize).checked_sub(1).and_then(|n| self.rounds.get(n));
-        found.and_then(|round| self.matches.get(round.places.clone())).unwrap_or_default()
+        let first = self.matches.partition_point(|game| game.round < round);
+        let end = self.matches.partition_point(|game| game.round <= round);
+        &self.matches[first..end]
     }
 
     /// The matches of a round that have no result yet.
@@ -267,12 +254,7 @@ impl League {
 
     /// The first round that is not over.
     pub fn open_round(&self) -> Option<u32> {
-        (self.over < self.rounds.len()).then_some(self.over as u32 + 1)
-    }
-
-    /// How many rounds are over: those before the open one, or all.
-    pub fn rounds_completed(&self) -> u32 {
-        self.over as u32
+        (self.rounds_completed < self.rounds()).then_some(self.rounds_completed + 1)
     }
 
     /// Waiting, running, or completed.
@@ -316,12 +298,8 @@ impl League {
     /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
     /// invited, and recovers with the next match it plays.
     pub fn state_of(&self, member: &Member) -> AgentState {
-        let last = self.seasons.get(&member.id).and_then(|season| self.matches.get(season.last?));
-        let failed = last.and_then(|game| game.recorded.as_ref()).is_some_and(|recorded| {
-            let technical = ending(&recorded.result) == Ending::TechnicalLoss;
-            technical && recorded.result.winner.as_ref() != Some(&member.id)
-        });
-        match (self.closed, self.started, failed) {
+        let suspended = self.seasons.get(&member.id).is_some_and(|season| season.suspended);
+        match (self.closed, self.started, suspended) {
             (true, ..) => AgentState::Shutdown,
             (_, false, _) => AgentState::Registered,
             (.., true) => AgentState::Suspended,
@@ -334,7 +312,7 @@ impl League {
         matches_of(&self.pairings())
     }
 
-    fn pairings(&self) -> Vec<Vec<Pair>> {
+    fn pairings(&self) -> Vec<Vec<[String; 2]>> {
         let players: Vec<String> = self.members(Kind::Player).into_iter().map(|player| player.id.clone()).collect();
         round_robin(&players, self.rules.cycles)
     }
@@ -379,7 +357,8 @@ impl League {
                 true => token(player),
                 false => String::new(),
             });
-            assignments.push(Assigned { match_id: game.id.clone(), referee_id: lightest.id.clone(), tokens });
+            let (match_id, referee_id) = (game.id.clone(), lightest.id.clone());
+            assignments.push(MatchAssignment { match_id, referee_id, tokens });
         }
         (!assignments.is_empty()).then_some(Event::Assigned { assignments })
     }
@@ -391,9 +370,8 @@ impl League {
             Event::Registered(member) => self.enter(member),
             Event::Started { seed, rounds } => self.set_up(*seed, rounds),
             Event::Assigned { assignments } => {
-                for assignment in assignments {
-                    let game = self.places.get(&assignment.match_id).and_then(|place| self.matches.get_mut(*place));
-                    game.into_iter().for_each(|game| game.assignment = Some(assignment.clone()));
+                for given in assignments {
+                    self.find_mut(&given.match_id).into_iter().for_each(|game| game.assignment = Some(given.clone()));
                 }
             }
             Event::Recorded(recorded) => self.count(recorded),
@@ -417,16 +395,14 @@ impl League {
 
     /// Forgets a result, and counts all others anew in their order.
     fn void(&mut self, match_id: &str) {
-        let Some(game) = self.places.get(match_id).and_then(|place| self.matches.get_mut(*place)) else { return };
+        let Some(game) = self.find_mut(match_id) else { return };
         (game.assignment, game.recorded, game.voids) = (None, None, game.voids + 1);
         for season in self.seasons.values_mut() {
-            (season.row, season.last) = (empty_row(&season.row.player_id, &season.row.display_name), None);
+            (season.row, season.suspended) = (empty_row(&season.row.player_id, &season.row.display_name), false);
         }
-        self.rounds.iter_mut().for_each(|round| round.open = round.places.len());
-        (self.over, self.table) = (0, OnceLock::new());
+        (self.rounds_completed, self.table) = (0, OnceLock::new());
         for id in std::mem::take(&mut self.played) {
-            let game = self.places.get(&id).and_then(|place| self.matches.get_mut(*place));
-            let recorded = game.and_then(|game| game.recorded.take());
+            let recorded = self.find_mut(&id).and_then(|game| game.recorded.take());
             recorded.into_iter().for_each(|recorded| self.count(&recorded));
         }
     }
@@ -435,22 +411,15 @@ impl League {
         self.let_in.remove(&member.id);
         if member.kind == Kind::Player {
             let (id, name) = (&member.id, &member.display_name);
-            let new = || Season { row: empty_row(id, name), games: Vec::new(), last: None };
+            let new = || Season { row: empty_row(id, name), games: Vec::new(), suspended: false };
             self.seasons.entry(id.clone()).or_insert_with(new).row.display_name.clone_from(name);
             self.table = OnceLock::new();
         }
         self.members.insert(member.id.clone(), member.clone());
     }
 
-    fn set_up(&mut self, seed: Option<u64>, rounds: &[Vec<Pair>]) {
+    fn set_up(&mut self, seed: Option<u64>, rounds: &[Vec<[String; 2]>]) {
         (self.started, self.seed, self.matches) = (true, seed, matches_of(rounds));
-        let mut next = 0;
-        let round = |pairs: &Vec<Pair>| {
-            let first = next;
-            next += pairs.len();
-            RoundState { places: first..next, open: pairs.len() }
-        };
-        self.rounds = rounds.iter().map(round).collect();
         for (place, game) in self.matches.iter().enumerate() {
             self.places.insert(game.id.clone(), place);
             for player in &game.players {
@@ -460,18 +429,18 @@ impl League {
     }
 
     fn count(&mut self, recorded: &Recorded) {
-        let Some(place) = self.places.get(&recorded.match_id).copied() else { return };
-        let Some(game) = self.matches.get_mut(place).filter(|game| game.recorded.is_none()) else { return };
+        let game = self.places.get(&recorded.match_id).and_then(|place| self.matches.get_mut(*place));
+        let Some(game) = game.filter(|game| game.recorded.is_none()) else { return };
         game.recorded = Some(recorded.clone());
         for player in &game.players {
             if let Some(season) = self.seasons.get_mut(player) {
                 add(&mut season.row, &recorded.result);
-                season.last = Some(place);
+                season.suspended = lost_technically(player, &recorded.result);
             }
         }
-        let round = game.round as usize - 1;
-        self.rounds.iter_mut().skip(round).take(1).for_each(|round| round.open -= 1);
-        self.over += self.rounds.iter().skip(self.over).take_while(|round| round.open == 0).count();
+        while self.open_round().is_some_and(|round| self.open_matches(round).next().is_none()) {
+            self.rounds_completed += 1;
+        }
         self.played.push(recorded.match_id.clone());
         self.table = OnceLock::new();
     }
@@ -496,18 +465,13 @@ impl Match {
 }
 
 /// The matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
-fn matches_of(rounds: &[Vec<Pair>]) -> Vec<Match> {
-    let games = |(round, pairs): (u32, &Vec<Pair>)| {
-        let numbered = (1..).zip(pairs.clone());
-        let game = move |(n, (a, b)): (u32, Pair)| Match {
-            id: format!("R{round}M{n}"),
-            round,
-            players: [a, b],
-            assignment: None,
-            recorded: None,
-            voids: 0,
-        };
-        numbered.map(game).collect::<Vec<_>>()
-    };
-    (1..).zip(rounds).flat_map(games).collect()
+fn matches_of(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for (round, pairs) in (1..).zip(rounds) {
+        for (n, players) in (1..).zip(pairs.iter().cloned()) {
+            let id = format!("R{round}M{n}");
+            matches.push(Match { id, round, players, assignment: None, recorded: None, voids: 0 });
+        }
+    }
+    matches
 }

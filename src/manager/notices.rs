@@ -4,7 +4,7 @@
 //! reader. What others wrote in them, names and endpoints, has a bound since the registration, so that no notice is
 //! longer than agents read. See "Rounds" and "Standings and notices" in `protocol.md`.
 
-use crate::manager::league::{League, Match, Member};
+use crate::manager::league::{League, Match, MatchAssignment, Member};
 use crate::manager::standings::ending;
 use crate::protocol::{
     Champion, Ending, FinalRow, GAME, Kind, LeagueCompleted, LeagueStandingsUpdate, MatchEntry, RoundAnnouncement,
@@ -13,64 +13,38 @@ use crate::protocol::{
 
 impl League {
     /// The announcement of what is still to be played in a round, in `reader`'s copy: players find their own match
-    /// token; referees find endpoints and records, and both tokens of the matches that are theirs.
-    pub fn announcement(&self, round: u32, reader: &Member) -> RoundAnnouncement {
-        self.announcement_of(round, self.assigned(round).map(|game| self.announced(game, reader)).collect())
-    }
-
-    /// The same with nothing in it that is for one reader alone.
-    pub fn public_announcement(&self, round: u32) -> RoundAnnouncement {
-        self.announcement_of(round, self.assigned(round).map(|game| self.public(game)).collect())
-    }
-
-    /// What is still to be played, and by whom it is refereed.
-    pub fn assigned(&self, round: u32) -> impl Iterator<Item = &Match> {
-        self.open_matches(round).filter(|game| game.assignment.is_some())
-    }
-
-    fn announcement_of(&self, round_id: u32, matches: Vec<MatchEntry>) -> RoundAnnouncement {
+    /// token; referees find endpoints and records, and both tokens of the matches that are theirs. Without a
+    /// reader nothing is in it that is for one alone.
+    pub fn announcement(&self, round_id: u32, reader: Option<&Member>) -> RoundAnnouncement {
+        let matches = self.assigned(round_id).map(|(game, given)| self.entry(game, given, reader)).collect();
         RoundAnnouncement { league_id: self.rules.league_id.clone(), round_id, matches }
     }
 
-    /// A match as everybody may see it.
-    fn public(&self, game: &Match) -> MatchEntry {
-        let referee = game.referee().and_then(|id| self.members.get(id));
+    /// What is still to be played and has a referee.
+    pub fn assigned(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
+        self.open_matches(round).filter_map(|game| Some((game, game.assignment.as_ref()?)))
+    }
+
+    /// A match as `reader` may see it, or everybody.
+    fn entry(&self, game: &Match, given: &MatchAssignment, reader: Option<&Member>) -> MatchEntry {
+        let [a, b] = &game.players;
+        let endpoint = |id: &String| self.members.get(id).map(|member| member.endpoint.clone());
+        let referee = reader.filter(|reader| reader.kind == Kind::Referee);
+        let its_own = referee.is_some_and(|referee| referee.id == given.referee_id);
+        let token = |seat: usize| Some(given.tokens[seat].clone()).filter(|token| !token.is_empty());
         MatchEntry {
             match_id: game.id.clone(),
             game_type: GAME.into(),
-            player_A_id: game.players[0].clone(),
-            player_B_id: game.players[1].clone(),
-            referee_endpoint: referee.map(|referee| referee.endpoint.clone()).unwrap_or_default(),
-            player_A_endpoint: None,
-            player_B_endpoint: None,
-            player_A_standings: None,
-            player_B_standings: None,
-            player_A_token: None,
-            player_B_token: None,
-            match_token: None,
-        }
-    }
-
-    /// A match as `reader` may see it.
-    fn announced(&self, game: &Match, reader: &Member) -> MatchEntry {
-        let [a, b] = &game.players;
-        let for_referee = reader.kind == Kind::Referee;
-        let its_own = game.referee() == Some(&reader.id);
-        let endpoint = |id: &String| self.members.get(id).filter(|_| for_referee).map(|it| it.endpoint.clone());
-        let record = |id: &String| self.tally(id).filter(|_| for_referee);
-        let token = |seat: usize, shown: bool| {
-            let assignment = game.assignment.as_ref().filter(|_| shown);
-            assignment.map(|it| it.tokens[seat].clone()).filter(|token| !token.is_empty())
-        };
-        MatchEntry {
-            player_A_endpoint: endpoint(a),
-            player_B_endpoint: endpoint(b),
-            player_A_standings: record(a),
-            player_B_standings: record(b),
-            player_A_token: token(0, its_own),
-            player_B_token: token(1, its_own),
-            match_token: game.seat(&reader.id).and_then(|seat| token(seat, true)),
-            ..self.public(game)
+            player_A_id: a.clone(),
+            player_B_id: b.clone(),
+            referee_endpoint: endpoint(&given.referee_id).unwrap_or_default(),
+            player_A_endpoint: referee.and_then(|_| endpoint(a)),
+            player_B_endpoint: referee.and_then(|_| endpoint(b)),
+            player_A_standings: referee.and_then(|_| self.tally(a)),
+            player_B_standings: referee.and_then(|_| self.tally(b)),
+            player_A_token: if its_own { token(0) } else { None },
+            player_B_token: if its_own { token(1) } else { None },
+            match_token: reader.and_then(|reader| token(game.seat(&reader.id)?)),
         }
     }
 

@@ -120,7 +120,7 @@ fn standings_page(league: &League) -> StandingsPage {
         league_id: league.rules.league_id.clone(),
         last_updated: Timestamp::now(),
         version: league.tables() as u32,
-        rounds_completed: league.rounds_completed(),
+        rounds_completed: league.rounds_completed,
         standings: league.table().to_vec(),
     }
 }

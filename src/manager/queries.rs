@@ -5,7 +5,7 @@
 //! Read next: `notices.rs`, what is told unasked.
 
 use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::ending;
+use crate::manager::standings::{empty_row, ending, lost_technically};
 use crate::protocol::{
     AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity, Progress,
     QueryError, QueryParams, QueryType, Refusal, Standing, Tally,
@@ -51,16 +51,15 @@ impl League {
     /// Answers a query; an error only where it has no type to answer with.
     pub fn answer(&self, query: &LeagueQuery, sender: &Member) -> Result<LeagueQueryResponse, Refusal> {
         let query_type = String::read(&query.query_type.0).map_err(|fault| fault.under("query_type"))?;
-        let (data, refusal) = match self.answer_data(query, sender) {
-            Ok(data) => (Some(data), None),
-            Err(refusal) => (None, Some(refusal)),
-        };
-        let error = refusal.map(|refusal| QueryError {
+        let error = |refusal: Refusal| QueryError {
             error_code: refusal.code.to_string(),
             error_name: refusal.code.name().into(),
             error_description: refusal.explain(),
-        });
-        Ok(LeagueQueryResponse { query_type, success: error.is_none(), data, error })
+        };
+        Ok(match self.answer_data(query, sender) {
+            Ok(data) => LeagueQueryResponse { query_type, success: true, data: Some(data), error: None },
+            Err(why) => LeagueQueryResponse { query_type, success: false, data: None, error: Some(error(why)) },
+        })
     }
 
     fn answer_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Packet, Refusal> {
@@ -129,18 +128,18 @@ impl League {
 
     /// What a player has done so far: its row of the table, and what only its matches tell.
     pub fn stats(&self, player: &Member) -> PlayerStats {
-        let row = self.row(&player.id);
-        let count = |of: fn(&Standing) -> u32| row.map_or(0, of);
+        let nothing = empty_row(&player.id, &player.display_name);
+        let row = self.row(&player.id).unwrap_or(&nothing);
         let mut stats = PlayerStats {
             player_id: player.id.clone(),
             display_name: player.display_name.clone(),
             state: self.state_of(player),
-            played: count(|row| row.played),
-            wins: count(|row| row.wins),
-            draws: count(|row| row.draws),
-            losses: count(|row| row.losses),
-            points: row.map_or(0, |row| row.points),
-            win_rate: f64::from(count(|row| row.wins)) / f64::from(count(|row| row.played).max(1)),
+            played: row.played,
+            wins: row.wins,
+            draws: row.draws,
+            losses: row.losses,
+            points: row.points,
+            win_rate: f64::from(row.wins) / f64::from(row.played.max(1)),
             technical_losses: 0,
             choices: ChoiceCounts { even: 0, odd: 0 },
             opponents: BTreeMap::new(),
@@ -153,14 +152,12 @@ impl League {
             }
             let nothing = Tally { wins: 0, losses: 0, draws: 0 };
             let against = stats.opponents.entry(game.opponent(&player.id).into()).or_insert(nothing);
-            match (recorded.result.winner.as_ref(), ending(&recorded.result)) {
+            match (&recorded.result.winner, ending(&recorded.result)) {
                 (Some(winner), _) if *winner == player.id => against.wins += 1,
                 (_, Ending::Draw) => against.draws += 1,
-                (_, ending) => {
-                    against.losses += 1;
-                    stats.technical_losses += u32::from(ending == Ending::TechnicalLoss);
-                }
+                _ => against.losses += 1,
             }
+            stats.technical_losses += u32::from(lost_technically(&player.id, &recorded.result));
         }
         stats
     }

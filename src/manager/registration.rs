@@ -89,8 +89,6 @@ pub enum Admission {
         member: Box<Member>,
         /// What goes into the journal; nothing, where it is as it was.
         event: Option<Event>,
-        /// Whether it was in before: then what it was told may be lost.
-        again: bool,
     },
     /// It is not.
     Rejected {
@@ -102,8 +100,8 @@ pub enum Admission {
 }
 
 impl Admission {
-    fn accepted(member: Member, again: bool) -> Admission {
-        Admission::Accepted { event: Some(Event::Registered(member.clone())), member: Box::new(member), again }
+    fn accepted(member: Member) -> Admission {
+        Admission::Accepted { event: Some(Event::Registered(member.clone())), member: Box::new(member) }
     }
 
     fn rejected(reason: impl Into<String>, code: Option<Code>) -> Admission {
@@ -204,9 +202,9 @@ impl League {
     fn re_attach(&self, own: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
         let member = described(own, meta);
         if member == *own && own.expires >= from.now.plus(self.rules.token_lifetime / 2) {
-            return Admission::Accepted { member: Box::new(member), event: None, again: true };
+            return Admission::Accepted { member: Box::new(member), event: None };
         }
-        Admission::accepted(self.registered(member, from), true)
+        Admission::accepted(self.registered(member, from))
     }
 
     /// It comes from a member's endpoint, without its token.
@@ -215,7 +213,7 @@ impl League {
         let since = known.registered_at.map_or(from.running_since, |at| at.max(from.running_since));
         let same = from.request.has_conversation && known.conversation_id == from.request.envelope.conversation_id;
         if same && same_peer && from.now <= since.plus(REPEATED) {
-            return Admission::Accepted { member: Box::new(known.clone()), event: None, again: true };
+            return Admission::Accepted { member: Box::new(known.clone()), event: None };
         }
         if same_peer && self.is_open_to(meta.kind, from) {
             return self.renew(known, meta, from);
@@ -230,7 +228,7 @@ impl League {
     /// A known agent with a new token; the old one is void.
     fn renew(&self, known: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
         let renewed = Member { token: token(&known.id, from.secret), ..described(known, meta) };
-        Admission::accepted(self.registered(renewed, from), true)
+        Admission::accepted(self.registered(renewed, from))
     }
 
     fn newcomer(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
@@ -260,7 +258,7 @@ impl League {
             registrations: 0,
             registered_at: None,
         };
-        Admission::accepted(self.registered(member, from), false)
+        Admission::accepted(self.registered(member, from))
     }
 
     /// Whether an agent without a token may register: before the start; later a referee, while no live one is left.

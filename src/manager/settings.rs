@@ -12,25 +12,21 @@ use crate::protocol::Kind;
 use crate::wire::{Url, token};
 use std::{fs, io, path::PathBuf, time::Duration};
 
-/// What the files and the command line say about the league; `cycles` overrules the file.
-pub fn rules(config: &Config, players: Option<usize>, cycles: Option<u32>) -> Rules {
+/// What the files and the command line say about the league: `most` players may register, `cycles` overrules the file.
+pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules {
     let (people, security) = (&config.league.participants, &config.system.security);
-    let referees = config.agents.referees.iter().map(|it| (Kind::Referee, &it.referee_id, &it.endpoint, it.active));
-    let listed = config.agents.players.iter().map(|it| (Kind::Player, &it.player_id, &it.default_endpoint, it.active));
-    let entry = |(kind, id, url, active): (Kind, &String, &Url, bool)| Listed {
-        kind,
-        id: id.clone(),
-        endpoint: url.0.clone(),
-        active,
-    };
+    let listed = |kind, id: &String, at: &Url, active| Listed { kind, id: id.clone(), endpoint: at.0.clone(), active };
+    let agents = &config.agents;
+    let referees = agents.referees.iter().map(|it| listed(Kind::Referee, &it.referee_id, &it.endpoint, it.active));
+    let players = agents.players.iter().map(|it| listed(Kind::Player, &it.player_id, &it.default_endpoint, it.active));
     Rules {
         league_id: config.league.league_id.clone(),
         scoring: config.league.scoring.clone(),
         cycles: cycles.or(config.league.scheduling.cycles.map(|cycles| cycles.0)).unwrap_or(1),
         min_players: people.min_players.0 as usize,
-        max_players: players.unwrap_or(usize::MAX).min(people.max_players.0 as usize),
+        max_players: most.unwrap_or(usize::MAX).min(people.max_players.0 as usize),
         game_types: config.games.games.iter().map(|game| game.game_type.word().into()).collect(),
-        listed: referees.chain(listed).map(entry).collect(),
+        listed: referees.chain(players).collect(),
         tokens: security.enable_auth_tokens,
         token_lifetime: security.token_ttl_hours.0,
     }

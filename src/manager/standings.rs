@@ -18,6 +18,11 @@ pub fn ending(result: &MatchResult) -> Ending {
     result.details.status.unwrap_or(derived)
 }
 
+/// Whether a player lost that match technically.
+pub fn lost_technically(player_id: &str, result: &MatchResult) -> bool {
+    ending(result) == Ending::TechnicalLoss && result.winner.as_deref() != Some(player_id)
+}
+
 /// The points of both seats.
 pub fn points(players: &[String; 2], result: &MatchResult, scoring: &Scoring) -> [i32; 2] {
     let winner = result.winner.as_ref().and_then(|id| players.iter().position(|player| player == id));

@@ -4,7 +4,7 @@
 //! It is made at most once a second while somebody asks, kept as bytes, and sent only to those that do not have it
 //! already. Read next: `report.rs`, the page that shows it.
 
-use crate::manager::contacts::{Contact, Contacts, Waiting};
+use crate::manager::contacts::{Contact, Contacts};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::luck;
@@ -75,7 +75,6 @@ struct Made {
 pub struct Views {
     store: Arc<Store>,
     contacts: Arc<Contacts>,
-    waiting: Waiting,
     heading: Heading,
     made: Mutex<[Option<Made>; 2]>,
     asked: Mutex<Option<Instant>>,
@@ -85,10 +84,10 @@ pub struct Views {
 
 impl Views {
     /// Documents of the league in `store`.
-    pub fn new(store: &Arc<Store>, contacts: &Arc<Contacts>, waiting: &Waiting, heading: Heading) -> Views {
-        let (store, contacts, waiting) = (Arc::clone(store), Arc::clone(contacts), Arc::clone(waiting));
+    pub fn new(store: &Arc<Store>, contacts: &Arc<Contacts>, heading: Heading) -> Views {
+        let (store, contacts) = (Arc::clone(store), Arc::clone(contacts));
         let (made, asked, luck) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Views { store, contacts, waiting, heading, made, asked, luck }
+        Views { store, contacts, heading, made, asked, luck }
     }
 
     /// `GET /league.json`; 304 for whoever has it already. `here`: on this machine.
@@ -106,7 +105,7 @@ impl Views {
         let mut all = lock(&self.made);
         let made = &mut all[usize::from(here)];
         let (changes, over) = self.store.read(|it| (it.changes, it.progress() == Progress::Completed));
-        let seen = (changes, self.contacts.changes(), lock(&self.waiting).clone());
+        let seen = (changes, self.contacts.changes(), lock(&self.contacts.waiting).clone());
         let fresh = |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
         if let Some(made) = made.as_ref().filter(|made| fresh(made)) {
             return (made.tag.clone(), Arc::clone(&made.bytes));
@@ -131,7 +130,7 @@ impl Views {
 
     /// `wanted`: whether a round is, given the open one.
     fn view(&self, here: bool, wanted: impl Fn(u32, u32) -> bool) -> LeagueView {
-        let waiting = lock(&self.waiting).clone();
+        let waiting = lock(&self.contacts.waiting).clone();
         let mut view = self.store.read(|league| {
             let status = league.status(waiting);
             let open = status.current_round.max(1);
