@@ -31,7 +31,7 @@
 //!
 //! # To read it in an evening
 //! 1. `bin/player.rs`: what a player must decide.
-//! 2. `protocol.rs`: the page `messages!` with the 21 messages, then their fields.
+//! 2. `protocol.rs`: the page `messages!` with the 22 messages, then their fields.
 //! 3. `referee/match_play.rs`: one match, from invitation to outcome.
 //! 4. `manager/league.rs`: state, events, and the one function that changes it.
 //! 5. `manager/journal.rs`: what is on the disk before anybody sees it.
@@ -41,12 +41,12 @@
 //! # Words
 //! - **agent**: a manager, referee or player that answers on an endpoint. **Member**: an agent that the manager let in.
 //! - **card**: what an agent keeps to be itself again after a restart: id, token, league, manager.
-//! - **envelope**: the fields that every message has. **Conversation**: the messages that belong together; a match is one.
+//! - **envelope**: the fields that every message has. **Conversation**: messages that belong together, as of a match.
 //! - **notice**: a message that wants no answer but "ok".
 //! - **announcement**: the notice of a round's open matches, or its number. Players get it first; after the **lead** it
 //!   is **released**: referees may be told.
 //! - **open**: of a match: without a result. Of a round: not over.
-//! - **game**: Even/Odd; but as a variable a match, since `match` is a word of Rust. **Seat**: 0 is player A, 1 player B.
+//! - **game**: Even/Odd; but as a variable a match, for `match` is a word of Rust. **Seat**: 0 is player A, 1 is B.
 //! - **assignment**: a match given to a referee. **Outbox**: results that the manager has not acknowledged yet.
 //! - **match token**: what a referee shows a player, and the player shows it, in one match.
 //! - **event**: a line of the journal; the league is what all events make of it.

@@ -30,13 +30,11 @@ use crate::program::terminal::{complain, say};
 use crate::protocol::*;
 use crate::wire::{Timestamp, Unread, Wire, cut, equal};
 use serde_json::Value;
-use std::{
-    net::IpAddr,
-    process::ExitCode,
-    sync::{Arc, Mutex},
-    thread,
-    time::{Duration, Instant},
-};
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const USAGE: Usage = Usage {
     name: "player",
@@ -117,10 +115,8 @@ impl Player {
         let strategy = strategy.map(String::from);
         if let Some(unknown) = strategy.as_deref().filter(|name| strategies::named(name).is_none()) {
             let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
-            return Err(Stop::usage(format!(
-                "--strategy: got {unknown:?}, expected mcp, or one of {}",
-                all.join(", ")
-            )));
+            let all = all.join(", ");
+            return Err(Stop::usage(format!("--strategy: got {unknown:?}, expected mcp, or one of {all}")));
         }
         let choose = if strategy.is_some() { Box::new(Turn::example) } else { choose };
         let invitations = Mutex::new(Invitations::new(config.system.security.enable_auth_tokens));
@@ -183,8 +179,8 @@ impl Player {
         let Some(by_hand) = by_hand else { return (self.choose)(turn) };
         by_hand.ask(turn).unwrap_or_else(|| {
             let parity = (self.choose)(turn);
-            let words =
-                screen::about(&turn.match_id, &format!("nobody chose in time; {} chose {parity}", turn.strategy));
+            let words = format!("nobody chose in time; {} chose {parity}", turn.strategy);
+            let words = screen::about(&turn.match_id, &words);
             self.warn(&words);
             by_hand.note(&words);
             parity
@@ -203,14 +199,6 @@ impl Player {
         }
     }
 
-    fn next_turn(&self, asked: NextTurn, peer: IpAddr) -> Result<Offer, Denial> {
-        Ok(self.check_hand(asked.auth_token.as_deref(), peer)?.next_turn())
-    }
-
-    fn make_choice(&self, made: MakeChoice, peer: IpAddr) -> Result<Chosen, Denial> {
-        Ok(self.check_hand(made.auth_token.as_deref(), peer)?.make_choice(&made.match_id, &made.choice.0)?)
-    }
-
     /// A match is over. One that no announcement named is a stranger's, where the manager has shown how it announces.
     fn remember(&self, card: &Card, request: &Request, over: GameOver) -> Result<(), Denial> {
         let joined = self.joined(request, &over.match_id)?;
@@ -223,10 +211,7 @@ impl Player {
         let open = screen::about(&over.match_id, "it was over before your choice came");
         let result = GameResult { reason, ..over.game_result };
         let past = Past { match_id: over.match_id, conversation_id, opponent_id, result };
-        let is_news = match lock(&self.history).as_mut().filter(|_| counts) {
-            Some(history) => history.remember(past),
-            None => Ok(true),
-        };
+        let is_news = lock(&self.history).as_mut().filter(|_| counts).map_or(Ok(true), |it| it.remember(past));
         if *is_news.as_ref().unwrap_or(&true) {
             say(&line);
         }
@@ -235,6 +220,23 @@ impl Player {
         }
         self.write_page(false);
         Ok(is_news.map(drop)?)
+    }
+
+    /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
+    fn state(&self) -> PlayerState {
+        let (player_id, matches) = (self.session.card_now().map(|card| card.agent_id), self.matches().to_vec());
+        let mut record = Tally { wins: 0, draws: 0, losses: 0 };
+        for past in &matches {
+            match past.result.status {
+                Ending::Draw => record.draws += 1,
+                _ if past.result.winner_player_id == player_id => record.wins += 1,
+                _ => record.losses += 1,
+            }
+        }
+        let (display_name, state) = (registration::display_name(&self.session.program), self.session.state());
+        let strategy = self.strategy.clone().unwrap_or("choose".into());
+        let strategy = if self.by_hand.is_some() { format!("mcp:{strategy}") } else { strategy };
+        PlayerState { display_name, state, strategy, record, player_id, matches }
     }
 
     /// The page for people. One that cannot be written stops nothing.
@@ -252,6 +254,19 @@ impl Player {
             self.warn(&screen::about(&error.match_id, "your `choose` is still thinking"));
         }
         Ok(())
+    }
+
+    /// What the manager tells.
+    fn hear(&self, card: &Card, notice: Message) {
+        match notice {
+            Message::RoundAnnouncement(round) => lock(&self.invitations).announce(&card.agent_id, round),
+            Message::RoundCompleted(_) => self.write_page(false),
+            Message::LeagueCompleted(league) => self.end(card, &league),
+            Message::LeagueError(error) => {
+                self.warn(&screen::about("the league manager says", &cut(&error.explain(), SHOWN)));
+            }
+            _ => {} // the table, for information
+        }
     }
 
     /// The league is over, and so are we.
@@ -273,11 +288,9 @@ impl Player {
 
 /// Refuses what names another player.
 fn is_for_us(card: &Card, player_id: Option<&String>) -> Result<(), Refusal> {
+    let but = format_args!("but this is {}", card.agent_id);
     match player_id {
-        Some(id) if *id != card.agent_id => {
-            let problem = format!("got {:?}, but this is {}", cut(id, 60), card.agent_id);
-            Err(Refusal::field(Code::E012, "player_id", problem))
-        }
+        Some(id) if *id != card.agent_id => Err(Refusal::got(Code::E012, "player_id", id, but)),
         _ => Ok(()),
     }
 }
@@ -295,39 +308,10 @@ impl Agent for Player {
             Message::ChooseParityCall(call) => return self.answer(&card, request, call).map(Some),
             Message::GameOver(over) => self.remember(&card, request, over)?,
             Message::GameError(error) => self.show_error(request, &error)?,
-            // From the manager.
-            Message::RoundAnnouncement(round) => {
+            // From the manager. What is for others is refused before it comes here.
+            notice => {
                 self.session.check_manager(request)?;
-                lock(&self.invitations).announce(&card.agent_id, round);
-            }
-            Message::LeagueStandingsUpdate(_) => self.session.check_manager(request)?,
-            Message::RoundCompleted(_) => {
-                self.session.check_manager(request)?;
-                self.write_page(false);
-            }
-            Message::LeagueCompleted(league) => {
-                self.session.check_manager(request)?;
-                self.end(&card, &league);
-            }
-            Message::LeagueError(error) => {
-                self.session.check_manager(request)?;
-                self.warn(&screen::about("the league manager says", &cut(&error.explain(), SHOWN)));
-            }
-            // Answers, and what others are sent: refused before it comes here.
-            Message::RefereeRegisterRequest(_)
-            | Message::RefereeRegisterResponse(_)
-            | Message::LeagueRegisterRequest(_)
-            | Message::LeagueRegisterResponse(_)
-            | Message::StartLeague(_)
-            | Message::LeagueControl(_)
-            | Message::LeagueStatus(_)
-            | Message::GameJoinAck(_)
-            | Message::ChooseParityResponse(_)
-            | Message::MatchResultReport(_)
-            | Message::MatchResultAck(_)
-            | Message::LeagueQuery(_)
-            | Message::LeagueQueryResponse(_) => {
-                return Err(Denial::rpc(-32601, "Method not found: a player is not sent this"));
+                self.hear(&card, notice);
             }
         }
         Ok(None)
@@ -337,35 +321,21 @@ impl Agent for Player {
         self.warn(&screen::refusal(packet, peer, refusal));
     }
 
-    /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
     fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         match tool {
-            Tool::GetPlayerState => {}
             Tool::NextTurn => {
                 let asked = NextTurn::read(arguments).map_err(Refusal::from)?;
-                return Ok(serde_json::to_value(self.next_turn(asked, peer)?)?);
+                let by_hand = self.check_hand(asked.auth_token.as_deref(), peer)?;
+                Ok(serde_json::to_value(by_hand.next_turn())?)
             }
             Tool::MakeChoice => {
                 let made = MakeChoice::read(arguments).map_err(Refusal::from)?;
-                return Ok(serde_json::to_value(self.make_choice(made, peer)?)?);
+                let by_hand = self.check_hand(made.auth_token.as_deref(), peer)?;
+                Ok(serde_json::to_value(by_hand.make_choice(&made.match_id, &made.choice.0)?)?)
             }
-            Tool::CreateSchedule | Tool::GetStandings | Tool::GetLeague | Tool::StartMatch | Tool::GetMatchState => {
-                return Err(Denial::rpc(-32601, format!("Method not found: a player has no {tool}")));
-            }
+            Tool::GetPlayerState => Ok(serde_json::to_value(self.state())?),
+            _ => Err(Denial::rpc(-32601, format!("Method not found: a player has no {tool}"))),
         }
-        let (player_id, matches) = (self.session.card_now().map(|card| card.agent_id), self.matches().to_vec());
-        let mut record = Tally { wins: 0, draws: 0, losses: 0 };
-        for past in &matches {
-            match past.result.status {
-                Ending::Draw => record.draws += 1,
-                _ if past.result.winner_player_id == player_id => record.wins += 1,
-                _ => record.losses += 1,
-            }
-        }
-        let (display_name, state) = (registration::display_name(&self.session.program), self.session.state());
-        let strategy = self.strategy.clone().unwrap_or("choose".into());
-        let strategy = if self.by_hand.is_some() { format!("mcp:{strategy}") } else { strategy };
-        Ok(serde_json::to_value(PlayerState { display_name, state, strategy, record, player_id, matches })?)
     }
 
     fn answer_schema(&self, tool: Tool) -> Option<Value> {

@@ -1,5 +1,5 @@
-//! What every program is made of: it reads its options and files, and takes a port. `server` answers on it; `session` is
-//! the life of a referee or a player, `registration` how it joins a league.
+//! What every program is made of: it reads its options and files, and takes a port. `server` answers on it; `session`
+//! is the life of a referee or a player, `registration` how it joins a league.
 
 pub mod args;
 pub mod card;
@@ -18,14 +18,13 @@ use crate::program::card::Cards;
 use crate::program::config::Config;
 use crate::protocol::Kind;
 use crate::wire::Endpoint;
-use std::{
-    env, fs,
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::{Arc, Mutex},
-    time::Instant,
-};
+use std::env;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// A program that has its configuration and its port, and answers nothing yet.
 pub struct Program {

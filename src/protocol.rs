@@ -8,6 +8,7 @@
 
 use crate::wire::{Fault, FaultKind, Reader, Timestamp, Unread, Wire, cut, lookalike};
 use crate::{object, words};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -23,7 +24,8 @@ pub type Packet = Map<String, Value>;
 macro_rules! messages {
     ($($wire:literal $name:ident $tool:literal [$($to:ident)*] $says:literal)*) => {
         /// Any message of the protocol.
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
         #[allow(missing_docs, reason = "each carries the object of its name")]
         pub enum Message { $($name($name),)* }
         $(impl $name {
@@ -49,13 +51,11 @@ macro_rules! messages {
                     _ => reader.at("message_type", |reader| reader.wrong(&name.into(), "a message type of league.v2")),
                 }
             }
-            fn write_body(&self) -> Result<Value, serde_json::Error> {
-                match self { $(Message::$name(body) => serde_json::to_value(body),)* }
-            }
         }
         /// All messages, in the order of the page.
         pub static CATALOGUE: &[Entry] = &[$(Entry {
-            message_type: Some($wire), tool: $tool, receivers: &[$(Kind::$to),*], says: $says, schema: $name::schema,
+            message_type: Some($wire), as_tool: None, tool: $tool, receivers: &[$(Kind::$to),*], says: $says,
+            schema: $name::schema,
         },)*];
     };
 }
@@ -86,81 +86,39 @@ messages! {
     "LEAGUE_ERROR"               LeagueError             "notify_league_error"        [Referee Player] "A request was refused: the code, and in `context` what was wrong."
 }
 
-words! {
-    /// Tools without a message type: they go by the method alone.
-    Tool {
-        CreateSchedule = "create_schedule", GetStandings = "get_standings", GetLeague = "get_league", StartMatch = "start_match",
-        GetMatchState = "get_match_state", GetPlayerState = "get_player_state",
-        NextTurn = "next_turn", MakeChoice = "make_choice",
-    }
+/// Declares the tools without a message type: they go by the method alone.
+macro_rules! tools {
+    ($($name:ident $tool:literal $arguments:ident $to:ident $says:literal)*) => {
+        words! {
+            /// Tools without a message type.
+            Tool { $($name = $tool,)* }
+        }
+        /// The rows of those tools.
+        pub static TOOLS: &[Entry] = &[$(Entry {
+            message_type: None, as_tool: Some(Tool::$name), tool: $tool, receivers: &[Kind::$to], says: $says,
+            schema: $arguments::schema,
+        },)*];
+    };
 }
 
-/// The rows of those tools.
-pub static TOOLS: &[Entry] = &[
-    tool(
-        Tool::CreateSchedule,
-        Kind::Manager,
-        "Who meets whom, by round; before the start, as it would be with the players so far. Changes nothing.",
-        Nothing::schema,
-    ),
-    tool(
-        Tool::GetStandings,
-        Kind::Manager,
-        "The current table: rank, points, wins, draws and losses of every player.",
-        Nothing::schema,
-    ),
-    tool(
-        Tool::GetLeague,
-        Kind::Manager,
-        "The whole public state: status, agents, table, statistics, and the matches of the open round (or of round_id).",
-        GetLeague::schema,
-    ),
-    tool(
-        Tool::StartMatch,
-        Kind::Referee,
-        "The manager hands one match to the referee, with the referee's own token. Answered {\"status\":\"ok\"}.",
-        StartMatch::schema,
-    ),
-    tool(
-        Tool::GetMatchState,
-        Kind::Referee,
-        "How far a match of this referee has come; choices and result only after the draw.",
-        GetMatchState::schema,
-    ),
-    tool(
-        Tool::GetPlayerState,
-        Kind::Player,
-        "The player's id, state, strategy, record and all its results so far.",
-        Nothing::schema,
-    ),
-    tool(
-        Tool::NextTurn,
-        Kind::Player,
-        "Waits up to 25 seconds for a match in which this player is asked: status your_turn, with the opponent, the \
-         history and the seconds left; wait: call it again; over: the league has ended.",
-        NextTurn::schema,
-    ),
-    tool(
-        Tool::MakeChoice,
-        Kind::Player,
-        "Chooses even or odd in the match that next_turn has named.",
-        MakeChoice::schema,
-    ),
-];
-
-const fn tool(tool: Tool, receiver: Kind, says: &'static str, schema: fn() -> Value) -> Entry {
-    let receivers: &'static [Kind] = match receiver {
-        Kind::Manager => &[Kind::Manager],
-        Kind::Referee => &[Kind::Referee],
-        Kind::Player => &[Kind::Player],
-    };
-    Entry { message_type: None, tool: tool.word(), receivers, says, schema }
+tools! {
+    // tool         method              its arguments   of
+    CreateSchedule  "create_schedule"   Nothing         Manager  "Who meets whom, by round; before the start, as it would be with the players so far. Changes nothing."
+    GetStandings    "get_standings"     Nothing         Manager  "The current table: rank, points, wins, draws and losses of every player."
+    GetLeague       "get_league"        GetLeague       Manager  "The whole public state: status, agents, table, statistics, and the matches of the open round (or of round_id)."
+    StartMatch      "start_match"       StartMatch      Referee  "The manager hands one match to the referee, with the referee's own token. Answered {\"status\":\"ok\"}."
+    GetMatchState   "get_match_state"   GetMatchState   Referee  "How far a match of this referee has come; choices and result only after the draw."
+    GetPlayerState  "get_player_state"  Nothing         Player   "The player's id, state, strategy, record and all its results so far."
+    NextTurn        "next_turn"         NextTurn        Player   "Waits up to 25 seconds for a match in which this player is asked: status your_turn, with the opponent, the history and the seconds left; wait: call it again; over: the league has ended."
+    MakeChoice      "make_choice"       MakeChoice      Player   "Chooses even or odd in the match that next_turn has named."
 }
 
 /// A row of the catalogue.
 pub struct Entry {
     /// The wire name; none for a tool that is no message.
     pub message_type: Option<&'static str>,
+    /// Which tool it is, where it is no message.
+    pub as_tool: Option<Tool>,
     /// The JSON-RPC method and the name as a tool.
     pub tool: &'static str,
     /// Who may be sent it as a request; nobody, where it is only a reply.
@@ -185,12 +143,6 @@ impl Entry {
     pub fn title(&self) -> String {
         let words = self.tool.replace('_', " ");
         words[..1].to_uppercase() + &words[1..]
-    }
-
-    /// The tool that has no message type.
-    pub fn as_tool(&self) -> Option<Tool> {
-        let is_tool = self.message_type.is_none();
-        is_tool.then(|| Tool::read(&self.tool.into()).ok()).flatten()
     }
 
     /// The row of a message type.
@@ -285,6 +237,9 @@ impl Kind {
     }
 }
 
+// Fields before any word must be there, though an `Option` may be null. `optional` ones may be absent or null, and are
+// not written where there is nothing to say; `informing` ones too, and they count as absent where they are wrong.
+// `nullable` and `nullable_informing` are the same two, but written as null.
 object! {
     /// What every message carries.
     Envelope {
@@ -311,7 +266,7 @@ object! {
         ; nullable referee_id: String,
         ; optional auth_token: String, league_id: String,
         ; informing error_code: String, proves_itself: bool,
-        ; remark reason: String,
+        ; nullable_informing reason: String,
     }
     /// A player asks to be let in.
     LeagueRegisterRequest { player_meta: PlayerMeta, }
@@ -321,7 +276,7 @@ object! {
         ; nullable player_id: String,
         ; optional auth_token: String, league_id: String,
         ; informing error_code: String, proves_itself: bool,
-        ; remark reason: String,
+        ; nullable_informing reason: String,
     }
     /// The operator starts the league.
     StartLeague { league_id: String, }
@@ -406,7 +361,7 @@ object! {
     /// A round is over.
     RoundCompleted {
         league_id: String, round_id: u32, matches_completed: u32, summary: RoundSummary,
-        ; remark next_round_id: u32,
+        ; nullable_informing next_round_id: u32,
     }
     /// `wins + draws + technical_losses = total_matches`.
     RoundSummary { total_matches: u32, wins: u32, draws: u32, technical_losses: u32, }
@@ -496,6 +451,11 @@ impl Refusal {
         Refusal::new(code, problem).with("field", field)
     }
 
+    /// A refusal of a text: as it came, but cut, and what is wrong with it.
+    pub fn got(code: Code, field: &str, came: &str, but: impl std::fmt::Display) -> Refusal {
+        Refusal::field(code, field, format!("got {:?}, {but}", cut(came, 60)))
+    }
+
     /// Adds to the context.
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Refusal {
         self.context.insert(key.into(), value.into());
@@ -579,8 +539,7 @@ pub fn read(packet: &Value, given: impl FnOnce() -> Given) -> Result<Understood,
 
 fn read_as_it_is(packet: &Value) -> Result<Understood, Refusal> {
     if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
-        let problem = format!("got {:?}, expected {PROTOCOL:?}", cut(came, 60));
-        return Err(Refusal::field(Code::E018, "protocol", problem));
+        return Err(Refusal::got(Code::E018, "protocol", came, format_args!("expected {PROTOCOL:?}")));
     }
     let mut reader = Reader::default();
     let envelope = Envelope::read_in(packet, &mut reader);
@@ -620,11 +579,15 @@ fn explained(fault: Fault, packet: &Value, message_type: &str) -> Fault {
 
 /// Writes a message with its envelope as one flat object.
 pub fn write(envelope: &Envelope, message: &Message) -> Packet {
-    let mut packet = Packet::new();
-    for written in [serde_json::to_value(envelope), message.write_body()] {
-        if let Ok(Value::Object(fields)) = written {
-            packet.extend(fields); // always: both are structs
-        }
+    #[derive(Serialize)]
+    struct Flat<'a> {
+        #[serde(flatten)]
+        envelope: &'a Envelope,
+        #[serde(flatten)]
+        message: &'a Message, // counts where both have a field
     }
-    packet
+    match serde_json::to_value(Flat { envelope, message }) {
+        Ok(Value::Object(packet)) => packet,
+        _ => Packet::new(), // never: all of them are structs
+    }
 }

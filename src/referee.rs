@@ -27,15 +27,11 @@ use crate::referee::outbox::Kept;
 use crate::referee::over_http::{OverHttp, fault};
 use crate::wire::{Wire, cut};
 use serde_json::Value;
-use std::{
-    net::IpAddr,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Instant,
-};
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 object! {
     /// What `get_match_state` shows: choices and result only after the draw.
@@ -65,13 +61,8 @@ impl Referee {
         let (timeouts, retry) = (&program.config.system.timeouts, program.config.retry());
         let limits = Limits { join: timeouts.game_join_ack_timeout_sec.0, choice: timeouts.move_timeout_sec.0, retry };
         let (at_once, seed) = (max_concurrent_matches(program)?, program.args.number("--seed")?);
-        let referee = Arc::new(Referee {
-            session,
-            assignments: Assignments::default(),
-            limits,
-            seed,
-            said: AtomicBool::new(false),
-        });
+        let (assignments, said) = (Assignments::default(), AtomicBool::new(false));
+        let referee = Arc::new(Referee { session, assignments, limits, seed, said });
         for _ in 0..at_once {
             referee.start("match", |it| it.play(&it.assignments.next_match()))?;
         }
@@ -90,17 +81,16 @@ impl Referee {
 
     /// One match: played, kept on the disk, told to the players. Reporting is the reporter's business.
     fn play(&self, assignment: &Arc<Assignment>) {
-        let venue = OverHttp::new(&self.session.program, &self.assignments, assignment, self.seed);
+        let (program, assignments, seed) = (&self.session.program, &self.assignments, self.seed);
+        let venue = OverHttp { program, assignments, assignment, seed, began: Instant::now() };
         let played = catch_unwind(AssertUnwindSafe(|| play(&assignment.game, &venue, &self.limits)));
         let (outcome, match_id) = (played.unwrap_or_default(), assignment.match_id());
         match &outcome {
             Some(outcome) => say(&format!("{match_id}: {}", shown(&outcome.reason))),
             None if assignment.live().dropped => {} // given to somebody else meanwhile
-            None => {
-                fault(&self.session.program, &format!("{match_id} could not be played, by a fault of our own machine"))
-            }
+            None => fault(program, &format!("{match_id} could not be played, by a fault of our own machine")),
         }
-        self.assignments.ended(assignment, outcome.is_some());
+        assignments.ended(assignment, outcome.is_some());
     }
 
     /// One result reported: acknowledged, refused for good, or to be sent again later. If the manager does not know us
@@ -178,25 +168,7 @@ impl Agent for Referee {
             Message::LeagueError(error) => {
                 complain(&format!("the league manager says: {}", cut(&error.explain(), SHOWN)))
             }
-            Message::RoundCompleted(_) | Message::GameError(_) => {} // for information
-            // Not sent to a referee: refused before they come here.
-            Message::RefereeRegisterRequest(_)
-            | Message::RefereeRegisterResponse(_)
-            | Message::LeagueRegisterRequest(_)
-            | Message::LeagueRegisterResponse(_)
-            | Message::StartLeague(_)
-            | Message::LeagueControl(_)
-            | Message::LeagueStatus(_)
-            | Message::GameInvitation(_)
-            | Message::GameJoinAck(_)
-            | Message::ChooseParityCall(_)
-            | Message::ChooseParityResponse(_)
-            | Message::GameOver(_)
-            | Message::MatchResultReport(_)
-            | Message::MatchResultAck(_)
-            | Message::LeagueStandingsUpdate(_)
-            | Message::LeagueQuery(_)
-            | Message::LeagueQueryResponse(_) => {}
+            _ => {} // for information; what is for others is refused before it comes here
         }
         Ok(None)
     }
@@ -205,12 +177,7 @@ impl Agent for Referee {
         match tool {
             Tool::StartMatch => self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?),
             Tool::GetMatchState => self.match_state(&GetMatchState::read(arguments).map_err(Refusal::from)?.match_id),
-            Tool::CreateSchedule
-            | Tool::GetStandings
-            | Tool::GetLeague
-            | Tool::GetPlayerState
-            | Tool::NextTurn
-            | Tool::MakeChoice => Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}"))),
+            _ => Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}"))),
         }
     }
 
@@ -237,8 +204,7 @@ impl Referee {
         let StartMatch { league_id, round_id, r#match: entry, .. } = game;
         let ours = self.session.wait_for_card()?.league_id;
         if league_id != ours {
-            let problem = format!("got {:?}, expected {ours:?}", cut(&league_id, 60));
-            return Err(Refusal::field(Code::E003, "league_id", problem).into());
+            return Err(Refusal::got(Code::E003, "league_id", &league_id, format_args!("expected {ours:?}")).into());
         }
         let announcement = RoundAnnouncement { league_id, round_id, matches: vec![entry] };
         self.assignments.announced(announcement, &self.session.program.endpoint)?;
@@ -246,9 +212,8 @@ impl Referee {
     }
 
     fn match_state(&self, match_id: &str) -> Result<Value, Denial> {
-        let unknown = || format!("got {:?}, which is not a match of this referee", cut(match_id, 60));
-        let found = self.assignments.find(match_id);
-        let assignment = found.ok_or_else(|| Refusal::field(Code::E015, "match_id", unknown()))?;
+        let unknown = || Refusal::got(Code::E015, "match_id", match_id, "which is not a match of this referee");
+        let assignment = self.assignments.find(match_id).ok_or_else(unknown)?;
         let (live, StartMatch { round_id, r#match: entry, .. }) = (assignment.live().clone(), assignment.game.clone());
         let MatchEntry { match_id, player_A_id, player_B_id, .. } = entry;
         let (state, result) = (live.state, live.result);

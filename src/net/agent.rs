@@ -1,5 +1,5 @@
-//! What an agent is to the network: it takes requests and answers them, or denies. The three programs implement `Agent`;
-//! `rpc.rs` calls it.
+//! What an agent is to the network: it takes requests and answers them, or denies. The three programs implement
+//! `Agent`; `rpc.rs` calls it.
 
 use crate::net::http::Reply;
 use crate::protocol::{Envelope, Kind, Message, Packet, Refusal, Tool};

@@ -13,15 +13,11 @@ use crate::protocol::{self, Code, Envelope, Given, Kind, Message, PROTOCOL, Pack
 use crate::wire::{Endpoint, Fault, Timestamp, cut};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -32,14 +28,14 @@ pub const MAX_NOTICE: usize = 256 << 10;
 /// Between two attempts at a call that our own machine could not make.
 const OWN_FAULT_PAUSE: Duration = Duration::from_millis(250);
 
-/// Where a notice for many has its reader's token. Nothing else looks so: quotes inside a text are escaped.
-const TOKEN_HERE: (&str, &str) = ("\"auth_token\":\"", "\"");
+/// A notice for many, while it has no reader's token. Nothing else looks so: quotes inside a text are escaped.
+const NO_TOKEN: &str = "\"auth_token\":\"\"";
 
 /// A notice written once for many readers.
 pub struct Letter {
     id: u64,
-    head: String,
-    tail: String,
+    /// What stands before and behind the token.
+    body: [String; 2],
     /// What the log says of a delivery.
     packet: Packet,
 }
@@ -95,16 +91,10 @@ pub struct About {
     pub match_id: Option<String>,
 }
 
-/// How an agent signs, and of which league it is, once it knows.
-#[derive(Debug, Clone)]
-struct Identity {
-    sender: String,
-    league_id: Option<String>,
-}
-
 /// How an agent speaks.
 pub struct Client {
-    identity: Mutex<Identity>,
+    /// How it signs, and of which league it is, once it knows.
+    identity: Mutex<(String, Option<String>)>,
     http: ureq::Agent,
     next_id: AtomicU64,
     /// How long a call is repeated that our own machine cannot make.
@@ -125,9 +115,8 @@ impl Client {
             .input_buffer_size(8 << 10)
             .output_buffer_size(8 << 10)
             .user_agent("even-odd-league");
-        let identity = Mutex::new(Identity { sender: sender.into(), league_id: None });
         Client {
-            identity,
+            identity: Mutex::new((sender.into(), None)),
             http: ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Addresses::default()),
             next_id: AtomicU64::new(1),
             patience,
@@ -137,22 +126,22 @@ impl Client {
 
     /// From now on the agent has this name, and is of this league.
     pub fn sign_as(&self, sender: &str, league_id: &str) {
-        *lock(&self.identity) = Identity { sender: sender.into(), league_id: Some(league_id.into()) };
+        *lock(&self.identity) = (sender.into(), Some(league_id.into()));
     }
 
     /// How it signs.
     pub fn sender(&self) -> String {
-        lock(&self.identity).sender.clone()
+        lock(&self.identity).0.clone()
     }
 
     /// The league it is of, once it knows.
     pub fn league_id(&self) -> Option<String> {
-        lock(&self.identity).league_id.clone()
+        lock(&self.identity).1.clone()
     }
 
     /// A message with its envelope: the one place that builds one.
     pub fn write(&self, message: &Message, about: &About) -> Packet {
-        let Identity { sender, league_id } = lock(&self.identity).clone();
+        let (sender, league_id) = lock(&self.identity).clone();
         let envelope = Envelope {
             protocol: PROTOCOL.into(),
             message_type: message.name().into(),
@@ -173,15 +162,17 @@ impl Client {
         let started = Instant::now();
         let result = self.exchange(to, message, about, limit)?;
         let read = protocol::read(&result, || given(to, about, &result));
-        let level = if read.is_ok() { Level::Info } else { Level::Warning };
-        let (peer, elapsed_ms) = (Some(&*to.id), Some(started.elapsed().as_millis() as u64));
-        let refusal = read.as_ref().err();
-        let (error_code, field) = (refusal.map(|it| it.code.code()), refusal.and_then(Refusal::field_name));
-        let empty = Map::new();
-        let packet = result.as_object().unwrap_or(&empty);
-        let conversation_id = Some(&*about.conversation_id); // where the reply itself has none
-        let line = Line { level, conversation_id, peer, elapsed_ms, error_code, field, ..Line::default() };
-        self.note("reply_received", packet, line);
+        let (refusal, empty) = (read.as_ref().err(), Map::new());
+        let line = Line {
+            level: if refusal.is_some() { Level::Warning } else { Level::Info },
+            conversation_id: Some(&about.conversation_id), // where the reply itself has none
+            peer: Some(&to.id),
+            error_code: refusal.map(|it| it.code.code()),
+            field: refusal.and_then(Refusal::field_name),
+            elapsed_ms: Some(started.elapsed().as_millis() as u64),
+            ..Line::default()
+        };
+        self.note("reply_received", result.as_object().unwrap_or(&empty), line);
         let understood = read.map_err(|refusal| CallError::wrong(refusal, &result))?;
         self.log.doubts(&to.id, &understood);
         if understood.envelope.conversation_id != about.conversation_id {
@@ -216,13 +207,12 @@ impl Client {
     pub fn compose(&self, message: &Message, about: &About, recipients: usize) -> Letter {
         let mut packet = self.write(message, &About { auth_token: Some(String::new()), ..about.clone() });
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = call(message.tool(), &packet, id);
-        let (before, after) = body.split_once(&[TOKEN_HERE.0, TOKEN_HERE.1].concat()).unwrap_or((&body, ""));
-        let (head, tail) = ([before, TOKEN_HERE.0].concat(), [TOKEN_HERE.1, after].concat());
+        let mut head = call(message.tool(), &packet, id);
+        let tail = head.split_off(head.find(NO_TOKEN).map_or(head.len(), |at| at + NO_TOKEN.len() - 1));
         packet.remove("auth_token");
         self.note("message_sent", &packet, Line { recipients: Some(recipients), ..Line::default() });
         packet.retain(|key, _| ["message_type", "conversation_id"].contains(&key.as_str()));
-        Letter { id, head, tail, packet }
+        Letter { id, body: [head, tail], packet }
     }
 
     /// Delivers a notice that was written for many: any 2xx does. What is `mine` is put in behind a text that stands in
@@ -235,7 +225,7 @@ impl Client {
         mine: Option<&(String, String)>,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        let mut body = [&letter.head, token, &letter.tail].concat();
+        let mut body = letter.body.join(token);
         if let Some((at, text)) = mine.and_then(|(behind, text)| Some((body.find(behind)? + behind.len(), text))) {
             body.insert_str(at, text);
         }
@@ -251,7 +241,7 @@ impl Client {
             answer => answer?,
         };
         if answer != ok() {
-            let message = cut(&answer.to_string(), SHOWN).into();
+            let message = Some(Body::Words(cut(&answer.to_string(), SHOWN)));
             self.note("notice_answered", notice, Line { peer: Some(&to.id), message, ..Line::default() });
         }
         Ok(answer)
@@ -277,7 +267,7 @@ impl Client {
                 error_code: Some(error.code().code()),
                 field: error.field(),
                 elapsed_ms: Some(started.elapsed().as_millis() as u64),
-                message: error.explain().into(),
+                message: Some(Body::Words(error.explain())),
                 ..Line::default()
             };
             self.note("delivery_failed", packet, line);
@@ -341,7 +331,7 @@ impl Client {
     /// Logs a packet: `line` says what the packet itself does not.
     pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
         let text = |key: &str| packet.get(key).and_then(Value::as_str);
-        let message = if let Body::Nothing = line.message { Body::Packet(packet) } else { line.message };
+        let message = line.message.or(Some(Body::Packet(packet)));
         let (message_type, conversation_id) = (text("message_type"), text("conversation_id").or(line.conversation_id));
         self.log.write(event_type, Line { message_type, conversation_id, match_id: text("match_id"), message, ..line });
     }

@@ -5,8 +5,8 @@
 //!   `Response` drops that header, so we write the response ourselves, in one write (two meet Nagle's 40 ms).
 //! - Dropping a request makes it allocate what the client *claims* is left of the body, and read it, until the client
 //!   closes: a hundred claims of 30 MB held 3 GB. So we read past the rest ourselves, a little at a time; when the
-//!   client has closed the allocation lasts for a moment. One that the machine refuses would end the program, so a request with an absurd claim is forgotten
-//!   instead: its connection is leaked for good, and the terminal says whose.
+//!   client has closed the allocation lasts for a moment. One that the machine refuses would end the program, so a
+//!   request with an absurd claim is forgotten instead: its connection is leaked for good, and the terminal says whose.
 //! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody sees. We count
 //!   panics of unnamed threads (ours are all named), and build a new server on the same listener after a pause.
 //!   Panics in its `client.rs` are of workers, whose clients have gone: they do not count.
@@ -15,18 +15,14 @@
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
 use crate::net::sync::{lock, spawn};
-use std::{
-    collections::HashSet,
-    io::{self, Read, Write},
-    net::{IpAddr, Ipv4Addr, TcpListener},
-    panic::{self, AssertUnwindSafe},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, Once, OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock};
+use std::thread;
+use std::time::Duration;
 use tiny_http::{Method, Request, Server};
 
 /// How long a broken server rests before the next is built.
@@ -162,7 +158,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         // Building spawns threads and takes descriptors: both can be refused just now.
         let built = panic::catch_unwind(|| Server::from_listener(listener.try_clone()?, None));
         if let Ok(Ok(server)) = built {
-            let crew = Arc::new(Crew { server, waiting: AtomicUsize::new(0), lost: OnceLock::new() });
+            let shared = Arc::clone(shared);
+            let crew = Arc::new(Crew { server, shared, waiting: AtomicUsize::new(0), lost: OnceLock::new() });
             let lost = loop {
                 if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
                     break crew.lost.get_or_init(|| "its accept thread may have panicked".into());
@@ -171,11 +168,11 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                     break why;
                 }
                 if crew.waiting.load(Ordering::SeqCst) == 0 {
-                    hire(&crew, shared);
+                    hire(&crew);
                 }
                 thread::park_timeout(LOOK);
             };
-            shared.service.fault(&format!("the server is built anew: {lost}"));
+            crew.shared.service.fault(&format!("the server is built anew: {lost}"));
         }
         thread::sleep(PAUSE);
     }
@@ -184,31 +181,32 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 /// The threads that answer the requests of one server: one always waits for the next request, and any number answers.
 struct Crew {
     server: Server,
+    shared: Arc<Shared>,
     waiting: AtomicUsize,
     /// Why the server accepts no more. The connections that it has accepted are still served.
     lost: OnceLock<String>,
 }
 
 /// Starts one more.
-fn hire(crew: &Arc<Crew>, shared: &Arc<Shared>) {
-    let (its, here) = (Arc::clone(crew), Arc::clone(shared));
+fn hire(crew: &Arc<Crew>) {
+    let its = Arc::clone(crew);
     crew.waiting.fetch_add(1, Ordering::SeqCst);
-    if !spawn("request", move || work(&its, &here)) {
+    if !spawn("request", move || work(&its)) {
         crew.waiting.fetch_sub(1, Ordering::SeqCst);
-        shared.service.fault("no thread for a request");
+        crew.shared.service.fault("no thread for a request");
     }
 }
 
 /// Answers requests. Whoever takes one sees to it that another waits: a thread used again costs less than a new one.
-fn work(crew: &Arc<Crew>, shared: &Arc<Shared>) {
+fn work(crew: &Arc<Crew>) {
     loop {
         let is_lost = crew.lost.get().is_some();
         match crew.server.recv_timeout(DRAIN) {
             Ok(Some(request)) => {
                 if crew.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    hire(crew, shared);
+                    hire(crew);
                 }
-                take(request, shared);
+                take(request, &crew.shared);
                 if crew.waiting.fetch_add(1, Ordering::SeqCst) >= SPARE {
                     break;
                 }
@@ -222,7 +220,7 @@ fn work(crew: &Arc<Crew>, shared: &Arc<Shared>) {
 }
 
 /// Answers a request, and counts it while it is in our hands.
-fn take(request: Request, shared: &Arc<Shared>) {
+fn take(request: Request, shared: &Shared) {
     if let Some(claimed) = request.body_length().filter(|claimed| *claimed > ABSURD) {
         let peer = peer(&request);
         if lock(&shared.told_of).insert(peer) {
@@ -248,21 +246,15 @@ fn answer(mut request: Request, shared: &Shared) {
         ("/mcp", _) => only("POST"),
         _ => Reply::new("404 Not Found", ""),
     };
-    let Reply { status, headers, mut body } = reply;
+    let Reply { status, headers, body } = reply;
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n");
-    let mut whole = head.into_bytes();
-    whole.append(&mut body);
-    read_past(&mut request);
+    let whole = [head.into_bytes(), body].concat();
+    if let Some(claimed) = request.body_length() {
+        let _ = io::copy(&mut request.as_reader().take(claimed as u64), &mut io::sink()); // past what is left of it
+    }
     let mut writer = request.into_writer();
     let _ = writer.write_all(&whole).and_then(|()| writer.flush());
-}
-
-/// Reads what is left of a body whose length the client has claimed.
-fn read_past(request: &mut Request) {
-    if let Some(claimed) = request.body_length() {
-        let _ = io::copy(&mut request.as_reader().take(claimed as u64), &mut io::sink());
-    }
 }
 
 /// Where a request came from.

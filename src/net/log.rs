@@ -7,14 +7,11 @@ use crate::protocol::{Packet, Understood};
 use crate::wire::{Timestamp, cut, masked};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use std::{
-    borrow::Cow,
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
-    sync::Mutex,
-    time::Duration,
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
 
 /// How serious a line is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -33,13 +30,13 @@ pub enum Level {
 #[allow(missing_docs, reason = "each is the key of that name")]
 pub struct Line<'a> {
     pub level: Level,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub message_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub conversation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub match_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub peer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<&'a str>,
@@ -53,32 +50,17 @@ pub struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients: Option<usize>,
     /// The whole league message, or words.
-    #[serde(skip_serializing_if = "Body::is_nothing")]
-    pub message: Body<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Body<'a>>,
 }
 
 /// What a line says.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub enum Body<'a> {
-    /// Nothing beside its other keys.
-    #[default]
-    Nothing,
     /// A sentence.
     Words(String),
     /// A whole league message.
     Packet(&'a Packet),
-}
-
-impl Body<'_> {
-    fn is_nothing(&self) -> bool {
-        matches!(self, Body::Nothing)
-    }
-}
-
-impl From<String> for Body<'_> {
-    fn from(words: String) -> Self {
-        Body::Words(words)
-    }
 }
 
 /// The log of one program: its own file, and the one that all programs share.
@@ -137,7 +119,7 @@ impl Log {
 
     /// Writes one line of words.
     pub fn say(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        self.write(event_type, Line { level, message: Body::Words(words.into()), ..Line::default() });
+        self.write(event_type, Line { level, message: Some(Body::Words(words.into())), ..Line::default() });
     }
 
     /// What was taken instead of fields that were not there or not right, and a clock that is off: one warning each.
@@ -158,7 +140,7 @@ impl Log {
     /// Writes one line of words into the log that all programs share: starting, ending, the machine's faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
         let component = lock(&self.target).component.clone();
-        let line = Line { level, message: Body::Words(words.into()), ..Line::default() };
+        let line = Line { level, message: Some(Body::Words(words.into())), ..Line::default() };
         if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
             let mut text = Vec::new();
             format(&mut text, &component, event_type, line);
@@ -182,22 +164,15 @@ fn format(text: &mut Vec<u8>, component: &str, event_type: &str, line: Line) {
         #[serde(flatten)]
         line: Line<'a>,
     }
-    let short = |text| match masked(text) {
-        Cow::Borrowed(text) if text.len() <= KEY => Cow::Borrowed(text),
-        text => Cow::Owned(cut(&text, KEY)),
-    };
-    let [message_type, peer, conversation_id, match_id] =
-        [line.message_type, line.peer, line.conversation_id, line.match_id].map(|text| text.map(short));
-    let line = Line {
-        message_type: message_type.as_deref(),
-        peer: peer.as_deref(),
-        conversation_id: conversation_id.as_deref(),
-        match_id: match_id.as_deref(),
-        ..line
-    };
     let whole = Whole { timestamp: Timestamp::to_the_millisecond(), component, event_type, line };
     let _ = serde_json::to_writer(&mut *text, &whole); // into memory: always
     text.push(b'\n');
+}
+
+/// A peer's own words beside the message: masked, and cut.
+fn short<S: Serializer>(words: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = masked(words.unwrap_or_default());
+    if text.len() <= KEY { text.serialize(serializer) } else { cut(&text, KEY).serialize(serializer) }
 }
 
 /// A message as the log shows it: every token in it is masked, by the key it stands under, and by its looks anywhere
@@ -224,7 +199,6 @@ impl Serialize for Masked<'_> {
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Body::Nothing => serializer.serialize_unit(),
             Body::Words(words) => serializer.serialize_str(&masked(words)),
             Body::Packet(packet) => serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value)))),
         }

@@ -1,12 +1,13 @@
-//! The Model Context Protocol: the same handlers as `rpc.rs`, seen as tools. A second view, not a second system: a call
-//! of a tool comes back from here as an ordinary call. Stateless, JSON replies only, in both eras: with the `initialize`
-//! handshake (2024-11-05 to 2025-11-25) and without (2026-07-28), which has stricter rules for headers and statuses.
-//! Left out: sessions, streams, batches, resources and prompts.
+//! The Model Context Protocol: the same handlers as `rpc.rs`, seen as tools. A second view, not a second system: a
+//! call of a tool comes back from here as an ordinary call. Stateless, JSON replies only, in both eras: with the
+//! `initialize` handshake (2024-11-05 to 2025-11-25) and without (2026-07-28), which has stricter rules for headers and
+//! statuses. Left out: sessions, streams, batches, resources and prompts.
 
 use crate::net::agent::{Agent, Answer, Denial};
 use crate::net::http::Call;
+use crate::object;
 use crate::protocol::{Entry, Packet};
-use crate::wire::{self, Fault};
+use crate::wire::{Wire, cut};
 use serde_json::{Value, json};
 
 /// The version without a handshake.
@@ -22,21 +23,21 @@ const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 /// Fields that a tool call need not bring: the tool implies them, or we know them.
 const SUPPLIED: [&str; 6] = ["protocol", "message_type", "sender", "timestamp", "conversation_id", "league_id"];
 
-/// What a request asks for.
+/// What a request of MCP asks for.
 pub enum Asked {
-    /// Nothing of MCP: a league request.
-    League,
     /// This is the result.
     Done(Value),
     /// A tool, with its arguments.
     Call(&'static Entry, Value),
 }
 
-/// Finds out what a request asks for.
-pub fn asked(agent: &dyn Agent, sender: &str, method: &str, params: &Packet, call: &Call) -> Result<Asked, Denial> {
-    if !is_mcp(method, params, call) {
-        return Ok(Asked::League);
-    }
+object! {
+    /// The parameters of `tools/call`.
+    ToolCall { name: String, ; optional arguments: Packet, }
+}
+
+/// Finds out what a request of MCP asks for.
+pub fn asked(agent: &dyn Agent, sender: &str, method: &str, params: &Value, call: &Call) -> Result<Asked, Denial> {
     check(method, params, call)?;
     let stateless = is_stateless(params, call);
     let result = match method {
@@ -45,12 +46,14 @@ pub fn asked(agent: &dyn Agent, sender: &str, method: &str, params: &Packet, cal
             "capabilities": {"tools": {}},
             "instructions": agent.instructions(),
         })),
-        "tools/list" => lasting(json!({"tools": tools(agent)})),
+        "tools/list" => {
+            lasting(json!({"tools": served(agent).map(|entry| described(agent, entry)).collect::<Vec<_>>()}))
+        }
         "tools/call" => return called(agent, params),
         "initialize" if !stateless => initialize(agent, sender, params),
         "ping" if !stateless => json!({}),
         _ if method.starts_with("notifications/") => json!({}), // taken note of
-        _ => return Err(Denial::rpc(-32601, format!("Method not found: {}", wire::cut(method, 60)))),
+        _ => return Err(Denial::rpc(-32601, format!("Method not found: {}", cut(method, 60)))),
     };
     let named = stateless || method == "server/discover";
     Ok(Asked::Done(if named { signed(sender, result) } else { result }))
@@ -58,15 +61,16 @@ pub fn asked(agent: &dyn Agent, sender: &str, method: &str, params: &Packet, cal
 
 /// The status of a failed request: 200, but for what the stateless era and unknown versions want otherwise.
 pub fn status(denial: &Denial, method: &str, params: &Value, call: &Call) -> &'static str {
-    let Some(params) = params.as_object() else { return "200 OK" };
     match denial {
+        _ if !params.is_object() => "200 OK",
         _ if check(method, params, call).is_err() => "400 Bad Request",
         Denial::Rpc(-32601, ..) if is_stateless(params, call) => "404 Not Found",
         _ => "200 OK",
     }
 }
 
-fn is_mcp(method: &str, params: &Packet, call: &Call) -> bool {
+/// Whether a request is one of MCP; else it is a league request.
+pub fn is_mcp(method: &str, params: &Value, call: &Call) -> bool {
     matches!(method, "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call")
         || method.starts_with("notifications/")
         || is_stateless(params, call)
@@ -76,19 +80,14 @@ fn supported() -> Vec<&'static str> {
     [&[STATELESS], HANDSHAKE].concat()
 }
 
-fn stated<'a>(params: &'a Packet, key: &str) -> Option<&'a Value> {
-    params.get("_meta").and_then(|meta| meta.get(key))
-}
-
-fn is_stateless(params: &Packet, call: &Call) -> bool {
-    stated(params, VERSION_KEY).and_then(Value::as_str) == Some(STATELESS)
-        || call.header("Mcp-Protocol-Version") == Some(STATELESS)
+fn is_stateless(params: &Value, call: &Call) -> bool {
+    params["_meta"][VERSION_KEY] == STATELESS || call.header("Mcp-Protocol-Version") == Some(STATELESS)
 }
 
 /// What a call of MCP must look like: a version that we speak; and in the stateless era `_meta` says who calls, and
 /// the headers say the same as the body.
-fn check(method: &str, params: &Packet, call: &Call) -> Result<(), Denial> {
-    let version = stated(params, VERSION_KEY).and_then(Value::as_str);
+fn check(method: &str, params: &Value, call: &Call) -> Result<(), Denial> {
+    let version = params["_meta"][VERSION_KEY].as_str();
     let header = call.header("Mcp-Protocol-Version");
     let stateless = is_stateless(params, call);
     let differ = |header: &str, came: Option<String>, wanted: &str| {
@@ -106,11 +105,11 @@ fn check(method: &str, params: &Packet, call: &Call) -> Result<(), Denial> {
         _ if !stateless => return Ok(()),
         _ => {}
     }
-    let missing = |key: &&str| stated(params, key).is_none_or(Value::is_null);
+    let missing = |key: &&str| params["_meta"][*key].is_null();
     if let Some(key) = [VERSION_KEY].iter().chain(&CLIENT_KEYS).find(|key| missing(key)) {
         return Err(Denial::rpc(-32602, format!("_meta: {key} is missing")));
     }
-    let name = params.get("name").and_then(Value::as_str).filter(|_| method == "tools/call");
+    let name = params["name"].as_str().filter(|_| method == "tools/call");
     for (header, wanted) in [("Mcp-Protocol-Version", version), ("Mcp-Method", Some(method)), ("Mcp-Name", name)] {
         let came = call.header(header).map(decoded);
         if let Some(wanted) = wanted.filter(|wanted| came.as_deref() != Some(wanted)) {
@@ -148,8 +147,8 @@ fn server_info(sender: &str) -> Value {
     json!({"name": sender, "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn initialize(agent: &dyn Agent, sender: &str, params: &Packet) -> Value {
-    let wanted = params.get("protocolVersion").and_then(Value::as_str);
+fn initialize(agent: &dyn Agent, sender: &str, params: &Value) -> Value {
+    let wanted = params["protocolVersion"].as_str();
     let version = wanted.filter(|version| HANDSHAKE.contains(version)).unwrap_or(HANDSHAKE[0]);
     json!({
         "protocolVersion": version,
@@ -168,7 +167,7 @@ fn lasting(mut answer: Value) -> Value {
 }
 
 /// An answer that says whose it is, as the stateless era wants it.
-pub fn signed_in_its_era(sender: &str, answer: Value, params: &Packet, call: &Call) -> Value {
+pub fn signed_in_its_era(sender: &str, answer: Value, params: &Value, call: &Call) -> Value {
     if is_stateless(params, call) { signed(sender, answer) } else { answer }
 }
 
@@ -177,12 +176,8 @@ fn signed(sender: &str, mut answer: Value) -> Value {
     answer
 }
 
-fn tools(agent: &dyn Agent) -> Vec<Value> {
-    served(agent).map(|entry| described(agent, entry)).collect()
-}
-
 fn served(agent: &dyn Agent) -> impl Iterator<Item = &'static Entry> {
-    Entry::served_by(agent.kind()).filter(|entry| entry.as_tool().is_none_or(|tool| agent.serves(tool)))
+    Entry::served_by(agent.kind()).filter(|entry| entry.as_tool.is_none_or(|tool| agent.serves(tool)))
 }
 
 /// A tool as a client sees it.
@@ -206,15 +201,14 @@ fn described(agent: &dyn Agent, entry: &Entry) -> Value {
 }
 
 fn answer_schema(agent: &dyn Agent, entry: &Entry) -> Option<Value> {
-    entry.as_tool().and_then(|tool| agent.answer_schema(tool))
+    entry.as_tool.and_then(|tool| agent.answer_schema(tool))
 }
 
-fn called(agent: &dyn Agent, params: &Packet) -> Result<Asked, Denial> {
-    let invalid = |fault: Fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
-    let name: String = wire::field(params, "name").map_err(invalid)?;
-    let arguments: Option<Packet> = wire::optional(params, "arguments").map_err(invalid)?;
+fn called(agent: &dyn Agent, params: &Value) -> Result<Asked, Denial> {
+    let invalid = |fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
+    let ToolCall { name, arguments } = ToolCall::read(params).map_err(invalid)?;
     let entry = served(agent).find(|entry| entry.tool == name);
-    let entry = entry.ok_or_else(|| Denial::rpc(-32602, format!("Unknown tool: {}", wire::cut(&name, 60))))?;
+    let entry = entry.ok_or_else(|| Denial::rpc(-32602, format!("Unknown tool: {}", cut(&name, 60))))?;
     Ok(Asked::Call(entry, Value::Object(arguments.unwrap_or_default())))
 }
 

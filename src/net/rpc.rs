@@ -18,13 +18,11 @@ use crate::protocol::{
 use crate::wire::{Endpoint, Fault, Timestamp, Wire, cut};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::{
-    borrow::Cow,
-    net::IpAddr,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// An agent as the HTTP server sees it.
 pub struct Server {
@@ -102,9 +100,9 @@ impl Server {
                 Err(denial) => failed(Value::Null, denial, "200 OK"),
             };
         }
-        let id = request.get("id").cloned();
+        let id = request.remove("id");
         let echoed = id.clone().filter(|id| id.is_number() || id.is_string()).unwrap_or(Value::Null);
-        if id.as_ref().is_some_and(|id| !(id.is_number() || id.is_string() || id.is_null())) {
+        if id.as_ref().is_some_and(|id| *id != echoed) {
             return invalid(echoed, "id must be an integer or a string");
         }
         if request.get("jsonrpc") != Some(&json!("2.0")) {
@@ -136,16 +134,19 @@ impl Server {
 
     /// Runs a method of MCP, or a league request.
     fn run_method(&self, method: &str, params: &Value, call: &Call) -> Result<Value, Denial> {
-        let Some(object) = params.as_object() else {
+        if !params.is_object() {
             return Err(Denial::rpc(-32602, Fault::new(params, "an object").under("params").to_string()));
-        };
-        match mcp::asked(&*self.agent, &self.client.sender(), method, object, call)? {
-            Asked::League => Ok(self.run(method, params, call.peer, self.supplies())?.result),
+        }
+        if !mcp::is_mcp(method, params, call) {
+            return Ok(self.run(method, params, call.peer, self.supplies())?.result);
+        }
+        let sender = self.client.sender();
+        match mcp::asked(&*self.agent, &sender, method, params, call)? {
             Asked::Done(result) => Ok(result),
             Asked::Call(entry, arguments) => {
                 let answer = self.run(entry.tool, &arguments, call.peer, Supplies::ToolCall);
                 let result = mcp::tool_result(&*self.agent, entry, answer);
-                Ok(mcp::signed_in_its_era(&self.client.sender(), result, object, call))
+                Ok(mcp::signed_in_its_era(&sender, result, params, call))
             }
         }
     }
@@ -168,16 +169,15 @@ impl Server {
         };
         match entry {
             Some(entry) if !entry.is_served_by(kind) => not_here(entry.message_type.unwrap_or(entry.tool)),
-            Some(Entry { message_type: None, tool, .. }) => self.run_tool(tool, params, peer),
+            Some(Entry { as_tool: Some(tool), .. }) => self.run_tool(*tool, params, peer),
             _ => self.run_message(entry, params, peer, supplies),
         }
     }
 
-    fn run_tool(&self, tool: &str, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
+    fn run_tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
         let empty = Map::new();
         let packet = arguments.as_object().unwrap_or(&empty);
         self.client.note("tool_called", packet, Line { peer: Some(&peer.to_string()), ..Line::default() });
-        let tool = Tool::read(&tool.into()).map_err(Refusal::from)?;
         match self.guarded(|| self.agent.tool(tool, arguments, peer)) {
             Ok(result) => Ok(Answer { result, refused: None }),
             Err(denial) => self.deny(packet, peer, denial),
@@ -198,7 +198,7 @@ impl Server {
         let sender = packet.get("sender").and_then(Value::as_str).or(Some(&address));
         let length: usize = packet.iter().map(|(key, value)| key.len() + 6 + length(value)).sum();
         let note = |refused: bool| {
-            let message = logged(packet, length, refused);
+            let message = Some(logged(packet, length, refused));
             client.note("message_received", packet, Line { peer: sender, message, ..Line::default() });
         };
         let is_short = length <= LOGGED_REFUSED; // what is longer is logged when it is known whether it is refused
@@ -222,7 +222,8 @@ impl Server {
             note(outcome.is_err());
         }
         match outcome {
-            Ok(message) => Ok(self.reply(&asked, Ok(message))),
+            Ok(None) => Ok(Answer { result: ok(), refused: None }),
+            Ok(Some(message)) => Ok(self.reply(&asked, &message, None)),
             Err(denial) => self.deny(&asked, peer, denial),
         }
     }
@@ -238,17 +239,15 @@ impl Server {
             return Given::new();
         }
         let text = |key: &str| packet.get(key).and_then(Value::as_str);
-        let kind = match entry.and_then(|entry| entry.message_type) {
-            Some(protocol::RefereeRegisterRequest::NAME) => Some(Kind::Referee),
-            Some(protocol::LeagueRegisterRequest::NAME) => Some(Kind::Player),
-            _ => None,
+        let sender = match entry.and_then(|entry| entry.message_type) {
+            Some(protocol::RefereeRegisterRequest::NAME) => format!("{}:new", Kind::Referee),
+            Some(protocol::LeagueRegisterRequest::NAME) => format!("{}:new", Kind::Player),
+            _ => text("auth_token").and_then(|token| self.agent.holder(token)).unwrap_or("launcher".into()),
         };
-        let newcomer = kind.map(|kind| format!("{kind}:new"));
-        let holder = || text("auth_token").and_then(|token| self.agent.holder(token));
         let about = text("match_id").or(entry.map(|entry| entry.tool)).unwrap_or("message").to_ascii_lowercase();
         let mut given: Given = vec![
             ("protocol", PROTOCOL.into()),
-            ("sender", newcomer.or_else(holder).unwrap_or("launcher".into()).into()),
+            ("sender", sender.into()),
             ("conversation_id", format!("conv-supplied-{}", cut(&about, 60)).into()),
             ("timestamp", Timestamp::now().to_string().into()),
         ];
@@ -265,7 +264,7 @@ impl Server {
             (Some(came), Some(ours)) if *came != ours => {
                 let is_report = matches!(understood.message, Message::MatchResultReport(_));
                 let code = if is_report { Code::E015 } else { Code::E003 };
-                Err(Refusal::field(code, "league_id", format!("got {:?}, expected {ours:?}", cut(came, 60))))
+                Err(Refusal::got(code, "league_id", came, format_args!("expected {ours:?}")))
             }
             _ => Ok(()),
         }
@@ -275,7 +274,7 @@ impl Server {
         match denial {
             Denial::Refused(refusal) => {
                 self.agent.refused(request, peer, &refusal);
-                Ok(self.reply(request, Err(refusal)))
+                Ok(self.reply(request, &self.refusal(request, &refusal), Some(&refusal)))
             }
             Denial::Broken(why) => {
                 self.client.log.orchestrator(Level::Error, "fault", &*why);
@@ -295,38 +294,51 @@ impl Server {
         }
     }
 
-    /// The reply to a request, whole, in its conversation or a new one. A refusal becomes a GAME_ERROR where the match is readable and the agent plays or
-    /// referees it, else a LEAGUE_ERROR.
-    fn reply(&self, request: &Packet, outcome: Result<Option<Message>, Refusal>) -> Answer {
-        let text = |key: &str| request.get(key).and_then(Value::as_str).map(|text| cut(text, 200));
-        let client = &*self.client;
-        let code = outcome.as_ref().err().map(|refusal| refusal.code.code());
-        let field = outcome.as_ref().err().and_then(Refusal::field_name).map(String::from);
-        let refused = outcome.as_ref().err().map(ToString::to_string);
-        let message = match outcome {
-            Ok(None) => return Answer { result: ok(), refused: None },
-            Ok(Some(message)) => message,
-            Err(refusal) => {
-                let original = text("message_type").unwrap_or("UNKNOWN".into());
-                match text("match_id").filter(|_| self.agent.kind() != Kind::Manager) {
-                    Some(match_id) => game_error(client, match_id, original, refusal, text("player_id")),
-                    None => league_error(original, refusal),
-                }
-            }
-        };
+    /// The reply to a request, whole, in its conversation or a new one. Where it refuses the request, `refusal` is why.
+    fn reply(&self, request: &Packet, message: &Message, refusal: Option<&Refusal>) -> Answer {
         let about = About {
-            conversation_id: text("conversation_id").unwrap_or_else(|| conversation("reply")),
+            conversation_id: quoted(request, "conversation_id").unwrap_or_else(|| conversation("reply")),
             auth_token: None,
             round_id: request.get("round_id").and_then(|round| u32::read(round).ok()),
-            match_id: text("match_id"),
+            match_id: quoted(request, "match_id"),
         };
-        let packet = client.write(&message, &about);
+        let packet = self.client.write(message, &about);
         let peer = request.get("sender").and_then(Value::as_str);
-        let level = if refused.is_some() { Level::Warning } else { Level::Info };
-        let line = Line { level, peer, error_code: code, field: field.as_deref(), ..Line::default() };
-        client.note("message_sent", &packet, line);
-        Answer { result: Value::Object(packet), refused }
+        let level = if refusal.is_some() { Level::Warning } else { Level::Info };
+        let (error_code, field) = (refusal.map(|it| it.code.code()), refusal.and_then(Refusal::field_name));
+        self.client.note("message_sent", &packet, Line { level, peer, error_code, field, ..Line::default() });
+        Answer { result: Value::Object(packet), refused: refusal.map(ToString::to_string) }
     }
+
+    /// A refusal as a message: a GAME_ERROR where the match is readable and we play or referee it, else a LEAGUE_ERROR.
+    fn refusal(&self, request: &Packet, refusal: &Refusal) -> Message {
+        let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
+        let (error_code, error_description) = (refusal.code.to_string(), refusal.code.name().into());
+        let context = Some(refusal.context.clone());
+        let Some(match_id) = quoted(request, "match_id").filter(|_| self.agent.kind() != Kind::Manager) else {
+            let original_message_type = Some(original);
+            return LeagueError { error_code, error_description, original_message_type, context }.into();
+        };
+        let player_id = quoted(request, "player_id");
+        let own_id = || self.client.sender().rsplit(':').next().unwrap_or_default().to_string();
+        GameError {
+            match_id,
+            error_code,
+            error_description,
+            affected_player: player_id.clone().unwrap_or_else(own_id),
+            action_required: original,
+            player_id,
+            retry_info: None,
+            context,
+            consequence: Some("Refused; nothing has changed".into()),
+        }
+        .into()
+    }
+}
+
+/// A text of a request, as it is repeated to its sender.
+fn quoted(request: &Packet, key: &str) -> Option<String> {
+    request.get(key).and_then(Value::as_str).map(|text| cut(text, 200))
 }
 
 /// What the receiver logs of a message: all of it if it is small, that it came if it is large; of a refused one the
@@ -372,36 +384,4 @@ fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
         error["data"] = data;
     }
     Reply::new(status, json!({"jsonrpc": "2.0", "error": error, "id": id}).to_string())
-}
-
-fn league_error(original: String, refusal: Refusal) -> Message {
-    LeagueError {
-        error_code: refusal.code.to_string(),
-        error_description: refusal.code.name().into(),
-        original_message_type: Some(original),
-        context: Some(refusal.context),
-    }
-    .into()
-}
-
-fn game_error(
-    client: &Client,
-    match_id: String,
-    original: String,
-    refusal: Refusal,
-    player: Option<String>,
-) -> Message {
-    let own_id = client.sender().rsplit(':').next().unwrap_or_default().to_string();
-    GameError {
-        match_id,
-        error_code: refusal.code.to_string(),
-        error_description: refusal.code.name().into(),
-        affected_player: player.clone().unwrap_or(own_id),
-        action_required: original,
-        player_id: player,
-        retry_info: None,
-        context: Some(refusal.context),
-        consequence: Some("Refused; nothing has changed".into()),
-    }
-    .into()
 }

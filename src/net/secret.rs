@@ -1,10 +1,8 @@
 //! Randomness from the operating system, fit for tokens.
 
-use std::{
-    fs::File,
-    hash::{BuildHasher, Hasher, RandomState},
-    io::Read,
-};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Read;
 
 /// Random bytes as hex digits, from the operating system: fit for secrets.
 pub fn secret(digits: u32) -> String {

@@ -1,9 +1,7 @@
 //! Threads and locks: the two rules of the house. Threads have names, and a lock outlives a panic.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    thread,
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 /// Locks, also after a panic elsewhere: what our locks protect is whole at every moment.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,14 +8,10 @@ use crate::net::agent::Denial;
 use crate::program::terminal::complain;
 use crate::protocol::Parity;
 use crate::wire::cut;
-use std::{
-    cell::Cell,
-    panic::{self, AssertUnwindSafe},
-    sync::{
-        Once, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 
 /// How many characters of a panic's words are shown.
 const SHOWN: usize = 500;

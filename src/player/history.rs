@@ -8,12 +8,10 @@ use crate::object;
 use crate::player::strategies::Past;
 use crate::program::storage::{self, Access, Lines};
 use crate::wire::Wire;
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How often the page for people is written, at most.
 const PACE: Duration = Duration::from_secs(2);

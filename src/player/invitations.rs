@@ -6,7 +6,7 @@
 
 use crate::player::decision::Decision;
 use crate::protocol::{Code, Envelope, GameInvitation, MatchEntry, Refusal, RoundAnnouncement};
-use crate::wire::{cut, equal};
+use crate::wire::equal;
 use std::{collections::HashMap, sync::Arc};
 
 /// How many matches we join that the manager has not announced: strangers must not fill our memory.
@@ -88,8 +88,7 @@ impl Invitations {
 
     /// The match that a referee speaks of, if it speaks with the token and in the conversation of its invitation.
     pub fn joined(&self, from: &Envelope, match_id: &str) -> Result<&Joined, Refusal> {
-        let unknown =
-            || Refusal::field(Code::E015, "match_id", format!("got {:?}, which we have not joined", cut(match_id, 60)));
+        let unknown = || Refusal::got(Code::E015, "match_id", match_id, "which we have not joined");
         let joined = self.joined.get(match_id).ok_or_else(unknown)?;
         if !self.is_same(from.auth_token.as_deref(), joined.token.as_deref()) {
             return Err(Refusal::field(Code::E012, "auth_token", "not the token of the newest invitation"));

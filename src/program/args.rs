@@ -90,10 +90,8 @@ impl Usage {
             }
         }
         while let Some(argument) = arguments.next() {
-            let (name, joined) = match argument.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_string())),
-                None => (argument.as_str(), None),
-            };
+            let parts = argument.split_once('=');
+            let (name, joined) = parts.map_or((&*argument, None), |(name, value)| (name, Some(value.to_string())));
             let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
                 return Err(Stop::usage(format!("unknown argument {argument:?}; {} --help lists all", self.name)));
             };

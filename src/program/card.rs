@@ -1,14 +1,12 @@
-//! What an agent must know to be itself again: its card, `data/agents/ID.json`. Whoever holds the lock beside it is that
-//! agent; a card of another league that is still under way is left alone.
+//! What an agent must know to be itself again: its card, `data/agents/ID.json`. Whoever holds the lock beside it is
+//! that agent; a card of another league that is still under way is left alone.
 
 use crate::object;
 use crate::program::args::Stop;
 use crate::program::storage::{self, Access};
 use crate::wire::Endpoint;
-use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
 
 object! {
     /// The file.

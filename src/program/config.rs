@@ -188,25 +188,21 @@ impl Config {
     /// Every agent has an id and an endpoint of its own.
     fn check_agents(&self, folder: &Path) -> Result<(), String> {
         let file = format!("{}: ", folder.join("agents/agents_config.json").display());
-        let manager = ("league_manager.endpoint".to_string(), &self.agents.league_manager.endpoint.0);
-        let referees = self.agents.referees.iter().enumerate();
-        let players = self.agents.players.iter().enumerate();
-        let mut seen = Vec::new();
-        for (key, url) in std::iter::once(manager)
-            .chain(referees.clone().map(|(n, it)| (format!("referees[{n}].endpoint"), &it.endpoint.0)))
-            .chain(players.clone().map(|(n, it)| (format!("players[{n}].default_endpoint"), &it.default_endpoint.0)))
-        {
-            let endpoint = Endpoint::parse(url).ok();
-            legal(!seen.contains(&endpoint), &file, &key, url, "an endpoint of its own")?;
-            seen.push(endpoint);
+        let referees = self.agents.referees.len();
+        let key = |n: usize, of_referee: &str, of_player: &str| match n.checked_sub(referees) {
+            None => format!("referees[{n}].{of_referee}"),
+            Some(n) => format!("players[{n}].{of_player}"),
+        };
+        let mut endpoints = vec![Endpoint::parse(&self.agents.league_manager.endpoint.0).ok()];
+        for (n, (.., url)) in self.listed().enumerate() {
+            let (key, endpoint) = (key(n, "endpoint", "default_endpoint"), Endpoint::parse(url).ok());
+            legal(!endpoints.contains(&endpoint), &file, &key, url, "an endpoint of its own")?;
+            endpoints.push(endpoint);
         }
         let mut ids = Vec::new();
-        for (kind, key, id) in referees
-            .map(|(n, it)| (Kind::Referee, format!("referees[{n}].referee_id"), &it.referee_id))
-            .chain(players.map(|(n, it)| (Kind::Player, format!("players[{n}].player_id"), &it.player_id)))
-        {
-            let expected = format!("{}, {}, …, each once", kind.numbered(1), kind.numbered(2));
-            legal(kind.is_id(id) && !ids.contains(&id), &file, &key, id, &expected)?;
+        for (n, (kind, id, _)) in self.listed().enumerate() {
+            let (key, expected) = (key(n, "referee_id", "player_id"), [1, 2].map(|n| kind.numbered(n)).join(", "));
+            legal(kind.is_id(id) && !ids.contains(&id), &file, &key, id, &format!("{expected}, …, each once"))?;
             ids.push(id);
         }
         Ok(())
@@ -214,22 +210,20 @@ impl Config {
 
     /// A referee's entry in the list, or the defaults for one that no list names.
     pub fn referee(&self, id: &str) -> RefereeDefaults {
-        match self.agents.referees.iter().find(|entry| entry.referee_id == id).cloned() {
-            Some(RefereeEntry { display_name, version, game_types, max_concurrent_matches, .. }) => {
-                RefereeDefaults { display_name, version, game_types, max_concurrent_matches }
-            }
-            None => self.referee_defaults.clone(),
-        }
+        let Some(listed) = self.agents.referees.iter().find(|entry| entry.referee_id == id).cloned() else {
+            return self.referee_defaults.clone();
+        };
+        let RefereeEntry { display_name, version, game_types, max_concurrent_matches, .. } = listed;
+        RefereeDefaults { display_name, version, game_types, max_concurrent_matches }
     }
 
     /// A player's entry in the list, or the defaults for one that no list names.
     pub fn player(&self, id: &str) -> PlayerDefaults {
-        match self.agents.players.iter().find(|entry| entry.player_id == id).cloned() {
-            Some(PlayerEntry { display_name, version, game_types, .. }) => {
-                PlayerDefaults { display_name, version, game_types }
-            }
-            None => self.player_defaults.clone(),
-        }
+        let Some(listed) = self.agents.players.iter().find(|entry| entry.player_id == id).cloned() else {
+            return self.player_defaults.clone();
+        };
+        let PlayerEntry { display_name, version, game_types, .. } = listed;
+        PlayerDefaults { display_name, version, game_types }
     }
 
     /// The endpoints of the listed agents, by kind and id.

@@ -9,10 +9,9 @@ use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::terminal::{complain, say};
 use crate::wire::Endpoint;
-use std::{
-    io, process,
-    sync::{Arc, Mutex},
-};
+use std::io;
+use std::process;
+use std::sync::{Arc, Mutex};
 
 /// Answers from now on, and says so on standard output. `max_body` is in bytes.
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {

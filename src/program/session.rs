@@ -14,14 +14,10 @@ use crate::program::{Program, id_option, server};
 use crate::protocol::*;
 use crate::wire::equal;
 use serde_json::Value;
-use std::{
-    fs::File,
-    sync::{
-        Arc, Condvar, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// How long an ending program waits for its last answers and deliveries.
 pub const FAREWELL: Duration = Duration::from_secs(5);
@@ -168,17 +164,12 @@ impl Session {
     pub fn check_token(&self, token: Option<&str>) -> Result<(), Refusal> {
         let card = self.wait_for_card()?;
         let demanded = self.program.kind == Kind::Referee || card.proves_itself == Some(true);
+        let denied = |code, problem| Err(Refusal::field(code, "auth_token", problem));
         match token {
             _ if !self.program.config.system.security.enable_auth_tokens || card.token.is_empty() => {}
             Some(token) if equal(token, &card.token) => {}
-            Some(_) => {
-                let problem = "only the league manager knows the right one";
-                return Err(Refusal::field(Code::E012, "auth_token", problem));
-            }
-            None if demanded => {
-                let problem = "missing; the league manager's requests carry it";
-                return Err(Refusal::field(Code::E011, "auth_token", problem));
-            }
+            Some(_) => return denied(Code::E012, "only the league manager knows the right one"),
+            None if demanded => return denied(Code::E011, "missing; the league manager's requests carry it"),
             None => {}
         }
         self.called.store(true, Ordering::SeqCst);
@@ -198,9 +189,9 @@ impl Session {
     /// What `GET /health` shows of us.
     pub fn health(&self) -> Value {
         let id = self.card_now().map(|card| card.agent_id);
-        let (name, uptime) =
-            (registration::display_name(&self.program), self.program.started.elapsed().as_secs() as u32);
-        let health = AgentHealth { name, kind: self.program.kind, state: self.state(), uptime, id };
+        let (name, kind) = (registration::display_name(&self.program), self.program.kind);
+        let uptime = self.program.started.elapsed().as_secs() as u32;
+        let health = AgentHealth { name, kind, state: self.state(), uptime, id };
         serde_json::to_value(health).unwrap_or_default()
     }
 

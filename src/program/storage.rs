@@ -6,11 +6,9 @@
 use crate::wire::{Timestamp, Wire};
 use serde::Serialize;
 use serde_json::Value;
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,23 +38,26 @@ pub fn named(path: &Path, error: io::Error) -> io::Error {
 
 /// Replaces a file: a temporary one beside it, synced, then renamed. An error names the file.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
-    write_anew(path, access, text, true)
+    write_anew(path, access, text, true).map(drop)
 }
 
 /// Replaces a page for people with a value as JSON: whole or not at all, but not synced, for it can be made again.
 pub fn replace_page(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    write_anew(path, Access::Everybody, &(serde_json::to_string_pretty(value)? + "\n"), false)
+    write_anew(path, Access::Everybody, &(serde_json::to_string_pretty(value)? + "\n"), false).map(drop)
 }
 
-fn write_anew(path: &Path, access: Access, text: &str, sync: bool) -> io::Result<()> {
+/// The new file can be added to.
+fn write_anew(path: &Path, access: Access, text: &str, sync: bool) -> io::Result<File> {
     let new = path.with_extension("new");
     let write = || {
-        let mut file = create(&new, access, OpenOptions::new().write(true).truncate(true))?;
+        let mut file = create(&new, access, OpenOptions::new().append(true))?;
+        file.set_len(0)?; // one that a program left when it was killed
         file.write_all(text.as_bytes())?;
         if sync {
             file.sync_data()?;
         }
-        fs::rename(&new, path)
+        fs::rename(&new, path)?;
+        Ok(file)
     };
     write().map_err(|error| named(path, error))
 }
@@ -155,20 +156,12 @@ impl Lines {
     /// Puts these records in the place of all that stand in the file: a temporary one beside it, synced, then renamed.
     /// After an error the old ones stand.
     pub fn replace(&mut self, records: &[impl Serialize]) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        let write = || {
-            let mut file = create(&new, self.access, OpenOptions::new().append(true))?;
-            file.set_len(0)?; // one that a program left when it was killed
-            let mut text = String::new();
-            for record in records {
-                text += &(serde_json::to_string(record)? + "\n");
-            }
-            file.write_all(text.as_bytes())?;
-            file.sync_data()?;
-            fs::rename(&new, &self.path)?;
-            Ok((file, text.len() as u64))
-        };
-        (self.file, self.length) = write().map_err(|error| named(&self.path, error))?;
+        let mut text = String::new();
+        for record in records {
+            text += &(serde_json::to_string(record)? + "\n");
+        }
+        self.file = write_anew(&self.path, self.access, &text, true)?;
+        self.length = text.len() as u64;
         self.torn = false;
         Ok(())
     }

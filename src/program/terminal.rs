@@ -2,19 +2,17 @@
 //! something is. Colour and that line are for terminals only; elsewhere the lines are plain.
 
 use crate::wire::masked;
-use std::{
-    io::{IsTerminal, Write, stdout},
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::io::{IsTerminal, Write, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A line stands on the terminal that the next one overwrites.
 static PROGRESS: AtomicBool = AtomicBool::new(false);
 
 /// Others' words as they can be shown: nothing in them moves the cursor or turns the text around, or is a token.
 pub fn shown(words: &str) -> String {
-    let harmful = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    let harmful = |c: char| match c {
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => true,
+        c => c.is_control(),
     };
     masked(words).chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -12,13 +12,11 @@ use crate::program::storage;
 use crate::protocol::*;
 use crate::referee::outbox::{Kept, Outbox};
 use crate::wire::{Endpoint, Fault, is_plain, token};
-use std::{
-    collections::{BTreeMap, VecDeque},
-    io,
-    path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// A match that was given to us.
 pub struct Assignment {

@@ -239,8 +239,7 @@ impl<V: Venue> InPlay<'_, V> {
             (Code::E012, "player_id", player_id, self.player(seat)),
         ];
         let Some((code, field, came, expected)) = rows.into_iter().find(|row| row.2 != row.3) else { return Ok(()) };
-        let problem = format!("got {:?}, expected {expected:?}", cut(came, 60));
-        Err(CallError::wrong(Refusal::field(code, field, problem), ""))
+        Err(CallError::wrong(Refusal::got(code, field, came, format_args!("expected {expected:?}")), ""))
     }
 
     /// GAME_ERROR to a player: what went wrong, what is legal, and what follows.

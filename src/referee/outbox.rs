@@ -8,12 +8,11 @@ use crate::object;
 use crate::program::storage::{self, Access, Lines};
 use crate::protocol::MatchResultReport;
 use crate::wire::Wire;
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 object! {
     /// A result that waits for the manager's answer.

@@ -5,7 +5,7 @@
 use crate::game::{self, Outcome};
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
-use crate::net::retry::{CallError, RetryPolicy, pause, retry};
+use crate::net::retry::{CallError, pause, retry};
 use crate::net::sync::spawn;
 use crate::program::Program;
 use crate::program::terminal::complain;
@@ -13,33 +13,22 @@ use crate::protocol::*;
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::match_play::{Acted, Venue};
 use crate::wire::Timestamp;
-use std::{
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A match over HTTP.
 pub struct OverHttp<'a> {
-    program: &'a Arc<Program>,
-    assignments: &'a Assignments,
-    assignment: &'a Arc<Assignment>,
-    retry: RetryPolicy,
-    seed: Option<u64>,
-    began: Instant,
-}
-
-impl<'a> OverHttp<'a> {
-    /// A match that begins now. With a seed its draw is repeatable.
-    pub fn new(
-        program: &'a Arc<Program>,
-        assignments: &'a Assignments,
-        assignment: &'a Arc<Assignment>,
-        seed: Option<u64>,
-    ) -> OverHttp<'a> {
-        let retry = program.config.retry();
-        OverHttp { program, assignments, assignment, retry, seed, began: Instant::now() }
-    }
+    /// Who plays it.
+    pub program: &'a Arc<Program>,
+    /// Where its result is kept.
+    pub assignments: &'a Assignments,
+    /// Which it is.
+    pub assignment: &'a Arc<Assignment>,
+    /// With a seed its draw is repeatable.
+    pub seed: Option<u64>,
+    /// When it began.
+    pub began: Instant,
 }
 
 /// Whom a message for a seat goes to, and what it is about.
@@ -90,7 +79,7 @@ impl Venue for OverHttp<'_> {
                 let started = thread::Builder::new().name("seat".into()).spawn_scoped(scope, || act(1));
                 started.map_err(|error| CallError::Ours(error.to_string()))
             };
-            match retry(&self.retry, pause, CallError::is_ours, start) {
+            match retry(&self.program.config.retry(), pause, CallError::is_ours, start) {
                 Ok(other) => [act(0), other.join().unwrap_or_else(|_| ours("a bug of ours".into()))],
                 Err(error) => [ours(error.explain()), ours(error.explain())],
             }
@@ -121,7 +110,7 @@ impl Venue for OverHttp<'_> {
 
     fn keep(&self, outcome: &Outcome) -> bool {
         let config = &self.program.config;
-        let StartMatch { league_id, round_id, .. } = self.assignment.game.clone();
+        let (league_id, round_id) = (self.assignment.game.league_id.clone(), self.assignment.game.round_id);
         let (match_id, result) = (self.assignment.match_id().into(), outcome.for_manager(&config.league.scoring));
         let report = MatchResultReport { league_id, round_id, match_id, game_type: GAME.into(), result };
         let (until, mut said) = (Instant::now() + config.match_limit(), false);
@@ -136,7 +125,7 @@ impl Venue for OverHttp<'_> {
             if Instant::now() >= until {
                 return false;
             }
-            pause(self.retry.base_delay);
+            pause(config.retry().base_delay);
         }
     }
 }

@@ -157,20 +157,6 @@ impl Reader {
     }
 }
 
-/// Takes a required field out of an object.
-pub fn field<T: Wire>(object: &Map<String, Value>, name: &str) -> Result<T, Fault> {
-    let mut reader = Reader::default();
-    let read = reader.field(object, name);
-    reader.end(read)
-}
-
-/// Takes a field that may be absent or null out of an object.
-pub fn optional<T: Wire>(object: &Map<String, Value>, name: &str) -> Result<Option<T>, Fault> {
-    let mut reader = Reader::default();
-    let read = reader.optional(object, name);
-    reader.end(read)
-}
-
 /// The first key in `value` that `schema` does not know.
 pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
     match (value, schema["properties"].as_object(), schema.get("items")) {
@@ -299,10 +285,11 @@ impl<T: Wire> Wire for Unread<T> {
     }
 }
 
-/// Declares objects. Fields after `nullable` may be absent on reading and are written as null when there is
-/// nothing to say; fields after `optional` may be absent and are then left out; so are those after `informing`,
-/// which moreover count as absent where they are wrong. Fields after `remark` inform too, and are written as null.
-/// An `Option` before all these is a field that must be there, and may be null.
+/// Declares objects. Fields before any word must be there, though an `Option` may be null. Behind a word they may be
+/// absent or null:
+/// - `optional`: not written where there is nothing to say;
+/// - `informing`: the same, and where it is wrong it counts as absent;
+/// - `nullable`, `nullable_informing`: the same two, but written as null.
 #[macro_export]
 macro_rules! object {
     ($($(#[$doc:meta])* $name:ident {
@@ -310,7 +297,7 @@ macro_rules! object {
         $(; nullable $($null:ident: $nulltype:ty,)*)?
         $(; optional $($opt:ident: $opttype:ty,)*)?
         $(; informing $($info:ident: $infotype:ty,)*)?
-        $(; remark $($remark:ident: $remarktype:ty,)*)?
+        $(; nullable_informing $($nullinfo:ident: $nullinfotype:ty,)*)?
     })*) => {$(
         $(#[$doc])*
         #[allow(missing_docs, non_snake_case, reason = "fields are the protocol's, word for word")]
@@ -320,7 +307,7 @@ macro_rules! object {
             $($(#[serde(default)] pub $null: Option<$nulltype>,)*)?
             $($(#[serde(default, skip_serializing_if = "Option::is_none")] pub $opt: Option<$opttype>,)*)?
             $($(#[serde(default, skip_serializing_if = "Option::is_none")] pub $info: Option<$infotype>,)*)?
-            $($(#[serde(default)] pub $remark: Option<$remarktype>,)*)?
+            $($(#[serde(default)] pub $nullinfo: Option<$nullinfotype>,)*)?
         }
         impl $crate::wire::Wire for $name {
             #[allow(non_snake_case, reason = "fields are the protocol's, word for word")]
@@ -331,9 +318,9 @@ macro_rules! object {
                 $($(let $null = reader.optional(object, stringify!($null));)*)?
                 $($(let $opt = reader.optional(object, stringify!($opt));)*)?
                 $($(let $info = reader.informing(object, stringify!($info));)*)?
-                $($(let $remark = reader.informing(object, stringify!($remark));)*)?
+                $($(let $nullinfo = reader.informing(object, stringify!($nullinfo));)*)?
                 Some($name {
-                    $($field: $field?,)* $($($null: $null?,)*)? $($($opt: $opt?,)*)? $($($info,)*)? $($($remark,)*)?
+                    $($field: $field?,)* $($($null: $null?,)*)? $($($opt: $opt?,)*)? $($($info,)*)? $($($nullinfo,)*)?
                 })
             }
             fn schema() -> serde_json::Value {
@@ -343,7 +330,7 @@ macro_rules! object {
                     $($(stringify!($null): <Option<$nulltype>>::schema(),)*)?
                     $($(stringify!($opt): <$opttype>::schema(),)*)?
                     $($(stringify!($info): <$infotype>::schema(),)*)?
-                    $($(stringify!($remark): <Option<$remarktype>>::schema(),)*)?
+                    $($(stringify!($nullinfo): <Option<$nullinfotype>>::schema(),)*)?
                 }})
             }
         }
