@@ -6,7 +6,7 @@ use league::game::judge;
 use league::manager::control::REMOVED;
 use league::manager::league::{Event, League, Match};
 use league::protocol::{Action, Kind, LeagueControl, Parity, Progress, Refusal};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::paper::*;
 use support::*;
@@ -138,9 +138,8 @@ fn a_voided_result_counts_nothing_and_the_match_is_played_again() {
 
 /// Gives a running manager an order, as the operator does; what it says.
 fn say(world: &World, manager: &Agent, words: &[&str]) -> String {
-    let output = world.command("league_manager", &[words, &["--manager", &manager.url()]].concat()).output().unwrap();
-    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success(), "{words:?}: {text}");
+    let (code, text) = world.word(&[words, &["--manager", &manager.url()]].concat());
+    assert_eq!(code, Some(0), "{words:?}: {text}");
     text
 }
 
@@ -171,19 +170,19 @@ fn every_order_survives_the_death_of_the_manager() {
     };
     let recorded = |id: &str, times: usize| {
         until(&format!("{id} is recorded {times} times"), || {
-            let of_it = |line: &&Value| line["event"] == "Recorded" && line["match_id"] == id;
-            let found: Vec<Value> = world.journal().iter().filter(of_it).cloned().collect();
-            (found.len() == times).then(|| found.last().cloned()).flatten()
+            let mut found = world.events("Recorded");
+            found.retain(|line| line["match_id"] == id);
+            found.pop().filter(|_| found.len() + 1 == times)
         })
     };
     order(&mut manager, &["remove", "P05"]);
     order(&mut manager, &["start"]);
-    until("round 1 is asked for", || thinks.received("CHOOSE_PARITY_CALL").first().cloned());
+    thinks.first("CHOOSE_PARITY_CALL");
     recorded("R1M2", 1);
     order(&mut manager, &["pause"]);
     gates[0].open();
     recorded("R1M1", 1);
-    until("the league rests", || say(&world, &manager, &["status"]).contains("is paused until").then_some(()));
+    wait_until("the league rests", || say(&world, &manager, &["status"]).contains("is paused until"));
     order(&mut manager, &["replay", "R1M2"]);
     order(&mut manager, &["remove", "P04"]);
     assert!(!world.journal().iter().any(|line| line["assignments"][0]["match_id"] == "R2M1"), "round 2 has begun");
@@ -201,73 +200,7 @@ fn every_order_survives_the_death_of_the_manager() {
     assert!(table.len() == 4 && table.iter().all(|row| row["played"] == 3), "{table:?}");
     let said = say(&world, &manager, &["again"]);
     assert!(said.contains("completed"), "{said}");
-    until("a new lobby is open", || {
-        let output = world.command("league_manager", &["status", "--manager", &manager.url()]).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).contains("waiting").then_some(())
-    });
-}
-
-#[test]
-fn a_stranger_can_order_nothing() {
-    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-    let Some(own) = probe.connect("10.255.255.255:9").and_then(|()| probe.local_addr()).ok() else {
-        return eprintln!("not shown: this machine has no address beside its loopback");
-    };
-    let world = World::new(&[]);
-    let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", "http://127.0.0.1:1/mcp"]);
-    let url = format!("http://{}:{}/mcp", own.ip(), manager.port());
-    for action in ["pause", "resume", "remove", "restore", "replay", "again"] {
-        for (token, code) in [(None, "E011"), (Some("tok-operator-0000"), "E012")] {
-            let body = json!({"league_id": "league_2025_even_odd", "action": action, "auth_token": token});
-            let answer = send(&url, &message("LEAGUE_CONTROL", "launcher", body));
-            assert_eq!((&answer["message_type"], &answer["error_code"]), (&json!("LEAGUE_ERROR"), &json!(code)));
-        }
-    }
-    let file = world.folder.join("data/leagues/league_2025_even_odd/operator.token");
-    let token = std::fs::read_to_string(file).unwrap();
-    let body = json!({"league_id": "league_2025_even_odd", "action": "pause", "auth_token": token.trim()});
-    assert_eq!(send(&url, &message("LEAGUE_CONTROL", "launcher", body))["message_type"], "LEAGUE_STATUS");
-    assert_eq!(world.journal().last().unwrap()["event"], "Paused");
-}
-
-#[test]
-fn a_class_of_eight_plays_two_leagues_and_nobody_is_started_again() {
-    let world = World::new(&[]);
-    let manager = world.manager(&["--players", "8", "--stay", "--lead-sec", "0"]);
-    let referee = world.referee(&manager, "REF01", &["--stay", "--max-concurrent-matches", "4"]);
-    let class: Vec<Agent> = (1..=8)
-        .map(|n| {
-            let (id, host) = (format!("P{n:02}"), format!("127.0.0.{n}"));
-            let free = std::net::TcpListener::bind((&*host, 0)).unwrap().local_addr().unwrap();
-            let (port, endpoint) = (free.port().to_string(), format!("http://{free}/mcp"));
-            world.player(
-                &manager,
-                &id,
-                &["--stay", "--host", &host, "--port", &port, "--contact-endpoint", &endpoint, "--strategy", "random"],
-            )
-        })
-        .collect();
-    let leagues = world.folder.join("data/leagues");
-    let over = |n: usize| {
-        let folders = || std::fs::read_dir(&leagues).unwrap().flatten().map(|entry| entry.path());
-        until_within(60, &format!("league {n} is over"), || {
-            let closed = world.journal().last().is_some_and(|line| line["event"] == "Closed");
-            (folders().count() == n && closed).then_some(())
-        });
-        assert!(world.table().len() == 8 && world.table().iter().all(|row| row["played"] == 7));
-    };
-    over(1);
-    let ids = |world: &World| world.table().iter().map(|row| row["player_id"].to_string()).collect::<Vec<_>>();
-    let (first, _) = (ids(&world), say(&world, &manager, &["again"]));
-    over(2);
-    let sorted = |mut ids: Vec<String>| {
-        ids.sort();
-        ids
-    };
-    assert_eq!(sorted(first), sorted(ids(&world)));
-    for mut agent in class.into_iter().chain([referee, manager]) {
-        assert!(agent.child.try_wait().unwrap().is_none(), "somebody has ended");
-    }
+    wait_until("a new lobby is open", || world.word(&["status", "--manager", &manager.url()]).1.contains("waiting"));
 }
 
 /// What the ends of rounds said that a peer was told: which round, and how many draws.
@@ -315,15 +248,21 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     assert_eq!(page(), (404, "this match has no result yet; then it can be seen".into()), "no choice is shown");
     gates[0].open();
     let told = ["1: 1 drawn", "2: 1 drawn", "1: 0 drawn", "2: 1 drawn"];
-    until("both rounds end again", || (ends(&peers[0]) == told).then_some(()));
+    wait_until("both rounds end again", || ends(&peers[0]) == told);
     let (_, drawn) = page();
     let wanted = [("conv-r1m1-", 2), ("GAME_OVER DRAW", 2), ("GAME_OVER WIN", 2), ("MATCH_RESULT_REPORT", 2)];
     assert!(wanted.iter().all(|(what, times)| drawn.matches(what).count() == *times), "{drawn}");
     gates[1].open();
     assert!(manager.wait().success() && referee.wait().success());
     assert_eq!(ends(&peers[1]), [&told[..], &["3: 1 drawn"]].concat());
-    let traced = world.command("league_manager", &["trace", "R1M1"]).output().unwrap();
-    assert_eq!(String::from_utf8(traced.stdout).unwrap().trim_end(), drawn);
+    assert_eq!(world.word(&["trace", "R1M1"]).1.trim_end(), drawn);
+}
+
+/// Who plays.
+fn ids(world: &World) -> Vec<String> {
+    let mut ids: Vec<String> = world.table().iter().map(|row| row["player_id"].as_str().unwrap().to_string()).collect();
+    ids.sort();
+    ids
 }
 
 /// How many leagues there are, set aside or not, and the last line of the one that is not.
@@ -338,8 +277,8 @@ fn a_local_league_that_stays_plays_another_one() {
     let world = World::new(&[]);
     let manager = world.start("league_manager", &["local", "--stay", "--fresh"]);
     for n in 1..=3 {
-        until_within(60, &format!("league {n} is over"), || (leagues(&world) == (n, "Closed".into())).then_some(()));
-        assert!(world.table().len() == 4 && world.table().iter().all(|row| row["played"] == 3), "{:?}", world.table());
+        wait_until(&format!("league {n} is over"), || leagues(&world) == (n, "Closed".into()));
+        world.check_played(4);
         say(&world, &manager, &["again"]);
     }
 }
@@ -357,19 +296,18 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     register_player(&manager.url(), "player:P01", &first.url);
     let _second = world.player(&manager, "P02", &["--stay"]);
     let _referee = world.referee(&manager, "REF01", &["--stay"]);
-    until("two are here", || (world.journal().len() == 4).then_some(()));
+    wait_until("two are here", || world.journal().len() == 4);
     say(&world, &manager, &["start"]);
     let late = world.player(&manager, "P03", &["--stay"]);
     late.line("league already started: waiting for the next league (--stay)");
     gate.open();
-    until("it is over", || (leagues(&world).1 == "Closed").then_some(()));
+    wait_until("it is over", || leagues(&world).1 == "Closed");
     say(&world, &manager, &["again"]);
     late.line("is P03 in league_2025_even_odd");
-    until("the others are here", || (leagues(&world).0 == 2 && world.journal().len() == 4).then_some(()));
+    wait_until("the others are here", || leagues(&world).0 == 2 && world.journal().len() == 4);
     say(&world, &manager, &["start"]);
-    until("another is over", || (leagues(&world) == (2, "Closed".into())).then_some(()));
-    let ids: Vec<Value> = world.table().iter().map(|row| row["player_id"].clone()).collect();
-    assert!(ids.len() == 2 && ids.contains(&json!("P02")) && ids.contains(&json!("P03")), "{ids:?}");
+    wait_until("another is over", || leagues(&world) == (2, "Closed".into()));
+    assert_eq!(ids(&world), ["P02", "P03"]);
 }
 
 #[test]
@@ -379,13 +317,14 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     let mut manager = world.manager(&run);
     let players = ["P01", "P02"].map(|id| world.player(&manager, id, &["--stay"]));
     let referee = world.referee(&manager, "REF01", &["--stay"]);
-    until("it is over", || (leagues(&world).1 == "Closed").then_some(()));
+    wait_until("it is over", || leagues(&world).1 == "Closed");
     http("GET", &manager.url().replace("/mcp", "/league.json"), "", b""); // whoever looks is waited for
     say(&world, &manager, &["again"]);
     assert_eq!(leagues(&world), (1, "Again".into()), "nothing is set aside yet");
     manager.restart(&world, &run);
-    until_within(60, "another is over", || (leagues(&world) == (2, "Closed".into())).then_some(()));
-    assert!(world.table().iter().all(|row| row["played"] == 1), "{:?}", world.table());
+    wait_until("another is over", || leagues(&world) == (2, "Closed".into()));
+    world.check_played(2);
+    assert_eq!(ids(&world), ["P01", "P02"], "they keep their ids");
     let pages = std::fs::read_dir(world.folder.join("data/matches")).unwrap().count();
     assert_eq!(pages, 2, "with its matches");
     for mut agent in players.into_iter().chain([referee]) {

@@ -1,16 +1,13 @@
-//! What a player believes, chooses and remembers, without a network: the rules as tables.
+//! What a player believes, chooses and shows, without a network: the rules as tables.
 
 use league::net::agent::Denial;
 use league::player::decision::{Decision, show_panics};
-use league::player::history::History;
 use league::player::invitations::Invitations;
-use league::player::{Parity, Past, Turn, screen};
+use league::player::{Parity, Turn, screen};
 use league::protocol::{Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement};
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::{
-    fs,
-    path::PathBuf,
     sync::{
         Barrier,
         atomic::{AtomicUsize, Ordering},
@@ -173,80 +170,6 @@ fn a_choose_that_panics_is_asked_again() {
     assert!(!decision.is_open());
     assert_eq!([(); 2].map(|()| decision.make(|| choose(&turn))), [Ok(Parity::Odd), Ok(Parity::Odd)]);
     assert_eq!(asked.load(Ordering::SeqCst), 2);
-}
-
-/// A folder of a player's own, gone when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        Folder(std::env::temp_dir().join(format!("league-test-{name}-{}", std::process::id())).join("P01"))
-    }
-
-    fn open(&self, fresh: bool) -> History {
-        History::open(&self.0, "P01", "league", fresh).unwrap()
-    }
-
-    fn lines(&self) -> usize {
-        fs::read_to_string(self.0.join("history.jsonl")).unwrap().lines().count()
-    }
-
-    fn page(&self) -> Value {
-        serde_json::from_str(&fs::read_to_string(self.0.join("history.json")).unwrap()).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.0.parent().unwrap());
-    }
-}
-
-fn past(match_id: &str, conversation_id: &str) -> Past {
-    let sample = Turn::sample().history[0].clone();
-    Past { match_id: match_id.into(), conversation_id: conversation_id.into(), ..sample }
-}
-
-#[test]
-fn a_history_is_appended_read_back_and_compacted() {
-    let folder = Folder::new("appended");
-    let mut history = folder.open(true);
-    let thinking = history.matches();
-    for (match_id, conversation, is_news) in
-        [("R1M1", "a", true), ("R2M1", "a", true), ("R2M1", "a", false), ("R1M1", "b", true)]
-    {
-        assert_eq!(history.remember(past(match_id, conversation)).unwrap(), is_news, "{match_id} {conversation}");
-    }
-    let expected = [past("R1M1", "b"), past("R2M1", "a")];
-    assert_eq!((history.matches().as_slice(), thinking.len(), folder.lines()), (&expected[..], 0, 3));
-    drop(history); // as if killed: nothing is written at the end
-    fs::OpenOptions::new()
-        .append(true)
-        .open(folder.0.join("history.jsonl"))
-        .and_then(|mut file| {
-            use std::io::Write;
-            file.write_all(b"{\"match_id\": \"R3M1\"}\n{\"match_id\": \"R3")
-        })
-        .unwrap();
-    let mut again = folder.open(false);
-    assert_eq!((again.matches().as_slice(), folder.lines()), (&expected[..], 2), "what cannot be read is left out");
-    again.write_page(true).unwrap();
-    assert_eq!(folder.page(), json!({"player_id": "P01", "league_id": "league", "matches": expected}));
-    again.remember(past("R3M1", "a")).unwrap();
-    assert_eq!((again.matches().len(), folder.open(false).matches().len()), (3, 3));
-}
-
-#[test]
-fn the_history_of_an_older_version_is_read_and_of_an_older_registration_set_aside() {
-    let folder = Folder::new("older");
-    fs::create_dir_all(&folder.0).unwrap();
-    let old = json!({"player_id": "P01", "league_id": "league", "matches": [past("R1M1", "a")]});
-    fs::write(folder.0.join("history.json"), old.to_string()).unwrap();
-    assert_eq!((folder.open(false).matches().as_slice(), folder.lines()), (&[past("R1M1", "a")][..], 1));
-    let mut fresh = folder.open(true);
-    fresh.write_page(true).unwrap();
-    assert!(fresh.matches().is_empty() && !folder.0.join("history.json").exists());
-    assert_eq!(fs::read_dir(folder.0.parent().unwrap()).unwrap().count(), 2, "set aside, not lost");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 use league::manager::journal::{Journal, Store};
 use league::manager::league::{Event, League};
 use league::manager::registration::Admission;
+use league::program::storage;
 use league::protocol::{Kind, Standing};
 use std::{
     fs, io,
@@ -133,6 +134,13 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
         cuts.extend([1, line.len() / 4, line.len() / 2, line.len() - 1, line.len()].map(|cut| start + cut));
         start += line.len();
     }
+    // Of one line every byte.
+    let last = text.rfind("{\"event\":\"Recorded").unwrap();
+    for cut in last..last + text[last..].find('\n').unwrap() {
+        let data = world.folder.join("byte");
+        lay(&data, &whole[..cut]);
+        assert!(find(&data, false).unwrap().1 && journal(&data) == whole[..last], "cut at {cut}");
+    }
     for cut in cuts {
         let (data, lines) = (world.folder.join("cut"), text[..cut].rfind('\n').map_or(0, |end| end + 1));
         lay(&data, &whole[..cut]);
@@ -213,13 +221,16 @@ fn fresh_and_closed_leagues_are_set_aside_whole() {
     assert!(aside(&data).is_empty(), "nothing has happened, so nothing is set aside");
     let (whole, _) = finished(&data);
     let pages = data.join("matches").join(rules().league_id);
-    fs::create_dir_all(&pages).unwrap();
-    fs::write(pages.join("R1M1.json"), "{}").unwrap();
-    for (n, fresh) in (1..).zip([false, true, false]) {
+    for (n, fresh, is_killed) in [(1, false, false), (2, true, false), (3, false, false), (4, false, true)] {
+        fs::create_dir_all(&pages).unwrap();
+        fs::write(pages.join("R1M1.json"), "{}").unwrap();
+        if is_killed {
+            storage::set_aside(&pages).unwrap(); // the journal would have been next
+        }
         let (store, resumed) = find(&data, fresh).unwrap();
         assert!(!resumed && store.read(|league| league.changes == 0), "a closed league is not resumed");
         assert_eq!(aside(&data), vec![whole.clone(); n], "every league is kept, also of the same second");
-        assert!(!pages.exists() && support::files(&data.join("matches")).len() == 1, "and its match pages");
+        assert!(!pages.exists() && support::files(&data.join("matches")).len() == n, "and its match pages");
         play_on(&store);
     }
 }

@@ -1,17 +1,17 @@
 //! The Model Context Protocol on every agent, over real HTTP: both eras message by message, the tools as they describe
-//! themselves, calls that end in the same handlers as direct ones, and a league with a player reached through tools only.
+//! themselves, and calls that end in the same handlers as direct ones. `by_hand.rs` plays a league through tools.
 
 mod support;
 
 use league::protocol::{Entry, Kind};
 use serde_json::{Value, json};
+use support::stand_in::{LEAGUE, Referee};
 use support::*;
 
 const STATELESS: &str = "2026-07-28";
 const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const KINDS: [Kind; 3] = [Kind::Manager, Kind::Referee, Kind::Player];
-const LEAGUE: &str = "league_2025_even_odd";
 
 /// A manager, a referee and a player in a league that waits, each with its name.
 fn three(world: &World) -> [(Agent, &'static str); 3] {
@@ -41,16 +41,6 @@ fn timeless(mut reply: Value) -> Value {
         reply.as_object_mut().unwrap().remove(key);
     }
     reply
-}
-
-/// `message` with one field changed; null takes it out.
-fn but(message: &Value, key: &str, value: Value) -> Value {
-    let mut changed = message.clone();
-    match value {
-        Value::Null => drop(changed.as_object_mut().unwrap().remove(key)),
-        value => changed[key] = value,
-    }
-    changed
 }
 
 #[test]
@@ -200,36 +190,14 @@ fn tools_say_what_they_are() {
     }
 }
 
-/// An invitation, a call for a choice and a result, as a referee sends them to P01 or P02.
-fn match_messages(player: &str) -> [Value; 3] {
-    let about = |message_type, body| {
-        let mut whole = message(message_type, "referee:REF01", body);
-        whole["conversation_id"] = json!("conv-r1m1-test");
-        whole["match_id"] = json!("R1M1");
-        whole["auth_token"] = json!("tok-match-1");
-        whole
-    };
-    let opponent = if player == "P01" { "P02" } else { "P01" };
-    let result = json!({
-        "status": "DRAW", "winner_player_id": null, "drawn_number": 7, "number_parity": "odd",
-        "choices": {player: "even", opponent: "even"},
-    });
-    let invitation = json!({
-        "league_id": LEAGUE, "round_id": 1, "game_type": "even_odd", "role_in_match": "PLAYER_A",
-        "opponent_id": opponent,
-    });
-    [
-        about("GAME_INVITATION", invitation),
-        about("CHOOSE_PARITY_CALL", json!({"player_id": player, "game_type": "even_odd", "deadline": now()})),
-        about("GAME_OVER", json!({"game_type": "even_odd", "game_result": result})),
-    ]
-}
-
 #[test]
 fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
     let world = World::new(&[]);
     let [(m, _), (r, _), (p, _)] = &three(&world);
-    let [invitation, choice, over] = match_messages("P01");
+    let referee = Referee("tok-match-1", "conv-r1m1-test");
+    let (invitation, choice, over) = (referee.invites("R1M1"), referee.asks("R1M1"), referee.ends("R1M1", "P02"));
+    let foreign = call_tool(&p.url(), "choose_parity", &invitation); // a message of another tool
+    assert!(foreign["isError"] == true && foreign["content"][0]["text"].as_str().unwrap().contains("belongs to"));
     let peer = Peer::new(|request| good_player("P07", "odd", request));
     let meta = json!({
         "display_name": "Seven", "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": peer.url,
@@ -260,6 +228,7 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
         (m, "register_player", newcomer(but(&meta, "version", json!("one"))), "REJECTED version"),
         (m, "register_player", newcomer(but(&meta, "version", Value::Null)), "E003 player_meta.version missing"),
         (m, "league_query", query, "E011 auth_token missing"),
+        (m, "report_match_result", report("referee:REF01", None, "R1M1", ["P01", "P07"]), "E011 auth_token missing"),
         (m, "league_query", unknown, "E003 query_type GET_STANDINGS"),
         (m, "get_standings", about.clone(), "standings P01 P07"),
         (m, "create_schedule", about, "rounds R1M1"),
@@ -297,51 +266,6 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
     ] {
         assert_eq!(call(&m.url(), "tools/call", params.clone())["error"]["code"], code, "{params}");
     }
-    let foreign = call_tool(&p.url(), "choose_parity", &match_messages("P01")[0]); // a message of another tool
-    assert!(foreign["isError"] == true && foreign["content"][0]["text"].as_str().unwrap().contains("belongs to"));
     let bare = call(&m.url(), "tools/call", json!({"name": "get_standings"})); // arguments may be left out
     assert_eq!(bare["result"]["structuredContent"]["standings"][0]["player_id"], "P01", "{bare}");
-}
-
-#[test]
-fn a_player_reached_through_tools_plays_as_one_reached_directly() {
-    let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2"]);
-    let mut players = ["P01", "P02"].map(|id| (id, world.player(&manager, id, &["--strategy", "even"])));
-    players.iter().for_each(|(id, player)| drop(player.line(&format!(" is {id}"))));
-    let referee = Peer::new(|_| Does::Answer(json!({"status": "ok"})));
-    let card = register_referee(&manager.url(), "referee:REF01", &referee.url, 1);
-    referee.first("ROUND_ANNOUNCEMENT");
-    // The same messages to both, also wrong and repeated ones: as methods to P01, as tools to P02.
-    let [direct, through_tools] = players.each_ref().map(|(id, player)| {
-        let [invitation, choice, over] = match_messages(id);
-        let early = choice.clone();
-        let forged = but(&choice, "auth_token", json!("tok-match-2"));
-        let unreadable = but(&over, "game_result", Value::Null);
-        let steps = [early, invitation.clone(), invitation, forged, choice.clone(), choice, unreadable, over];
-        let replies = steps.map(|message| {
-            let tool = Entry::of_message(message["message_type"].as_str().unwrap()).unwrap().tool;
-            timeless(match *id {
-                "P01" => call(&player.url(), tool, message)["result"].take(),
-                _ => call_tool(&player.url(), tool, &message)["structuredContent"].take(),
-            })
-        });
-        replies.map(|reply| reply.to_string().replace(id, "ME"))
-    });
-    assert_eq!(direct, through_tools);
-    let expected = ["E015", "GAME_JOIN_ACK", "GAME_JOIN_ACK", "E012", "even", "even", "game_result", "ok"];
-    for (reply, expected) in direct.iter().zip(expected) {
-        assert!(reply.contains(expected), "no {expected} in {reply}");
-    }
-    // The referee reports through a tool too, without an envelope, and the league comes to its end.
-    let details = json!({"drawn_number": 7, "choices": {"P01": "even", "P02": "even"}});
-    let report = json!({
-        "auth_token": card["auth_token"], "round_id": 1, "match_id": "R1M1", "game_type": "even_odd",
-        "result": {"winner": null, "score": {"P01": 1, "P02": 1}, "details": details},
-    });
-    let recorded = call_tool(&manager.url(), "report_match_result", &report);
-    assert_eq!(recorded["structuredContent"]["message_type"], "MATCH_RESULT_ACK", "{recorded}");
-    assert!(manager.wait().success());
-    players.iter_mut().for_each(|(_, player)| assert!(player.wait().success()));
-    assert!(world.table().iter().all(|row| row["points"] == 1), "{:?}", world.table());
 }

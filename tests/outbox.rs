@@ -1,12 +1,15 @@
-//! Results that must survive: the file of JSON lines that a referee's outbox is, cut anywhere, and what is sent when.
+//! Results that must survive in files of JSON lines: a referee's outbox and a player's history, left by a kill at any
+//! moment; and what an outbox sends when. The manager's journal is in `journal.rs`.
 
+use league::player::history::History;
+use league::player::{Past, Turn};
 use league::program::storage::{Access, Lines};
 use league::referee::outbox::{Kept, Outbox};
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
@@ -18,7 +21,7 @@ impl Folder {
     fn new() -> Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("league-outbox-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
-        let folder = std::env::temp_dir().join(name);
+        let folder = std::env::temp_dir().join(name).join("P01");
         fs::create_dir_all(&folder).unwrap();
         Folder(folder)
     }
@@ -29,6 +32,11 @@ impl Folder {
 
     fn open(&self) -> Outbox {
         Outbox::open(&self.0).unwrap()
+    }
+
+    /// The same folder as a player's.
+    fn history(&self, fresh: bool) -> History {
+        History::open(&self.0, "P01", "league", fresh).unwrap()
     }
 
     /// The matches whose results wait after a start.
@@ -46,7 +54,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(self.0.parent().unwrap());
     }
 }
 
@@ -56,6 +64,28 @@ fn kept(match_id: &str, conversation: &str) -> Kept {
     let report =
         json!({"league_id": "league", "round_id": 1, "match_id": match_id, "game_type": "even_odd", "result": result});
     Kept::read(&json!({"conversation_id": conversation, "report": report})).unwrap()
+}
+
+/// Every state of a file that a kill can leave: in front of each line and in the middle of it, anywhere in the last
+/// one, and behind it (not synced yet, it is there all the same). Beside it nothing, or what a compaction had written
+/// before its rename: nothing yet, a part, everything. `check` is told how many lines are whole.
+fn each_kill(path: &Path, check: impl Fn(usize, &str)) {
+    let whole = fs::read(path).unwrap();
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    for n in 0..=lines.len() {
+        let (before, next) = (lines[..n].concat(), lines.get(n).map_or(&[][..], |line| &line[..line.len() - 1]));
+        let is_last = n + 1 == lines.len();
+        for cut in (0..=next.len()).filter(|cut| is_last || [0, 1, next.len() / 2, next.len()].contains(cut)) {
+            let compacted = [None, Some(0), Some(before.len() / 2), Some(before.len())];
+            for length in compacted.into_iter().take(if [0, 1].contains(&cut) { 4 } else { 1 }) {
+                fs::write(path, [&before, &next[..cut]].concat()).unwrap();
+                if let Some(length) = length {
+                    fs::write(path.with_extension("new"), &before[..length]).unwrap();
+                }
+                check(n, &format!("killed after {n} lines and {cut} bytes, compacted to {length:?} bytes"));
+            }
+        }
+    }
 }
 
 #[test]
@@ -111,17 +141,62 @@ fn a_result_waits_from_its_line_to_the_line_that_settles_it_wherever_the_referee
     outbox.keep(kept("R1M1", "conv-2")).unwrap(); // played anew
     assert!(!outbox.settle(kept("R1M1", "conv-1"), true), "an answer about the older one settles nothing");
     outbox.forget("R1M2");
-    let whole = fs::read_to_string(folder.file()).unwrap();
-    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
     let left: [&[&str]; 6] = [&[], &["R1M1"], &["R1M1", "R1M2"], &["R1M2"], &["R1M1", "R1M2"], &["R1M1"]];
-    for (n, left) in left.iter().enumerate() {
-        for torn in ["", lines.get(n).map_or("", |line| &line[..line.len() - 1])] {
-            fs::write(folder.file(), lines[..n].concat() + torn).unwrap();
-            drop(folder.open()); // compacted
-            assert_eq!(folder.waiting(), *left, "after {n} lines");
-            assert!(folder.waiting().is_empty(), "settled");
-        }
+    each_kill(&folder.file(), |lines, row| {
+        drop(folder.open()); // compacted
+        assert_eq!(folder.waiting(), left[lines], "{row}");
+        assert!(folder.waiting().is_empty(), "{row}: settled");
+    });
+}
+
+/// A match of P01's that is over.
+fn past(match_id: &str, conversation_id: &str) -> Past {
+    let sample = Turn::sample().history[0].clone();
+    Past { match_id: match_id.into(), conversation_id: conversation_id.into(), ..sample }
+}
+
+#[test]
+fn a_history_has_each_match_once_as_it_ended_last_wherever_the_player_is_killed() {
+    let folder = Folder::new();
+    let path = folder.0.join("history.jsonl");
+    fs::write(&path, "{\"match_id\": \"R0M1\"}\nnonsense\n").unwrap();
+    let mut history = folder.history(false);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "", "what cannot be read is left out");
+    let thinking = history.matches();
+    for (match_id, conversation, is_news) in
+        [("R1M1", "a", true), ("R2M1", "a", true), ("R2M1", "a", false), ("R1M1", "b", true)]
+    {
+        assert_eq!(history.remember(past(match_id, conversation)).unwrap(), is_news, "{match_id} {conversation}");
     }
+    assert!(thinking.is_empty(), "whoever thinks keeps what it had");
+    let (first, second, again) = (past("R1M1", "a"), past("R2M1", "a"), past("R1M1", "b"));
+    let left = [vec![], vec![first.clone()], vec![first, second.clone()], vec![again, second]];
+    each_kill(&path, |lines, row| {
+        let mut history = folder.history(false);
+        assert_eq!(history.matches().as_slice(), left[lines], "{row}");
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), left[lines].len(), "{row}: compacted");
+        history.write_page(true).unwrap();
+        history.remember(past("R3M1", "a")).unwrap();
+        let all = folder.history(false).matches();
+        assert_eq!((all.len(), all.last()), (left[lines].len() + 1, Some(&past("R3M1", "a"))), "{row}");
+        let page = fs::read(folder.0.join("history.json")).unwrap_or_default();
+        let page = serde_json::from_slice::<Value>(&page).unwrap_or(json!({"matches": []}));
+        assert_eq!(page["matches"], json!(left[lines]), "{row}");
+        let _ = fs::remove_file(folder.0.join("history.json"));
+    });
+}
+
+#[test]
+fn the_history_of_an_older_version_is_read_and_of_an_older_registration_set_aside() {
+    let folder = Folder::new();
+    let old = json!({"player_id": "P01", "league_id": "league", "matches": [past("R1M1", "a")]});
+    fs::write(folder.0.join("history.json"), old.to_string()).unwrap();
+    fs::write(folder.0.join("history.jsonl"), "{\"match_id\": \"R9").unwrap();
+    assert_eq!(folder.history(false).matches().as_slice(), [past("R1M1", "a")]);
+    let mut fresh = folder.history(true);
+    fresh.write_page(true).unwrap();
+    assert!(fresh.matches().is_empty() && !folder.0.join("history.json").exists());
+    assert_eq!(fs::read_dir(folder.0.parent().unwrap()).unwrap().count(), 2, "set aside, not lost");
 }
 
 #[test]

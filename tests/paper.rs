@@ -193,23 +193,3 @@ fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
     }
     assert!(finished > 10 && steps > 10_000, "{finished} leagues of 150 came to their end in {steps} steps");
 }
-
-#[test]
-fn an_older_journal_is_read() {
-    let registered = |kind: &str, id: &str, port: usize| {
-        format!(
-            r#"{{"event":"Registered","kind":"{kind}","id":"{id}","alias":"{kind}:x","display_name":"{id}",
-            "endpoint":"http://localhost:{port}/mcp","max_concurrent_matches":2,"uses_match_tokens":true,"token":"t",
-            "expires":"2025-01-16T10:00:00Z","conversation_id":"c","peer":"127.0.0.1","registrations":1}}"#
-        )
-    };
-    let [referee, a, b] =
-        [("referee", "REF01", 1), ("player", "P01", 2), ("player", "P02", 3)].map(|(k, i, p)| registered(k, i, p));
-    let started = r#"{"event":"Started","seed":7,"rounds":[[["P01","P02"]]]}"#;
-    let assigned = r#"{"event":"Assigned","orders":[{"match_id":"R1M1","referee_id":"REF01","tokens":["a","b"]}]}"#;
-    let mut league = League::new(rules());
-    for line in [&*referee, &a, &b, started, assigned] {
-        league.apply(&serde_json::from_str(line).unwrap());
-    }
-    assert_eq!((league.find("R1M1").unwrap().referee(), league.members["P02"].registered_at), (Some("REF01"), None));
-}

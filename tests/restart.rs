@@ -5,7 +5,6 @@ mod support;
 
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt,
     path::PathBuf,
@@ -16,29 +15,11 @@ use support::*;
 const LEAGUE: &str = "leagues/league_2025_even_odd";
 
 fn count(world: &World, event: &str) -> usize {
-    world.journal().iter().filter(|line| line["event"] == event).count()
+    world.events(event).len()
 }
 
 fn league_file(world: &World, name: &str) -> PathBuf {
     world.folder.join("data").join(LEAGUE).join(name)
-}
-
-/// Every pair has met once, every match is recorded once, and the table adds up.
-fn check_record(world: &World, players: usize) {
-    let journal = world.journal();
-    let recorded = journal.iter().filter(|line| line["event"] == "Recorded");
-    let ids: Vec<&str> = recorded.map(|line| line["match_id"].as_str().unwrap()).collect();
-    let matches = players * (players - 1) / 2;
-    assert_eq!((ids.len(), ids.iter().collect::<BTreeSet<_>>().len()), (matches, matches), "{ids:?}");
-    assert_eq!(journal.last().unwrap()["event"], "Closed");
-    let table = world.table();
-    let n = |row: &Value, key: &str| row[key].as_u64().unwrap();
-    for row in &table {
-        assert_eq!(n(row, "played"), n(row, "wins") + n(row, "draws") + n(row, "losses"), "{row}");
-        assert_eq!(n(row, "played") as usize, players - 1, "{row}");
-        assert_eq!(n(row, "points"), 3 * n(row, "wins") + n(row, "draws"), "{row}");
-    }
-    assert_eq!(table.len(), players);
 }
 
 /// Whoever it is, it dies and is started again each time that the journal has grown: a manager till the very end, an
@@ -50,9 +31,8 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
     let mix = &["REF01", "manager", "P01", "REF02"][..];
     for victims in [manager_alone, &["REF01"], manager_alone, &["P01"], manager_alone, mix] {
         let world = World::new(&[]);
-        let arguments = |port: String| ["--players", "4", "--referees", "2", "--port", &port].map(String::from);
-        let manager_at = |port: String| world.manager(&arguments(port).each_ref().map(String::as_str));
-        let mut manager = manager_at("0".into());
+        let arguments = ["--players", "4", "--referees", "2"];
+        let mut manager = world.manager(&arguments);
         let start = |manager: &Agent, id: &str, port: &str| match id.starts_with('R') {
             true => world.referee(manager, id, &["--port", port]),
             false => world.player(manager, id, &["--port", port]),
@@ -62,7 +42,7 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
         let mut deaths = 0;
         for victim in victims.iter().cycle() {
             let seen = world.journal().len();
-            until("something happens", || (world.journal().len() > seen || is_over()).then_some(()));
+            wait_until("something happens", || world.journal().len() > seen || is_over());
             let found = ids.iter().position(|id| id == victim);
             let dying = found.map_or(&mut manager, |n| &mut agents[n]);
             if is_over() {
@@ -73,14 +53,14 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
             match found {
                 Some(n) => agents[n] = start(&manager, victim, &port),
                 None if is_over() => break, // it had just come to its end
-                None => manager = manager_at(port),
+                None => manager.restart(&world, &arguments),
             }
             deaths += 1;
         }
         let end = until("the manager ends", || manager.child.try_wait().unwrap());
         assert!(end.success() || end.code().is_none(), "{victims:?}: {:?}", manager.stderr);
         assert!(deaths > 2, "{victims:?} died only {deaths} times");
-        check_record(&world, 4);
+        world.check_played(4);
         if victims == manager_alone {
             assert!(agents.iter_mut().all(|agent| agent.wait().success()), "somebody was not told");
             let settled = |lines: &Vec<Value>| lines.iter().filter(|line| !line["settled"].is_null()).count();
@@ -130,11 +110,8 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
     player.kill();
     as_p01(&second, "it plays in league_2025_even_odd of the manager at http://");
     manager.kill();
-    let whole = fs::read_to_string(&path).unwrap();
-    for (line, words) in [("{\"event\":\"Record\n", "line 3 is damaged"), ("{\"event\":\"New\"}\n", "newer version")] {
-        fs::write(&path, whole.clone() + line).unwrap();
-        check("league_manager", &[], &["journal.jsonl: line 3 ", words, "--fresh"]);
-    }
+    fs::write(&path, fs::read_to_string(&path).unwrap() + "{\"event\":\"Record\n").unwrap();
+    check("league_manager", &[], &["journal.jsonl: line 3 is damaged", "--fresh"]);
 }
 
 #[test]
@@ -171,16 +148,16 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
 fn a_local_league_resumed_at_another_port_ends_with_its_childrens_words() {
     let world = World::new(&[]);
     let mut league = world.start("league_manager", &["local", "--lead-sec", "60"]);
-    until("the league starts", || (count(&world, "Started") == 1).then_some(()));
-    until("all have their cards", || (cards(&world).len() == 6).then_some(()));
+    wait_until("the league starts", || count(&world, "Started") == 1);
+    wait_until("all have their cards", || cards(&world).len() == 6);
     league.kill();
-    until("all processes end", || processes(&world).is_empty().then_some(()));
+    wait_until("all processes end", || processes(&world).is_empty());
     let mut again = world.start("league_manager", &["local", "--lead-sec", "60"]);
     assert_eq!(again.wait().code(), Some(1));
     for words in ["it plays in league_2025_even_odd of the manager at http://", "--data DIR", "could not start"] {
-        until(words, || again.stderr.lock().unwrap().contains(words).then_some(()));
+        wait_until(words, || again.stderr.lock().unwrap().contains(words));
     }
-    until("all processes end", || processes(&world).is_empty().then_some(()));
+    wait_until("all processes end", || processes(&world).is_empty());
 }
 
 /// The cards of the agents.
@@ -213,7 +190,7 @@ fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
     let again = ids.map(|id| start(&manager, id));
     for agent in again {
         let words = format!("waiting for the league manager at {}", manager.url());
-        until(&words, || agent.stderr.lock().unwrap().contains(&words).then_some(()));
+        wait_until(&words, || agent.stderr.lock().unwrap().contains(&words));
     }
 }
 
@@ -229,11 +206,11 @@ fn a_hung_referee_costs_one_time_limit_once() {
     ]);
     let mut manager = world.manager(&["--players", "4", "--referees", "2"]);
     let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &[]));
-    until("both have registered", || (count(&world, "Registered") == 2).then_some(()));
+    wait_until("both have registered", || count(&world, "Registered") == 2);
     signal("-STOP", &referees[0]);
     let _players = ["P01", "P02", "P03", "P04"].map(|id| world.player(&manager, id, &[]));
     assert!(manager.wait().success());
-    check_record(&world, 4);
+    world.check_played(4);
     let output = manager.output();
     let late: Vec<&str> = output.lines().filter(|line| line.contains("has not reported")).collect();
     assert!(late.len() == 1 && late[0].contains("REF01"), "{output}");
@@ -243,17 +220,6 @@ fn a_hung_referee_costs_one_time_limit_once() {
 
 fn signal(name: &str, agent: &Agent) {
     assert!(Command::new("kill").args([name, &agent.child.id().to_string()]).status().unwrap().success());
-}
-
-/// A manager for which every file is full at so many KiB.
-fn on_a_full_disk(world: &World, kib: u64, arguments: &[&str]) -> Agent {
-    let free = world.command("league_manager", arguments);
-    let mut limited = Command::new("bash");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"", &kib.to_string()]);
-    let agent =
-        Agent::new(limited.arg(free.get_program()).args(free.get_args()).args(["--port", "0", "--until-stdin-closes"]));
-    agent.line("listening on ");
-    agent
 }
 
 #[test]
@@ -271,7 +237,8 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains("the journal cannot be written"), "{answer}");
     };
-    let manager = on_a_full_disk(&world, 1, &arguments);
+    let on_a_full_disk = |kib: usize| world.start_limited(&format!("ulimit -f {kib}"), "league_manager", &arguments);
+    let manager = on_a_full_disk(1);
     let answers = register(&manager);
     broken(&answers[2]);
     let accepted = answers.iter().filter(|answer| answer["status"] == "ACCEPTED").count();
@@ -281,11 +248,11 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
 
     let manager = world.manager(&arguments);
     let token = token_of(&register(&manager)[0]);
-    until("it is assigned", || (count(&world, "Assigned") == 1).then_some(()));
+    wait_until("it is assigned", || count(&world, "Assigned") == 1);
     drop(manager);
     let before = fs::read(&path).unwrap();
     let report = report("referee:REF01", Some(&token), "R1M1", ["P01", "P02"]);
-    let manager = on_a_full_disk(&world, before.len() as u64 / 1024, &arguments);
+    let manager = on_a_full_disk(before.len() / 1024);
     broken(&send(&manager.url(), &report));
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(world.table()[0]["played"], 0);
@@ -294,14 +261,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     let mut manager = world.manager(&arguments);
     assert_eq!(send(&manager.url(), &report)["status"], "recorded");
     assert!(manager.wait().success());
-    check_record(&world, 2);
-}
-
-/// Runs a word of the manager's program: its exit code and all it says.
-fn word(world: &World, word: &str, manager: &str) -> (Option<i32>, String) {
-    let Output { status, stdout, stderr } =
-        world.command("league_manager", &[word, "--manager", manager]).output().unwrap();
-    (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
+    world.check_played(2);
 }
 
 #[test]
@@ -311,7 +271,7 @@ fn the_words_start_and_status_say_how_it_is() {
     let url = manager.url();
     let agents = [listener(), listener(), listener()];
     let says = |command: &str, code: i32, words: &[&str]| {
-        let (came, said) = word(&world, command, &url);
+        let (came, said) = world.word(&[command, "--manager", &url]);
         assert_eq!(came, Some(code), "{command}: {said}");
         words.iter().for_each(|words| assert!(said.contains(words), "{command}: no {words:?} in {said}"));
     };
@@ -329,7 +289,7 @@ fn the_words_start_and_status_say_how_it_is() {
     says("status", 0, &["status   running"]);
     assert_eq!(count(&world, "Started"), 1);
     let warning = "scheduling.matches_per_round says 2, but 2 players make 1";
-    until("the warning", || world.logs().iter().any(|line| line["message"] == warning).then_some(()));
+    wait_until("the warning", || world.logs().iter().any(|line| line["message"] == warning));
     drop(manager);
     says("start", 1, &["could not be reached (connection refused); start one, or name it with --manager URL"]);
     says("status", 1, &["could not be reached (connection refused); start one, or name it with --manager URL"]);
@@ -341,7 +301,7 @@ fn whoever_registers_before_its_server_is_up_is_asked_again() {
     let manager = world.manager(&["--players", "2"]);
     let slow = Peer::new(|_| Does::Close);
     register_player(&manager.url(), "player:P01", &slow.url);
-    until("it is asked again", || (slow.requests.lock().unwrap().len() >= 2).then_some(()));
+    wait_until("it is asked again", || slow.requests.lock().unwrap().len() >= 2);
 }
 
 #[test]
@@ -373,10 +333,10 @@ fn however_the_launcher_ends_no_process_is_left() {
     for (end, act) in ends {
         let world = World::new(&[]);
         let mut launcher = world.start("league_manager", &["local", "--lead-sec", "60"]);
-        until("the league starts", || (count(&world, "Started") == 1).then_some(()));
+        wait_until("the league starts", || count(&world, "Started") == 1);
         assert_eq!(processes(&world).len(), 7, "{end}");
         act(&mut launcher);
-        until(&format!("all processes end after {end}"), || processes(&world).is_empty().then_some(()));
+        wait_until(&format!("all processes end after {end}"), || processes(&world).is_empty());
     }
 }
 

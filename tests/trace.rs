@@ -10,9 +10,8 @@ use support::*;
 
 /// The diagram with its times masked.
 fn traced(world: &World) -> String {
-    let output = world.command("league_manager", &["trace", "r1m1"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let (code, text) = world.word(&["trace", "r1m1"]);
+    assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let masked = text.lines().map(|line| {
         let line = line.get(10..).filter(|_| line.starts_with(' ')).unwrap_or(line);

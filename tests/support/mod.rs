@@ -11,9 +11,10 @@ pub mod stand_in;
 
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     fs,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{IpAddr, TcpListener, TcpStream, UdpSocket},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{
@@ -43,6 +44,11 @@ pub fn until_within<T>(seconds: u64, what: &str, mut fact: impl FnMut() -> Optio
         assert!(Instant::now() < deadline, "did not happen in {seconds} s: {what}");
         thread::park_timeout(Duration::from_millis(5));
     }
+}
+
+/// Waits until something holds, or fails the test saying what did not happen.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    until(what, || holds().then_some(()));
 }
 
 /// A folder with configuration, data and logs, gone when the test ends.
@@ -109,15 +115,21 @@ impl World {
         Agent::new(command.arg("--until-stdin-closes"))
     }
 
-    /// Starts a program that may have so many descriptors at once (`ulimit -n`), and waits until it listens.
-    pub fn start_with_descriptors(&self, descriptors: u32, program: &str, arguments: &[&str]) -> Agent {
+    /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
+    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &[&str]) -> Agent {
         let wanted = self.command(program, arguments);
         let mut command = Command::new("bash");
-        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &descriptors.to_string()]).arg(wanted.get_program());
+        command.args(["-c", &format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"")]).arg(wanted.get_program());
         command.args(wanted.get_args()).args(["--port", "0", "--until-stdin-closes"]);
         let agent = Agent::new(&mut command);
         agent.line("listening on ");
         agent
+    }
+
+    /// Runs a word of the manager's program to its end: its exit code, and all it says.
+    pub fn word(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.command("league_manager", arguments).output().unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }
 
     pub fn manager(&self, arguments: &[&str]) -> Agent {
@@ -143,6 +155,11 @@ impl World {
         json_lines(&self.folder.join("data/leagues/league_2025_even_odd/journal.jsonl"))
     }
 
+    /// Those of one kind.
+    pub fn events(&self, event: &str) -> Vec<Value> {
+        self.journal().into_iter().filter(|line| line["event"] == event).collect()
+    }
+
     /// Every line of every log.
     pub fn logs(&self) -> Vec<Value> {
         files(&self.folder.join("logs")).iter().flat_map(|path| json_lines(path)).collect()
@@ -151,6 +168,22 @@ impl World {
     /// The table as the pages have it.
     pub fn table(&self) -> Vec<Value> {
         self.data("leagues/league_2025_even_odd/standings.json")["standings"].as_array().unwrap().clone()
+    }
+
+    /// Every pair has met once, every match is recorded once, and the table adds up.
+    pub fn check_played(&self, players: usize) {
+        let (recorded, table) = (self.events("Recorded"), self.table());
+        let ids: BTreeSet<String> = recorded.iter().map(|line| line["match_id"].to_string()).collect();
+        assert_eq!([recorded.len(), ids.len()], [players * (players - 1) / 2; 2], "{recorded:?}");
+        assert_eq!(self.journal().last().unwrap()["event"], "Closed");
+        for (rank, row) in (1..).zip(&table) {
+            let [its_rank, played, wins, draws, losses, points] =
+                ["rank", "played", "wins", "draws", "losses", "points"].map(|key| row[key].as_u64().unwrap() as usize);
+            let expected = (rank, players - 1, 3 * wins + draws);
+            assert_eq!((its_rank, played, points), expected, "{row}");
+            assert_eq!(played, wins + draws + losses, "{row}");
+        }
+        assert_eq!(table.len(), players);
     }
 }
 
@@ -285,9 +318,14 @@ pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) 
         "{verb} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    let answer = String::from_utf8_lossy(&raw(url, &[head.as_bytes(), body].concat(), PATIENCE)).into_owned();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string()).unwrap_or_default())
+    parted(&raw(url, &[head.as_bytes(), body].concat(), PATIENCE))
+}
+
+/// The status (0: none) and the body of an answer.
+pub fn parted(answer: &[u8]) -> (u16, String) {
+    let text = String::from_utf8_lossy(answer);
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_string())
 }
 
 /// A JSON-RPC call: the whole reply.
@@ -312,6 +350,16 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
     });
     body.as_object().unwrap().iter().for_each(|(key, value)| whole[key] = value.clone());
     whole
+}
+
+/// `message` with one field changed; null takes it out.
+pub fn but(message: &Value, key: &str, value: Value) -> Value {
+    let mut changed = message.clone();
+    match value {
+        Value::Null => drop(changed.as_object_mut().unwrap().remove(key)),
+        value => changed[key] = value,
+    }
+    changed
 }
 
 /// The time as messages have it.
@@ -476,6 +524,18 @@ pub fn report(sender: &str, token: Option<&str>, match_id: &str, [winner, loser]
 /// An agent that takes every notice and does nothing.
 pub fn listener() -> Peer {
     Peer::new(|_| Does::Answer(json!({"status": "ok"})))
+}
+
+/// An address of this machine beside its loopback, for calls that come from elsewhere; none on a lonely machine.
+pub fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?; // nothing is sent
+    let own = socket.local_addr().ok()?.ip();
+    if own.is_loopback() {
+        eprintln!("left out: this machine has no address beside its loopback");
+        return None;
+    }
+    Some(own)
 }
 
 /// The token in a registration's answer.

@@ -1,7 +1,7 @@
 //! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
-//! notices that it sends.
+//! notices that it sends. And what a referee says to a player.
 
-use super::{Does, Peer, message};
+use super::{Does, Peer, message, now};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -78,4 +78,45 @@ pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
     };
     let matches: Vec<Value> = rows.iter().map(entry).collect();
     notice("ROUND_ANNOUNCEMENT", Some(TOKEN), json!({"round_id": 1, "matches": matches}))
+}
+
+/// A referee that speaks to P01: the match token and the conversation that it uses.
+#[derive(Clone, Copy)]
+pub struct Referee(pub &'static str, pub &'static str);
+
+impl Referee {
+    fn says(self, message_type: &str, match_id: &str, mut body: Value) -> Value {
+        (body["match_id"], body["game_type"]) = (match_id.into(), "even_odd".into());
+        (body["auth_token"], body["conversation_id"]) = (self.0.into(), self.1.into());
+        message(message_type, "referee:REF01", body)
+    }
+
+    pub fn invites(self, match_id: &str) -> Value {
+        let body = json!({"league_id": LEAGUE, "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"});
+        self.says("GAME_INVITATION", match_id, body)
+    }
+
+    pub fn asks(self, match_id: &str) -> Value {
+        self.says("CHOOSE_PARITY_CALL", match_id, json!({"player_id": "P01", "deadline": now()}))
+    }
+
+    /// P01 chose even.
+    pub fn ends(self, match_id: &str, winner: &str) -> Value {
+        let (number, parity) = if winner == "P01" { (8, "even") } else { (7, "odd") };
+        let result = json!({
+            "status": "WIN", "winner_player_id": winner, "drawn_number": number, "number_parity": parity,
+            "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u{1b}[2J went",
+        });
+        self.says("GAME_OVER", match_id, json!({"game_result": result}))
+    }
+
+    pub fn complains(self, match_id: &str) -> Value {
+        let body = json!({
+            "error_code": "E004", "error_description": "INVALID_PARITY_CHOICE", "affected_player": "P01",
+            "action_required": "CHOOSE_PARITY_RESPONSE", "consequence": "Technical loss",
+            "context": {"field": "parity_choice", "problem": "got \"EVEN\"\u{1b}[2J"},
+            "retry_info": {"retry_count": 1, "max_retries": 3, "time_remaining": 29.5},
+        });
+        self.says("GAME_ERROR", match_id, body)
+    }
 }
