@@ -13,6 +13,7 @@ pub mod terminal;
 use crate::net::client::Client;
 use crate::net::http;
 use crate::net::log::{Level, Log};
+use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Stop};
 use crate::program::card::Cards;
 use crate::program::config::Config;
@@ -20,9 +21,10 @@ use crate::protocol::Kind;
 use crate::wire::Endpoint;
 use std::env;
 use std::fs;
+use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -104,6 +106,11 @@ impl Program {
         Cards { data: &self.data, league_id, manager, endpoint: &self.endpoint }
     }
 
+    /// Where to listen; it can be had once.
+    pub fn listener(&self) -> Result<TcpListener, Stop> {
+        lock(&self.listener).take().ok_or_else(|| Stop::failed("serves already"))
+    }
+
     /// The program's log.
     pub fn log(&self) -> &Log {
         &self.client.log
@@ -169,6 +176,17 @@ pub fn operator_token(args: &Args) -> Result<Option<String>, Stop> {
     let token =
         fs::read_to_string(path).map_err(|error| Stop::usage(format!("--operator-token-file {path}: {error}")))?;
     Ok(Some(token.trim().to_string()))
+}
+
+/// Ends the program when its standard input closes, if the command line says so; `last` comes before.
+pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
+    if args.has("--until-stdin-closes") {
+        spawn("stdin", move || {
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            last();
+            process::exit(code);
+        });
+    }
 }
 
 /// Takes the given port; else the listed one; else the first free one of the range.

@@ -2,8 +2,17 @@
 
 mod support;
 
+use league::player::by_hand::{ByHand, TurnState};
+use league::player::strategies::{Past, Turn};
+use league::protocol::Parity;
 use serde_json::{Value, json};
-use std::{net::UdpSocket, process::Command};
+use std::{
+    net::UdpSocket,
+    process::Command,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 use support::*;
 
 /// A league of two, in which P01's choices come by hand, and P02 always chooses even.
@@ -30,6 +39,42 @@ fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
 fn choices(player: &Agent) -> Vec<Value> {
     let state = tool(&player.url(), "get_player_state", json!({})).unwrap();
     state["matches"].as_array().unwrap().iter().map(|past| past["result"]["choices"]["P01"].clone()).collect()
+}
+
+/// A turn in a match with so many seconds left, after sixty matches.
+fn turn(match_id: &str, seconds: u64) -> Turn {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let past = |n| Past { match_id: format!("R{n}M1"), ..Turn::sample().history[0].clone() };
+    Turn { match_id: match_id.into(), deadline, history: Arc::new((1..=60).map(past).collect()), ..Turn::sample() }
+}
+
+#[test]
+fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
+    let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 25), turn("R62M1", 15));
+    thread::scope(|scope| {
+        let late = scope.spawn(|| by_hand.ask(&late));
+        assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
+        let soon = scope.spawn(|| by_hand.ask(&soon));
+        let offer =
+            until("both are asked", || Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some("R62M1")));
+        assert!(offer.seconds_left.is_some_and(|left| (9..=13).contains(&left)), "{offer:?}");
+        let history = offer.history.unwrap();
+        assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
+        let wrong = by_hand.make_choice("R62M1", &json!("Even")).unwrap_err();
+        assert_eq!(wrong.field_name(), Some("choice"));
+        by_hand.make_choice("R62M1", &json!("even")).unwrap();
+        assert!(by_hand.make_choice("R62M1", &json!("odd")).is_err()); // it is chosen
+        assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
+        assert_eq!(soon.join().unwrap(), Some(Parity::Even));
+        by_hand.make_choice("R61M1", &json!("odd")).unwrap();
+        assert_eq!(late.join().unwrap(), Some(Parity::Odd));
+    });
+    assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
+    by_hand.note("a note");
+    by_hand.end("the end");
+    let (first, second) = (by_hand.next_turn(), by_hand.next_turn());
+    assert_eq!((first.status, first.notes.join(", ")), (TurnState::Over, "a note, the end".into()));
+    assert_eq!((second.status, second.notes.len()), (TurnState::Over, 0)); // told once
 }
 
 #[test]
@@ -64,6 +109,23 @@ fn where_nobody_chooses_the_fallback_plays_and_says_so() {
     let words = "R1M1: nobody chose in time; odd chose odd";
     assert_eq!((&end["status"], &end["notes"][0]), (&json!("over"), &json!(words)));
     assert!(player.stderr.lock().unwrap().contains(words));
+}
+
+#[test]
+fn a_match_that_nobody_announced_is_not_offered() {
+    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let player = world.start("player", &["--manager", &manager.url, "--strategy", "mcp:odd"]);
+    player.line(" is P01");
+    let body = json!({
+        "league_id": stand_in::LEAGUE, "round_id": 7, "match_id": "R7M1", "game_type": "even_odd", "player_id": "P01",
+        "opponent_id": "P02", "role_in_match": "PLAYER_A", "conversation_id": "conv-7", "auth_token": "tok-7",
+    });
+    assert_eq!(send(&player.url(), &message("GAME_INVITATION", "referee:X", body.clone()))["accept"], true);
+    let mut call = message("CHOOSE_PARITY_CALL", "referee:X", body);
+    call["deadline"] = json!(league::wire::Timestamp::now().plus(Duration::from_secs(60)).to_string());
+    let began = Instant::now();
+    assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
+    assert!(began.elapsed() < Duration::from_secs(10) && !player.stderr.lock().unwrap().contains("nobody chose"));
 }
 
 #[test]

@@ -38,6 +38,11 @@ fn findings(check: &mut Agent) -> (Vec<Value>, Vec<String>) {
     (all, bad)
 }
 
+/// How many could not look, after an earlier fault.
+fn skipped(all: &[Value]) -> usize {
+    all.iter().filter(|it| it["grade"] == "skip").count()
+}
+
 #[test]
 fn our_own_player_and_referee_pass() {
     for program in ["player", "referee"] {
@@ -50,6 +55,19 @@ fn our_own_player_and_referee_pass() {
         assert!(agent.wait().success(), "it was told the end of the league");
         assert!(!world.folder.join("data/leagues").exists(), "no league was touched");
     }
+}
+
+#[test]
+fn a_player_by_hand_passes_though_nobody_chooses() {
+    let world = world();
+    world.edit("system.json", "/timeouts/move_timeout_sec", json!(4)); // it falls back two seconds before
+    let (mut check, url) = examination(&world);
+    let player = world.start("player", &["--manager", &url, "--strategy", "mcp:odd"]);
+    let (all, bad) = findings(&mut check);
+    assert!(bad.is_empty() && skipped(&all) == 0, "{bad:?}");
+    let choice = all.iter().find(|it| it["check"] == "parity_choice is even or odd").unwrap();
+    assert_eq!(choice["came"], "parity_choice \"odd\"");
+    assert!(player.stderr.lock().unwrap().contains("R6M1: nobody chose in time; odd chose odd"));
 }
 
 #[test]
@@ -213,6 +231,13 @@ fn a_player_with_one_fault_fails_that_check_alone() {
         ("LEAGUE_COMPLETED", "", error, "FAIL LEAGUE_COMPLETED is taken"),
     ];
     let names: Vec<String> = rows.iter().map(|row| row.3[5..].to_string()).collect();
+    let unseen = [
+        ("FAIL it says what it is", 41),
+        ("FAIL contact_endpoint", 36),
+        ("FAIL somebody answers at its contact_endpoint", 35),
+        ("FAIL GAME_INVITATION is answered in time", 21),
+        ("FAIL CHOOSE_PARITY_CALL is answered in time", 11),
+    ];
     let rows = Mutex::new(rows.to_vec());
     let work = || {
         while let Some((words, path, value, bad)) = { rows.lock().unwrap().pop() } {
@@ -221,6 +246,8 @@ fn a_player_with_one_fault_fails_that_check_alone() {
             let _player = player(&url, vec![(words, path, value)]);
             let (all, came) = findings(&mut check);
             assert_eq!(came, [bad], "{all:#?}");
+            let unseen = unseen.iter().find(|(name, _)| *name == bad).map_or(0, |(_, count)| *count);
+            assert_eq!(skipped(&all), unseen, "{all:#?}");
             let untested = all.iter().find(|it| !names.contains(&it["check"].as_str().unwrap().to_string()));
             assert_eq!(untested, None, "every check has a fault that it sees");
         }
@@ -383,6 +410,13 @@ fn a_referee_with_one_fault_fails_that_check_alone() {
                 let _referee = referee(&url, fault);
                 let (all, came) = findings(&mut check);
                 assert_eq!(came.join(", "), bad, "{fault}: {all:#?}");
+                let unseen = if fault == "deaf" { 18 } else { 17 * usize::from(fault == "idle") };
+                assert_eq!(skipped(&all), unseen, "{fault}: {all:#?}");
+                let own = all.iter().map(|it| it["check"].as_str().unwrap());
+                let own = own.skip_while(|name| *name != "max_concurrent_matches");
+                let mut own = own.take_while(|name| *name != "ROUND_COMPLETED is taken");
+                let is_tested = |name: &str| rows.iter().any(|(_, bad)| bad.get(5..) == Some(name));
+                assert_eq!(own.find(|name| !is_tested(name)), None, "every check has a fault that it sees");
             });
         }
     });

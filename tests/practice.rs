@@ -2,11 +2,13 @@
 
 mod support;
 
-use league::game::{Scoring, judge, score};
+use league::game::{Scoring, forfeit, judge, score};
+use league::manager::league::{League, Rules};
 use league::manager::practice::seats;
-use league::manager::statistics::{Contestant, Sample, Score, coin, median_and_worst, report};
+use league::manager::statistics::{Sample, coin, median_and_worst, report};
 use league::player::strategies::{Past, Turn, named};
-use league::protocol::Parity;
+use league::program::terminal::width;
+use league::protocol::{Kind, Parity};
 use std::{fs, sync::Arc};
 use support::*;
 
@@ -39,7 +41,7 @@ fn mean_standard_error_and_verdict_are_those_of_the_book() {
     }
     assert_eq!([(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(&scoring(w, d, l))), [1.25, 1.75, 1.5]);
     assert_eq!(
-        [&[][..], &[7], &[9, 1], &[5, 1, 3]].map(median_and_worst),
+        [&[][..], &[7], &[9, 1], &[5, 1, 3]].map(|numbers| median_and_worst(numbers.to_vec())),
         [None, Some((7, 7)), Some((1, 9)), Some((3, 5))]
     );
 }
@@ -90,30 +92,54 @@ fn the_report_tells_players_apart_by_what_they_play() {
     let expected =
         rows.into_iter().chain(examples).chain([last]).map(|(name, at, words)| (name, at, words.to_string()));
     assert_eq!(told.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
 
-    let contestant = |id: &str, strategy: &str, answers: &[u64]| Contestant {
-        id: id.into(),
-        strategy: strategy.into(),
-        answers: answers.into(),
-    };
-    let contestants = [contestant("P01", "ada", &[2, 40, 3]), contestant("P02", "even", &[])];
-    let of = |points, failed| Score { players: [0, 1], points, failed };
-    let scores = [of([3, 0], [false, true]), of([1, 1], [false, false])];
-    let lines = report(&contestants, &scores, &scoring(3, 1, 0)).join("\n");
+/// A league on paper of these players, in which every pair meets so often.
+fn league(cycles: u32, players: &[String]) -> League {
+    let mut league = League::new(Rules { cycles, ..paper::rules() });
+    paper::enter(&mut league, &paper::meta(Kind::Referee, &paper::local(8001)), &paper::caller("referee:somebody"));
+    for (n, name) in (1..).zip(players) {
+        let mut player = paper::meta(Kind::Player, &paper::local(8100 + n));
+        player.display_name = name.clone();
+        paper::enter(&mut league, &player, &paper::caller("player:somebody"));
+    }
+    let started = league.start(None).unwrap();
+    paper::happen(&mut league, started);
+    league
+}
+
+#[test]
+fn the_report_has_aligned_columns_whatever_the_names() {
+    let mut two = league(3, &["ada".into(), "日本の\u{7}プレーヤー".into()]);
+    let silent = |id: &String| (id == "P02").then(|| "was silent".to_string());
+    let choice = |id: &String| (id == "P01").then_some(Parity::Even);
+    paper::play_round(&mut two, 1, |game| {
+        forfeit(game.players.clone(), game.players.each_ref().map(choice), game.players.each_ref().map(silent))
+    });
+    paper::play_round(&mut two, 2, |game| judge(game.players.clone(), [Parity::Odd; 2], 4));
+    let differ = |id: &String| if id == "P01" { Parity::Odd } else { Parity::Even };
+    paper::play_round(&mut two, 3, |game| judge(game.players.clone(), game.players.each_ref().map(differ), 4));
+    let answers = [("P01", 2), ("P01", 40), ("P02", 7), ("P01", 3)].map(|(id, elapsed)| (id.to_string(), elapsed));
     let expected = "
-Id    Strategy  Matches  Points per match  (1.25 is what a coin gets)
-P01   ada             2     2.000 ± 1.000  too few matches to say
-P02   even            2     0.500 ± 0.500  too few matches to say
+Id    Strategy           Matches  Points per match  (1.25 is what a coin gets)
+P01   ada                      3     1.333 ± 0.882  too few matches to say
+P02   日本の\u{fffd}プレーヤー        3     1.333 ± 0.882  too few matches to say
 
-Id    Strategy  Points per match against
-                   P01   P02
-P01   ada            -  2.00
-P02   even        0.50     -
+Id    Strategy           Points per match against
+                            P01   P02
+P01   ada                     -  1.33
+P02   日本の\u{fffd}プレーヤー    1.33     -
 
-Id    Strategy  Technical losses  Answers in ms: median  worst
-P01   ada                      0                      3     40
-P02   even                     1                      -      -";
-    assert_eq!(lines, expected);
+Id    Strategy           Technical losses  Answers in ms: median  worst
+P01   ada                               0                      3     40
+P02   日本の\u{fffd}プレーヤー                 1                      7      7";
+    assert_eq!(report(&two, &answers).join("\n"), expected);
+
+    let names: Vec<String> = (1..=14).map(|n| format!("{n} {}", "x".repeat(28))).collect();
+    let lines = report(&league(1, &names), &[]).join("\n");
+    assert!(lines.lines().all(|line| width(line) <= 120), "{lines}");
+    assert_eq!(lines.matches("Points per match against\n").count(), 2); // twelve opponents, and two
+    assert!(lines.contains(&format!("P14   {}       -     -\n", names[13])), "{lines}");
 }
 
 #[test]
@@ -122,27 +148,46 @@ fn practice_replaces_practice_and_nothing_else() {
     let run = |arguments: &[&str]| {
         let mut league = world.start_unheard("league_manager", &[&["local", "--players", "3"], arguments].concat());
         let code = league.wait().code();
-        (code, league.output(), league.stderr.lock().unwrap().clone())
+        (code, league.output())
     };
     let mine = format!("{},player", env!("CARGO_BIN_EXE_player"));
+    let refused = |arguments: &[&str], words: &str| {
+        let mut league = world.start_unheard("league_manager", arguments);
+        until("it says why", || league.stderr.lock().unwrap().contains(words).then_some(()));
+        assert_ne!(league.wait().code(), Some(0), "{arguments:?}");
+    };
     let foreign = world.folder.join("data/practice/of_mine");
     fs::create_dir_all(&foreign).unwrap();
-    let refused = run(&["--cycles", "1"]);
-    assert_eq!((refused.0, refused.2.contains("not from a practice")), (Some(1), true), "{refused:?}");
+    refused(&["local", "--cycles", "1"], "not from a practice");
     assert!(foreign.exists());
     fs::remove_dir_all(foreign.parent().unwrap()).unwrap();
 
     assert_eq!(run(&[]).0, Some(0)); // a real league
     let real = fs::read(world.folder.join("data/leagues/league_2025_even_odd/journal.jsonl")).unwrap();
     for (arguments, matches, replaced) in [(["--mine", &mine], 3, false), (["--cycles", "4"], 12, true)] {
-        let (code, output, _) = run(&arguments);
+        let (code, output) = run(&arguments);
         assert_eq!((code, output.contains("the last practice is replaced")), (Some(0), replaced), "{output}");
-        assert!(output.contains(&format!("{matches} matches")) && output.contains("\nP01   "), "{output}");
+        let answers = output.split("median  worst\nP01 ").nth(1).and_then(|rows| rows.lines().next()).unwrap();
+        assert!(answers.ends_with(|last: char| last.is_ascii_digit()), "{output}");
+        assert!(output.contains(&format!("{matches} matches")), "{output}");
         assert_eq!(files(&world.folder.join("data/practice/matches")).len(), matches);
     }
     assert_eq!(fs::read(world.folder.join("data/leagues/league_2025_even_odd/journal.jsonl")).unwrap(), real);
-    for wrong in [&["--cycles", "0"][..], &["--cycles", "1001"], &["--mine", "a,b,c,d"], &["--mine", "no-such-program"]]
-    {
-        assert_ne!(run(wrong).0, Some(0), "{wrong:?}");
+    let lock = fs::File::options().write(true).open(world.folder.join("data/practice.lock")).unwrap();
+    lock.lock().unwrap();
+    refused(&["local", "--cycles", "1"], "another practice is running");
+    assert_eq!(files(&world.folder.join("data/practice/matches")).len(), 12);
+    drop(lock);
+    for (arguments, why) in [
+        (&["--mine", "ada"][..], "are for a local league"),
+        (&["local", "--cycles", "0"], "expected 1 to 1000"),
+        (&["local", "--cycles", "1001"], "expected 1 to 1000"),
+        (&["local", "--players", "3", "--mine", "a,b", "--mine", "c,d"], "expected at least the 4 of --mine"),
+        (&["local", "--mine", "no-such-program"], "no-such-program"),
+    ] {
+        refused(arguments, why);
     }
+    let mut alone = world.start_unheard("league_manager", &["local", "--mine", "player,player,player,player"]);
+    let (code, output) = (alone.wait().code(), alone.output());
+    assert!(code == Some(0) && output.contains("practice: 5 players, 1 cycle, 10 matches"), "{code:?}: {output}");
 }

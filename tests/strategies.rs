@@ -58,10 +58,10 @@ fn each_strategy_chooses_by_what_it_has_seen() {
         ("contrary", "P02:oe P02:oe P03:oo", "P04", "odd"), // a newcomer is taken for one like all others
         ("contrary", "P02:o- P03:eo", "P02", "even"),       // P02 has never chosen
         ("frequency", "P02:ee P02:eo P02:ee", "P02", "odd"),
-        ("frequency", "P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo", "P02", "even"), // the newest weigh most
-        ("pattern", "P02:ee P02:eo P02:ee", "P02", "even"),                        // after even came odd
+        ("frequency", "P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo", "P02", "even"), // the newest weigh most
+        ("pattern", "P02:ee P02:eo P02:ee", "P02", "even"), // after even came odd
         ("pattern", "P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee", "P02", "odd"), // the longest stretch counts
-        ("pattern", "P03:ee P03:ee P02:oo P02:oo", "P02", "even"),                 // others' matches say nothing
+        ("pattern", "P03:ee P03:ee P02:oo P02:oo", "P02", "even"), // others' matches say nothing
     ];
     for (strategy, history, opponent, expected) in rows {
         let choose = named(strategy).unwrap();

@@ -4,20 +4,19 @@
 //! Practice leaves no heap: its data and logs have folders of their own, and the next practice replaces them. They are
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
-use crate::manager::league::{League, Match};
-use crate::manager::standings;
-use crate::manager::statistics::{Contestant, Score, report};
+use crate::manager::league::League;
+use crate::manager::statistics;
+use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
-use crate::program::terminal::{counted, say, shown};
-use crate::protocol::{ChooseParityResponse, Ending, Kind};
+use crate::program::terminal::{counted, say};
+use crate::protocol::{ChooseParityResponse, Kind};
 use crate::wire::cut;
 use serde_json::Value;
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, BufRead, BufReader},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The most cycles: the statistics of so many are as good as any.
 const MAX_CYCLES: u32 = 1000;
@@ -51,15 +50,13 @@ pub struct Practice {
 
 /// Whether the command line asks for one, and of how many cycles.
 pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
-    let (mine, cycles) = (args.has("--mine"), args.number("--cycles")?);
+    let (mine, cycles): (bool, Option<u32>) = (args.has("--mine"), args.number("--cycles")?);
     if (mine || cycles.is_some()) && args.word != Some("local") {
         return Err(Stop::usage("--mine and --cycles are for a local league: league_manager local --mine COMMAND"));
     }
-    match cycles {
-        Some(cycles) if !(1..=MAX_CYCLES).contains(&cycles) => {
-            Err(Stop::usage(format!("--cycles: got {cycles}, expected 1 to {MAX_CYCLES}")))
-        }
-        cycles => Ok(cycles.or(mine.then_some(1))),
+    match cycles.filter(|cycles| !(1..=MAX_CYCLES).contains(cycles)) {
+        Some(wrong) => Err(Stop::usage(format!("--cycles: got {wrong}, expected 1 to {MAX_CYCLES}"))),
+        None => Ok(cycles.or(mine.then_some(1))),
     }
 }
 
@@ -82,19 +79,18 @@ pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Sea
     let mut seats: Vec<Seat> = Vec::new();
     for seat in mine.iter().map(own).chain(finished.iter().cycle().map(example)).take(players) {
         let name = seat.name.clone().unwrap_or_default();
-        let is_taken = |name: &String| seats.iter().any(|seat| seat.name.as_ref() == Some(name));
-        let more = (2..).map(|n| format!("{name} {n}"));
-        let free = [name.clone()].into_iter().chain(more).find(|name| !is_taken(name));
-        seats.push(Seat { name: free, ..seat });
+        let mut names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name} {n}") });
+        let name = names.find(|name| seats.iter().all(|seat| seat.name.as_ref() != Some(name)));
+        seats.push(Seat { name, ..seat });
     }
     seats
 }
 
 /// What is about to be played.
 pub fn begins(league: &League) -> String {
-    let (players, matches) = (league.members(Kind::Player).len(), league.matches.len());
-    let cycles = counted(league.rules.cycles, "cycle");
-    format!("practice: {players} players, {cycles}, {}", counted(matches as u32, "match").replace("matchs", "matches"))
+    let (players, cycles) = (league.members(Kind::Player).len(), counted(league.rules.cycles, "cycle"));
+    let matches = counted(league.matches.len() as u32, "match").replace("matchs", "matches");
+    format!("practice: {players} players, {cycles}, {matches}")
 }
 
 impl Practice {
@@ -125,7 +121,14 @@ impl Practice {
         }
         self.lock = Some(lock);
         for folder in folders {
-            fs::remove_dir_all(folder).map_err(|error| storage::named(folder, error))?;
+            let mut tries = 50;
+            while let Err(error) = fs::remove_dir_all(folder) {
+                tries -= 1;
+                if tries == 0 || error.kind() != io::ErrorKind::DirectoryNotEmpty {
+                    return Err(storage::named(folder, error).into());
+                }
+                pause(Duration::from_millis(100)); // agents of the last practice are still ending, and write
+            }
             say(&format!("{}: the last practice is replaced", folder.display()));
         }
         Ok(())
@@ -133,28 +136,10 @@ impl Practice {
 
     /// The report on a league that is over.
     pub fn report(&self, league: &League) -> Vec<String> {
-        let players = league.members(Kind::Player);
-        let seat = |id: &String| players.iter().position(|player| player.id == *id).unwrap_or_default();
-        let scores: Vec<Score> = league.matches.iter().filter_map(|game| score(game, league, seat)).collect();
         let referees = league.members(Kind::Referee);
         let logs = referees.iter().map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
-        let answers: Vec<(String, u64)> = logs.flat_map(|log| answers(&log).unwrap_or_default()).collect();
-        let contestant = |id: &String, name: &str| {
-            let own = answers.iter().filter(|(peer, _)| peer == id).map(|(_, elapsed)| *elapsed);
-            Contestant { id: id.clone(), strategy: shown(name), answers: own.collect() }
-        };
-        let contestants: Vec<Contestant> = players.iter().map(|it| contestant(&it.id, &it.display_name)).collect();
-        report(&contestants, &scores, &league.rules.scoring)
+        statistics::report(league, &logs.flat_map(|log| answers(&log).unwrap_or_default()).collect::<Vec<_>>())
     }
-}
-
-/// A match that is over, as the statistics take it.
-fn score(game: &Match, league: &League, seat: impl Fn(&String) -> usize) -> Option<Score> {
-    let result = &game.recorded.as_ref()?.result;
-    let technical = standings::ending(result) == Ending::TechnicalLoss;
-    let failed = game.players.each_ref().map(|id| technical && result.winner.as_ref() != Some(id));
-    let points = standings::points(&game.players, result, &league.rules.scoring);
-    Some(Score { players: game.players.each_ref().map(seat), points, failed })
 }
 
 /// From a referee's log: who answered a call for a choice, after how many milliseconds.

@@ -1,31 +1,15 @@
 //! What many matches say about players: points per match with their standard error, whom they were won against, and
-//! whether it is more than luck. Pure; `practice.rs` brings the matches.
+//! whether it is more than luck. Pure; `practice.rs` knows where the matches are from.
 //!
 //! The measure is a coin. Whatever the opponent does, a coin chooses the same in half of the matches: a draw; in the
 //! other half the drawn number decides between them, and it is fair. So a coin gets `coin(scoring)` points a match
 //! against anybody, and anybody gets as much against a coin.
 
 use crate::game::Scoring;
-
-/// A match: its players by seat in the practice, their points, and who lost it technically.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs, reason = "the line above says it")]
-pub struct Score {
-    pub players: [usize; 2],
-    pub points: [i32; 2],
-    pub failed: [bool; 2],
-}
-
-/// A player of a practice.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Contestant {
-    /// Its id in the league.
-    pub id: String,
-    /// What it plays.
-    pub strategy: String,
-    /// How long its choices took, in milliseconds.
-    pub answers: Vec<u64>,
-}
+use crate::manager::league::{League, Match, Member};
+use crate::manager::standings;
+use crate::program::terminal::{pad, shown, width};
+use crate::protocol::Kind;
 
 /// What some numbers have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +24,8 @@ pub struct Sample {
 
 /// Fewer matches than this say nothing.
 const FEW: usize = 10;
+/// So many opponents stand beside each other: a terminal is no wider.
+const COLUMNS: usize = 12;
 
 impl Sample {
     /// Counts, and estimates the error from the numbers themselves.
@@ -72,50 +58,51 @@ pub fn coin(scoring: &Scoring) -> f64 {
 }
 
 /// The middle one, and the largest; of an even number the lower of the middle two.
-pub fn median_and_worst(numbers: &[u64]) -> Option<(u64, u64)> {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable();
-    Some((sorted[sorted.len().checked_sub(1)? / 2], *sorted.last()?))
+pub fn median_and_worst(mut numbers: Vec<u64>) -> Option<(u64, u64)> {
+    numbers.sort_unstable();
+    Some((numbers[numbers.len().checked_sub(1)? / 2], *numbers.last()?))
 }
 
-/// The points of a player in its matches, or in those against one opponent.
-fn points_of(player: usize, against: Option<usize>, scores: &[Score]) -> Vec<i32> {
-    let of = |score: &Score| {
-        let seat = score.players.iter().position(|it| *it == player)?;
-        against.is_none_or(|it| it == score.players[1 - seat]).then_some(score.points[seat])
+/// What a player's matches gave it; all, or those against one opponent.
+fn points(league: &League, player: &Member, against: Option<&Member>) -> Sample {
+    let with = |game: &&Match| against.is_none_or(|it| game.opponent(&player.id) == it.id);
+    let of = |game: &Match| {
+        let result = &game.recorded.as_ref()?.result;
+        Some(standings::points(&game.players, result, &league.rules.scoring)[game.seat(&player.id)?])
     };
-    scores.iter().filter_map(of).collect()
+    Sample::of(&league.games(&player.id).filter(with).filter_map(of).collect::<Vec<i32>>())
 }
 
-/// The whole report, as lines for a terminal.
-pub fn report(contestants: &[Contestant], scores: &[Score], scoring: &Scoring) -> Vec<String> {
-    let coin = coin(scoring);
-    let width = contestants.iter().map(|it| it.strategy.chars().count()).max().unwrap_or(0).max("Strategy".len());
-    let start = |it: &Contestant| format!("{:<4}  {:<width$}", it.id, it.strategy);
-    let head = |columns: &str| format!("\n{:<4}  {:<width$}  {columns}", "Id", "Strategy");
-    let mut lines = vec![head(&format!("Matches  Points per match  ({coin:.2} is what a coin gets)"))];
-    for (n, it) in contestants.iter().enumerate() {
-        let sample = Sample::of(&points_of(n, None, scores));
+/// The whole report, as lines for a terminal. `answers`: who has answered, after how many milliseconds.
+pub fn report(league: &League, answers: &[(String, u64)]) -> Vec<String> {
+    let (players, coin) = (league.members(Kind::Player), coin(&league.rules.scoring));
+    let names: Vec<String> = players.iter().map(|it| shown(&it.display_name)).collect();
+    let widest = names.iter().map(|name| width(name)).max().unwrap_or(0).max("Strategy".len());
+    let line = |id: &str, name: &str, columns: &str| format!("{id:<4}  {}  {columns}", pad(name, widest));
+    let table = |head: &str, columns: &dyn Fn(&Member) -> String| -> Vec<String> {
+        let rows = players.iter().zip(&names).map(|(it, name)| line(&it.id, name, &columns(it)));
+        std::iter::once(format!("\n{}", line("Id", "Strategy", head))).chain(rows).collect()
+    };
+    let won = |it: &Member| {
+        let sample = points(league, it, None);
         let error = sample.error.map_or("    ?".into(), |error| format!("{error:.3}"));
-        let Sample { count, mean, .. } = sample;
-        lines.push(format!("{}  {count:>7}     {mean:>5.3} ± {error}  {}", start(it), sample.verdict(coin)));
-    }
-    let ids: String = contestants.iter().map(|it| format!("{:>6}", it.id)).collect();
-    lines.push(head(&format!("Points per match against\n{:<4}  {:<width$}  {ids}", "", "")));
-    for (n, it) in contestants.iter().enumerate() {
-        let cell = |other: usize| match points_of(n, Some(other), scores) {
-            points if points.is_empty() => format!("{:>6}", "-"),
-            points => format!("{:>6.2}", Sample::of(&points).mean),
+        format!("{:>7}     {:>5.3} ± {error}  {}", sample.count, sample.mean, sample.verdict(coin))
+    };
+    let mut lines = table(&format!("Matches  Points per match  ({coin:.2} is what a coin gets)"), &won);
+    for opponents in players.chunks(COLUMNS) {
+        let ids: String = opponents.iter().map(|it| format!("{:>6}", it.id)).collect();
+        let cell = |it: &Member, other: &Member| match points(league, it, Some(other)) {
+            Sample { count: 0, .. } => format!("{:>6}", "-"),
+            sample => format!("{:>6.2}", sample.mean),
         };
-        lines.push(format!("{}  {}", start(it), (0..contestants.len()).map(cell).collect::<String>()));
+        let cells = |it: &Member| opponents.iter().map(|other| cell(it, other)).collect::<String>();
+        lines.extend(table(&format!("Points per match against\n{}", line("", "", &ids)), &cells));
     }
-    lines.push(head("Technical losses  Answers in ms: median  worst"));
-    for (n, it) in contestants.iter().enumerate() {
-        let failed = |score: &&Score| (0..2).any(|seat| score.players[seat] == n && score.failed[seat]);
-        let (median, worst) = median_and_worst(&it.answers)
+    lines.extend(table("Technical losses  Answers in ms: median  worst", &|it| {
+        let own = answers.iter().filter(|(peer, _)| *peer == it.id).map(|(_, elapsed)| *elapsed);
+        let (median, worst) = median_and_worst(own.collect())
             .map_or(("-".into(), "-".into()), |(median, worst)| (median.to_string(), worst.to_string()));
-        let lost = scores.iter().filter(failed).count();
-        lines.push(format!("{}  {lost:>16}  {median:>21}  {worst:>5}", start(it)));
-    }
+        format!("{:>16}  {median:>21}  {worst:>5}", league.stats(it).technical_losses)
+    }));
     lines
 }

@@ -139,12 +139,17 @@ impl Client {
         lock(&self.identity).1.clone()
     }
 
-    /// A message with its envelope: the one place that builds one.
+    /// A message with its envelope.
     pub fn write(&self, message: &Message, about: &About) -> Packet {
+        protocol::write(&self.envelope(message.name(), about), message)
+    }
+
+    /// The envelope of a message: the one place that builds one.
+    pub fn envelope(&self, message_type: &str, about: &About) -> Envelope {
         let (sender, league_id) = lock(&self.identity).clone();
-        let envelope = Envelope {
+        Envelope {
             protocol: PROTOCOL.into(),
-            message_type: message.name().into(),
+            message_type: message_type.into(),
             sender,
             timestamp: Timestamp::now(),
             conversation_id: about.conversation_id.clone(),
@@ -152,8 +157,7 @@ impl Client {
             league_id,
             round_id: about.round_id,
             match_id: about.match_id.clone(),
-        };
-        protocol::write(&envelope, message)
+        }
     }
 
     /// Sends a request and returns the message that answers it. What we know already is supplied: who answers, and in
@@ -353,13 +357,13 @@ fn given(to: &Peer, about: &About, reply: &Value) -> Given {
 }
 
 /// A JSON-RPC request, written.
-fn call(method: &str, params: &Packet, id: u64) -> String {
+pub fn call(method: &str, params: &impl Serialize, id: impl Serialize) -> String {
     #[derive(Serialize)]
-    struct RpcCall<'a> {
+    struct RpcCall<'a, P, I> {
         jsonrpc: &'static str,
         method: &'a str,
-        params: &'a Packet,
-        id: u64,
+        params: &'a P,
+        id: I,
     }
     serde_json::to_string(&RpcCall { jsonrpc: "2.0", method, params, id }).unwrap_or_default()
 }

@@ -362,7 +362,7 @@ fn length(value: &Value) -> usize {
 }
 
 /// A JSON-RPC result, written.
-fn answered(result: &Value, id: &Value) -> String {
+pub fn answered(result: &Value, id: &Value) -> String {
     #[derive(Serialize)]
     struct RpcResult<'a> {
         jsonrpc: &'static str,

@@ -11,10 +11,9 @@ use crate::protocol::{Code, Parity, Refusal, Tally};
 use crate::wire::cut;
 use crate::{object, words};
 use serde_json::Value;
-use std::{
-    sync::{Condvar, Mutex, PoisonError},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What a model is told before it calls a tool.
 pub const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play Even/Odd against others. Call \
@@ -48,7 +47,7 @@ object! {
     Chosen { status: String, match_id: String, choice: Parity, }
 }
 
-/// The matches in which we are asked at this moment.
+/// What is asked of us at this moment.
 #[derive(Default)]
 pub struct ByHand {
     table: Mutex<Table>,
@@ -58,25 +57,30 @@ pub struct ByHand {
 
 #[derive(Default)]
 struct Table {
-    open: Vec<(Turn, Option<Parity>)>,
+    /// By match, until it is answered or its time is over.
+    asked: BTreeMap<String, Turn>,
+    /// By match, until the player has it.
+    chosen: BTreeMap<String, Parity>,
     /// What has happened without the client, until it is told.
     notes: Vec<String>,
     is_over: bool,
 }
 
 impl ByHand {
+    /// The table, when something in it is no longer so, or after a while.
+    fn wait_while(&self, limit: Duration, is_so: impl Fn(&Table) -> bool) -> MutexGuard<'_, Table> {
+        let waited = self.changed.wait_timeout_while(lock(&self.table), limit, |table| is_so(table));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
     /// Asks whoever calls our tools. None: nobody chose in time, and the fallback must.
     pub fn ask(&self, turn: &Turn) -> Option<Parity> {
-        let mut table = lock(&self.table);
-        table.open.push((turn.clone(), None));
+        let (match_id, limit) = (&turn.match_id, turn.time_left().saturating_sub(MARGIN));
+        lock(&self.table).asked.insert(match_id.clone(), turn.clone());
         self.changed.notify_all();
-        let find = |table: &Table| table.open.iter().position(|(open, _)| open.match_id == turn.match_id);
-        let is_unanswered = |table: &mut Table| find(table).is_some_and(|at| table.open[at].1.is_none());
-        let limit = turn.time_left().saturating_sub(MARGIN);
-        let waited = self.changed.wait_timeout_while(table, limit, is_unanswered);
-        let (mut table, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let at = find(&table)?;
-        table.open.remove(at).1
+        let mut table = self.wait_while(limit, |table| table.asked.contains_key(match_id));
+        table.asked.remove(match_id);
+        table.chosen.remove(match_id)
     }
 
     /// Something that the client is told with its next turn.
@@ -87,52 +91,37 @@ impl ByHand {
     /// The league is over.
     pub fn end(&self, words: &str) {
         let mut table = lock(&self.table);
-        if !std::mem::replace(&mut table.is_over, true) {
-            table.notes.push(words.into());
-        }
+        table.notes.push(words.into());
+        table.is_over = true;
         self.changed.notify_all();
     }
 
-    /// `next_turn`: waits until we are asked, but not for ever.
+    /// `next_turn`: waits until we are asked; the most urgent comes first.
     pub fn next_turn(&self) -> Offer {
-        let is_idle = |table: &mut Table| !table.is_over && table.open.iter().all(|(_, choice)| choice.is_some());
-        let waited = self.changed.wait_timeout_while(lock(&self.table), PATIENCE, is_idle);
-        let (mut table, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.wait_while(PATIENCE, |table| !table.is_over && table.asked.is_empty());
         let notes = std::mem::take(&mut table.notes);
-        let asked = table.open.iter().find(|(_, choice)| choice.is_none()).map(|(turn, _)| turn);
-        let status = match (asked, table.is_over) {
-            (Some(_), _) => TurnState::YourTurn,
-            (None, true) => TurnState::Over,
-            (None, false) => TurnState::Wait,
-        };
-        let history = |turn: &Turn| turn.history[turn.history.len().saturating_sub(SHOWN)..].to_vec();
-        Offer {
-            status,
-            notes,
-            match_id: asked.map(|turn| turn.match_id.clone()),
-            round_id: asked.map(|turn| turn.round_id),
-            player_id: asked.map(|turn| turn.player_id.clone()),
-            opponent_id: asked.map(|turn| turn.opponent_id.clone()),
-            seconds_left: asked.map(|turn| turn.time_left().saturating_sub(MARGIN).as_secs() as u32),
-            standings: asked.and_then(|turn| turn.standings.clone()),
-            history: asked.map(history),
-        }
+        let turn = table.asked.values().min_by_key(|turn| turn.deadline);
+        let nobody = if table.is_over { TurnState::Over } else { TurnState::Wait };
+        let status = if turn.is_some() { TurnState::YourTurn } else { nobody };
+        let newest = |turn: &Turn| turn.history[turn.history.len().saturating_sub(SHOWN)..].to_vec();
+        let seconds = |turn: &Turn| turn.time_left().saturating_sub(MARGIN).as_secs() as u32;
+        let (match_id, round_id) = turn.map(|it| (it.match_id.clone(), it.round_id)).unzip();
+        let (player_id, opponent_id) = turn.map(|it| (it.player_id.clone(), it.opponent_id.clone())).unzip();
+        let (seconds_left, history) = turn.map(|it| (seconds(it), newest(it))).unzip();
+        let standings = turn.and_then(|it| it.standings.clone());
+        Offer { status, notes, match_id, round_id, player_id, opponent_id, seconds_left, standings, history }
     }
 
-    /// `make_choice`: the same again is fine, another is too late.
+    /// `make_choice`: before the fallback does.
     pub fn make_choice(&self, match_id: &str, choice: &Value) -> Result<Chosen, Refusal> {
         let choice = game::choice(choice).map_err(|refusal| refusal.with("field", "choice"))?;
         let mut table = lock(&self.table);
-        let Some((_, made)) = table.open.iter_mut().find(|(turn, _)| turn.match_id == match_id) else {
-            let problem =
-                format!("got {:?}, but there no choice is asked now; next_turn waits for one", cut(match_id, 60));
-            return Err(Refusal::field(Code::E015, "match_id", problem));
-        };
-        let first = *made.get_or_insert(choice);
-        self.changed.notify_all();
-        if first != choice {
-            return Err(Refusal::field(Code::E015, "choice", format!("{first} is chosen already, and stands")));
+        if table.asked.remove(match_id).is_none() {
+            let problem = "but there no choice is asked now; next_turn waits for one";
+            return Err(Refusal::field(Code::E015, "match_id", format!("got {:?}, {problem}", cut(match_id, 60))));
         }
+        table.chosen.insert(match_id.into(), choice);
+        self.changed.notify_all();
         Ok(Chosen { status: "ok".into(), match_id: match_id.into(), choice })
     }
 }
