@@ -17,8 +17,8 @@ league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SE
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
 
-# Cargo shows how far it is while it builds; once built it need not be asked.
-target/built: $(shell find src bin -type f) Cargo.toml
+# Cargo shows how far it is while it builds; once built it need not be asked. A folder is newer when a file in it goes.
+target/built: $(shell find src bin) Cargo.toml
 	@cargo build
 	@touch target/built
 

@@ -40,13 +40,11 @@ use std::{io, thread};
 
 /// One thing that is looked at: who demands it, the section, its name, and what is found. Nothing: it cannot be seen.
 type Check = (Weight, &'static str, &'static str, fn(&Exam) -> Option<Finding>);
-/// How a check ends that finds something wrong, and whether our own league forgives that.
+/// How a check ends that finds something wrong, and whether our own league forgives that, which others need not: so it
+/// is for what the protocol demands, for what our league does not insist on, and for what only we demand.
 type Weight = (Grade, bool);
-/// The protocol demands it.
 const MUST: Weight = (Grade::Failed, false);
-/// The protocol demands it; our own league forgives it, others need not.
 const FORGIVEN: Weight = (Grade::Failed, true);
-/// Only we demand it.
 const OURS: Weight = (Grade::Warned, false);
 
 /// What is expected of a time.

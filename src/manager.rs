@@ -176,7 +176,8 @@ impl Manager {
         let kept = self.keep_results();
         self.say_farewell()?;
         let _ = on_screen.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
-        let report = practice.map(|practice| store.read(|league| practice.report(league)));
+        let figures = |practice: &Practice| store.read(|league| statistics::report(league, &practice.answers(league)));
+        let report = practice.map(figures);
         report.iter().flatten().for_each(|line| say(line));
         terminal.say(&kept);
         children.iter_mut().for_each(|children| children.wait(FAREWELL));

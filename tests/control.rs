@@ -284,6 +284,30 @@ fn a_local_league_that_stays_plays_another_one() {
 }
 
 #[test]
+fn a_class_of_eight_on_as_many_addresses_plays_two_leagues_and_nobody_is_started_again() {
+    let world = World::new(&[]);
+    let manager = world.manager(&["--players", "8", "--stay", "--lead-sec", "0"]);
+    let referee = world.referee(&manager, "REF01", &["--stay", "--max-concurrent-matches", "4"]);
+    let class = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| {
+        let (id, host) = (format!("P{n:02}"), format!("127.0.0.{n}"));
+        let free = std::net::TcpListener::bind((&*host, 0)).unwrap().local_addr().unwrap();
+        let (port, endpoint) = (free.port().to_string(), format!("http://{free}/mcp"));
+        world.player(&manager, &id, &["--stay", "--host", &host, "--port", &port, "--contact-endpoint", &endpoint])
+    });
+    let mut played = Vec::new();
+    for n in 1..=2 {
+        wait_until(&format!("league {n} is over"), || leagues(&world) == (n, "Closed".into()));
+        world.check_played(8);
+        played.push(ids(&world));
+        say(&world, &manager, &["again"]);
+    }
+    assert_eq!(played[0], played[1]);
+    for mut agent in class.into_iter().chain([referee, manager]) {
+        assert!(agent.child.try_wait().unwrap().is_none(), "somebody has ended");
+    }
+}
+
+#[test]
 fn a_player_that_comes_too_late_waits_for_the_next_league() {
     let world = World::new(&[]);
     let manager = world.manager(&["--stay", "--lead-sec", "0"]);

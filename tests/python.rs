@@ -1,9 +1,9 @@
-//! `bin/player.py`, the player's template in Python: it plays, and bears what strangers send.
+//! `bin/player.py`, the player's template in Python: one short file, which plays, and bears what strangers send.
 
 mod support;
 
 use serde_json::json;
-use std::process::Command;
+use std::{fs, process::Command};
 use support::*;
 
 #[test]
@@ -13,6 +13,8 @@ fn the_template_in_python_plays_and_survives_what_strangers_send() {
     }
     let world = World::new(&[]);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
+    let text = fs::read_to_string(script).unwrap();
+    assert!(text.lines().count() <= 120 && text.lines().all(|line| line.chars().count() <= 120), "it is to be read");
     let mut league = world
         .start("league_manager", &["local", "--players", "2", "--cycles", "8", "--mine", &format!("python3 {script}")]);
     assert!(league.wait().success());
@@ -67,11 +69,17 @@ fn the_template_in_python_plays_and_survives_what_strangers_send() {
     let invitation =
         json!({"league_id": card["league_id"], "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"});
     let choose = json!({"player_id": "P01", "deadline": now()});
+    assert_eq!(of_match("GAME_INVITATION", "tok-p01-right", json!({"opponent_id": "P02"}))["error_code"], "E003");
     assert_eq!(of_match("CHOOSE_PARITY_CALL", "tok-p01-right", choose.clone())["error_code"], "E015");
     assert_eq!(of_match("GAME_INVITATION", "tok-p01-wrong", invitation.clone())["error_code"], "E012");
     assert_eq!(of_match("GAME_INVITATION", "tok-p01-right", invitation)["accept"], true);
     assert_eq!(of_match("CHOOSE_PARITY_CALL", "tok-p01-wrong", choose.clone())["error_code"], "E012");
     assert_eq!(of_match("CHOOSE_PARITY_CALL", "tok-p01-right", choose)["parity_choice"], "even");
+    let error = json!({"error_code": "E001", "error_description": "TIMEOUT_ERROR", "affected_player": "P01",
+        "action_required": "CHOOSE_PARITY_RESPONSE", "context": {"problem": "was silent, with tok-p01-00000000"}});
+    assert_eq!(of_match("GAME_ERROR", "tok-p01-right", error), json!({"status": "ok"}));
+    let shown = "P01: R1M1: E001 was silent, with tok-p01-***";
+    until(shown, || player.stderr.lock().unwrap().contains(shown).then_some(()));
 
     drop(player);
     start().line("is P01"); // known again, by its card

@@ -14,11 +14,11 @@ const LATER: &str = ", 'x_later': ['a field', 'of tomorrow']";
 pub const CHECKS: &[Check] = checks! { it:
     MUST     "Rounds"     "ROUND_ANNOUNCEMENT is taken"              it.first(ANNOUNCEMENT, 1)?.taken();
     MUST     "Invitation" "GAME_INVITATION is answered in time"      it.first(INVITATION, 1)?.taken();
-    MUST     "Invitation" "GAME_JOIN_ACK is exact"                   it.is_exact(INVITATION, GameJoinAck::NAME);
+    MUST     "Invitation" "GAME_JOIN_ACK is exact"                   it.first(INVITATION, 1)?.are(&[("message_type", GameJoinAck::NAME), ("match_id", "R1M1"), ("player_id", "P90")]);
     FORGIVEN "Invitation" "arrival_timestamp is UTC"                 it.first(INVITATION, 1)?.field("arrival_timestamp", TIME, is::<Timestamp>);
     MUST     "Invitation" "accept is true, a boolean"                it.first(INVITATION, 1)?.field("accept", "true", |it| *it == true);
     MUST     "Choice"     "CHOOSE_PARITY_CALL is answered in time"   it.first(CALL, 1)?.taken();
-    MUST     "Choice"     "CHOOSE_PARITY_RESPONSE is exact"          it.is_exact(CALL, ChooseParityResponse::NAME);
+    MUST     "Choice"     "CHOOSE_PARITY_RESPONSE is exact"          it.first(CALL, 1)?.are(&[("message_type", ChooseParityResponse::NAME), ("match_id", "R1M1"), ("player_id", "P90")]);
     MUST     "Choice"     "parity_choice is even or odd"             it.first(CALL, 1)?.field("parity_choice", "exactly \"even\" or \"odd\"", is::<Parity>);
     FORGIVEN "Transport"  "replies are JSON-RPC 2.0 with HTTP 200"   it.both(|it| it.shows(&it.came, "HTTP 200 and \"jsonrpc\": \"2.0\"", it.status == 200 && it.json["jsonrpc"] == "2.0"));
     FORGIVEN "Envelope"   "replies say protocol league.v2"           it.both(|it| it.are(&[("protocol", PROTOCOL)]));
@@ -89,10 +89,6 @@ impl Exam {
     fn both(&self, judge: impl Fn(&Exchange) -> Option<Finding>) -> Option<Finding> {
         let reply = |message_type| self.first(message_type, 1).filter(|it| it.reply().is_some());
         worst([INVITATION, CALL].map(|message_type| judge(&reply(message_type)?)))
-    }
-
-    fn is_exact(&self, asked: &str, message_type: &str) -> Option<Finding> {
-        self.first(asked, 1)?.are(&[("message_type", message_type), ("match_id", "R1M1"), ("player_id", "P90")])
     }
 
     /// Plays a match while another goes on: the answer must be about its own, or not say.

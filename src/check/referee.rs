@@ -31,7 +31,7 @@ pub const CHECKS: &[Check] = checks! { it:
     MUST "A match"      "both are asked at once"        it.at_once(CALL);
     MUST "Choice"       "CHOOSE_PARITY_CALL is exact"   it.exact(CALL, |it: ChooseParityCall, [id, _]| it.player_id == id && it.game_type == GAME);
     MUST "Envelope"     "its messages have a whole envelope" it.each(|message| match Envelope::read(message) {
-        Ok(it) => (it.sender.clone(), it.protocol == PROTOCOL && it.sender == "referee:REF90"),
+        Ok(it) => (format!("{:?} from {:?}", it.protocol, it.sender), it.protocol == PROTOCOL && it.sender == "referee:REF90"),
         Err(fault) => (fault.to_string(), false),
     });
     MUST "Envelope"     "one match is one conversation" {

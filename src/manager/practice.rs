@@ -5,7 +5,6 @@
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
 use crate::manager::league::League;
-use crate::manager::statistics;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
@@ -134,15 +133,15 @@ impl Practice {
         Ok(())
     }
 
-    /// The report on a league that is over.
-    pub fn report(&self, league: &League) -> Vec<String> {
+    /// Who answered calls for a choice, after how many milliseconds each.
+    pub fn answers(&self, league: &League) -> Vec<(String, u64)> {
         let referees = league.members(Kind::Referee);
         let logs = referees.iter().map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
-        statistics::report(league, &logs.flat_map(|log| answers(&log).unwrap_or_default()).collect::<Vec<_>>())
+        logs.flat_map(|log| answers(&log).unwrap_or_default()).collect()
     }
 }
 
-/// From a referee's log: who answered a call for a choice, after how many milliseconds.
+/// The same, from one referee's log.
 fn answers(log: &Path) -> io::Result<Vec<(String, u64)>> {
     let answer = |line: String| {
         let line: Value = serde_json::from_str(&line).ok()?;
