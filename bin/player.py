@@ -56,7 +56,7 @@ def answer(kind, it):  # what a message of the league gets, and what it makes us
         turn = {**game, **it, "theirs": seen, "history": [*history.values()], "standings": about.get("your_standings")}
         choice = choices.get((match_id, conversation)) or choices.setdefault((match_id, conversation), choose(turn))
         return write("CHOOSE_PARITY_RESPONSE", conversation, parity_choice=choice, **ours)
-    if kind == "GAME_OVER":
+    if kind == "GAME_OVER" and (match_id in promised or not card.get("proves_itself")):  # a stranger's does not count
         history[match_id] = {**game, **it["game_result"], "choices": dict(it["game_result"].get("choices") or {})}
         say(f"{match_id}: {it['game_result'].get('reason') or 'is over'}")
     if kind == "ROUND_ANNOUNCEMENT": promised.update((its["match_id"], its.get("match_token")) for its in it["matches"])
@@ -67,7 +67,8 @@ def answer(kind, it):  # what a message of the league gets, and what it makes us
 class Handler(http.server.BaseHTTPRequestHandler):
     timeout, log_message = 30, lambda *_: None  # strangers neither keep us waiting nor write on our terminal
     def do_POST(self):
-        body = self.rfile.read(min(int(self.headers["Content-Length"] or 0), 1 << 20))
+        size = (self.headers["Content-Length"] or "")[:7]  # what is no number gets no body, and so -32700
+        body = self.rfile.read(min(int(size), 1 << 20)) if size.isdecimal() else b""
         if len(body) > 256 << 10: return self.send_error(413)
         reply, rpc, kind = {"jsonrpc": "2.0", "id": None}, None, None
         try:
@@ -94,7 +95,7 @@ if __name__ == "__main__":
     card["agent_id"] = args.player_id or "new"
     port = int(args.port or (0 if args.any_port else 8100 + int((args.player_id or "P99")[1:])))
     try: server = http.server.ThreadingHTTPServer((args.host or "127.0.0.1", port), Handler)
-    except OSError as error: sys.exit(f"port {port}: {error.strerror}; choose another with --port N (0: any)")
+    except OSError as error: sys.exit(f"port {port}: {error.strerror}; end it there, or take another --port (0: any)")
     url = args.contact_endpoint or f"http://localhost:{server.server_port}/mcp"
     say(f"waiting for the league manager at {args.manager}, listening on {url}")
     (folder := pathlib.Path(args.data or "data", "agents")).mkdir(parents=True, exist_ok=True)
@@ -112,8 +113,7 @@ if __name__ == "__main__":
         except (OSError, ValueError, KeyError, http.client.HTTPException): time.sleep(1)
     if reply.get("status") != "ACCEPTED": sys.exit(say(f"rejected: {reply.get('reason') or reply}", sys.stderr) or 1)
     card.update(reply, agent_id=reply["player_id"], token=reply.get("auth_token"), manager=args.manager, endpoint=url)
-    new = folder / (re.sub(r"\W", "", card["agent_id"]) + ".new")
-    new.write_text(json.dumps(card))
+    (new := folder / (re.sub(r"\W", "", card["agent_id"]) + ".new")).write_text(json.dumps(card))
     path = new.replace(new.with_suffix(".json"))
     say(f"{args.display_name} is {card['agent_id']} in {card['league_id']}")
     server.serve_forever()

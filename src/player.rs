@@ -250,7 +250,8 @@ impl Player {
     /// Something went wrong in a match of ours. It is shown even where we do not believe it: the refusal is shown too.
     fn show_error(&self, request: &Request, error: &GameError) -> Result<(), Refusal> {
         self.warn(&screen::error(error));
-        if self.joined(request, &error.match_id)?.decision.is_open() {
+        let is_open = self.joined(request, &error.match_id)?.decision.is_open();
+        if is_open && error.error_code == Code::E001.code() {
             self.warn(&screen::about(&error.match_id, "your `choose` is still thinking"));
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Bytes in, bytes out: every fact about tiny_http and ureq lives here.
 //!
 //! tiny_http is small and blocking, and has edges that this file files off:
-//! - Kept-alive connections starve each other in its pool, so every response says `Connection: close`. Its own
-//!   `Response` drops that header, so we write the response ourselves, in one write (two meet Nagle's 40 ms).
+//! - Kept-alive connections starve each other in its pool, so every response says `Connection: close` (the client
+//!   closes; tiny_http itself reads on). Its own `Response` drops that header, so we write the response ourselves, in
+//!   one write (two meet Nagle's 40 ms).
 //! - Dropping a request makes it allocate what the client *claims* is left of the body, and read it, until the client
 //!   closes: a hundred claims of 30 MB held 3 GB. So we read past the rest ourselves, a little at a time; when the
 //!   client has closed the allocation lasts for a moment. One that the machine refuses would end the program, so a
@@ -207,8 +208,9 @@ fn work(crew: &Arc<Crew>) {
                     hire(crew);
                 }
                 take(request, &crew.shared);
-                if crew.waiting.fetch_add(1, Ordering::SeqCst) >= SPARE {
-                    break;
+                let wanted = |waiting| (waiting < SPARE).then_some(waiting + 1);
+                if crew.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, wanted).is_err() {
+                    return;
                 }
             }
             Ok(None) if is_lost => break,
