@@ -160,7 +160,8 @@ impl Manager {
         }
         let title = format!("{}: {}", shown(&config.league.display_name), shown(&game_name(config)));
         let each_match = Terminal { quiet: terminal.quiet || practice.is_some() };
-        let on_screen = screen::follow(store, each_match, &title, self.awaited);
+        let here = Arc::clone(self);
+        let on_screen = screen::follow(store, each_match, &title, self.awaited, move || here.views.luck());
         self.pages.follow(store);
         let telling = (config.retry(), config.generic_limit());
         Notifier::start(store, &self.contacts, &self.program.client, telling);

@@ -1,5 +1,5 @@
 //! Files for people, made from the league at will: the table, the rounds, one file per match. The truth is the journal;
-//! whoever deletes these loses nothing. They follow the league from outside, at most once a second.
+//! whoever deletes these loses nothing. They follow the league from outside, every two seconds at most.
 
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match};

@@ -3,7 +3,6 @@
 
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::luck;
 use crate::manager::results::LONGEST_REASON;
 use crate::manager::standings::{HEADS, cells, ending};
 use crate::net::sync::spawn;
@@ -66,9 +65,15 @@ struct Shown {
     voids: BTreeMap<String, u32>,
 }
 
-/// Shows from now on what happens in `store`, until the league is completed; what comes back breaks off then. Agents
-/// and results that are there already are known.
-pub fn follow(store: &Arc<Store>, terminal: Terminal, title: &str, awaited: Option<(usize, usize)>) -> Receiver<()> {
+/// Shows from now on what happens in `store`, until the league is completed, and `luck` at its end; what comes back
+/// breaks off then. Agents and results that are there already are known.
+pub fn follow(
+    store: &Arc<Store>,
+    terminal: Terminal,
+    title: &str,
+    awaited: Option<(usize, usize)>,
+    luck: impl FnOnce() -> Option<String> + Send + 'static,
+) -> Receiver<()> {
     let mut shown = store.read(|league| Shown {
         awaited,
         title: title.into(),
@@ -91,8 +96,7 @@ pub fn follow(store: &Arc<Store>, terminal: Terminal, title: &str, awaited: Opti
                 Progress::Running => terminal.progress(&progress),
                 Progress::Completed => {
                     store.read(end).iter().for_each(|line| say(line)); // the result, also where it is quiet
-                    let lottery = store.read(League::lottery); // counted without the league's lock
-                    lottery.iter().for_each(|(lottery, points)| terminal.say(&luck::sentence(lottery, *points)));
+                    luck().iter().for_each(|sentence| terminal.say(sentence));
                     return;
                 }
             }

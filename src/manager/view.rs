@@ -78,7 +78,6 @@ pub struct Views {
     heading: Heading,
     made: Mutex<[Option<Made>; 2]>,
     asked: Mutex<Option<Instant>>,
-    /// The sentence about the luck in a league that is over.
     luck: OnceLock<Option<String>>,
 }
 
@@ -158,11 +157,14 @@ impl Views {
                 luck: None,
             }
         });
-        if view.champion.is_some() {
-            let sentence = |(lottery, points)| luck::sentence(&lottery, points);
-            view.luck = self.luck.get_or_init(|| self.store.read(League::lottery).map(sentence)).clone();
-        }
+        view.luck = view.champion.as_ref().and_then(|_| self.luck());
         view
+    }
+
+    /// The sentence about the luck in a league that is over: counted once, and without the league's lock.
+    pub fn luck(&self) -> Option<String> {
+        let sentence = |(lottery, points)| luck::sentence(&lottery, points);
+        self.luck.get_or_init(|| self.store.read(League::lottery).map(sentence)).clone()
     }
 
     /// At the end: stays until those that are looking have seen it.
