@@ -10,27 +10,83 @@ const USAGE: Usage = Usage {
         ("start", "tell a running manager to start its league"),
         ("status", "show how far a running manager's league has come"),
         ("season", "add up the leagues that were played here"),
-        ("local", "run a whole league here: manager, referees and players"),
-        ("check", "instead of a league: examine the one agent that registers, player or referee"),
-        ("pause", "tell it to begin no further round; matches in play end"),
+        (
+            "local",
+            "run a whole league here: manager, referees and players",
+        ),
+        (
+            "check",
+            "instead of a league: examine the one agent that registers, player or referee",
+        ),
+        (
+            "pause",
+            "tell it to begin no further round; matches in play end",
+        ),
         ("resume", "tell it to go on"),
-        ("remove PLAYER", "take a player out: from the next round on it loses 3-0; before the start it is gone"),
-        ("restore AGENT", "let it play again from the next round on, or in again without its card: restore P08"),
-        ("replay MATCH", "void a result and have the match played again: replay R2M1"),
-        ("again", "set a finished league aside and open a new lobby (with --stay)"),
-        ("trace MATCH", "show from the logs what was said in a match: trace R1M1"),
+        (
+            "remove PLAYER",
+            "take a player out: from the next round on it loses 3-0; before the start it is gone",
+        ),
+        (
+            "restore AGENT",
+            "let it play again from the next round on, or in again without its card: restore P08",
+        ),
+        (
+            "replay MATCH",
+            "void a result and have the match played again: replay R2M1",
+        ),
+        (
+            "again",
+            "set a finished league aside and open a new lobby (with --stay)",
+        ),
+        (
+            "trace MATCH",
+            "show from the logs what was said in a match: trace R1M1",
+        ),
     ],
     options: &[
-        ("--players", "N", "start when so many have registered [local: 4; else on `start`]"),
+        (
+            "--players",
+            "N",
+            "start when so many have registered [local: 4; else on `start`]",
+        ),
         ("--referees", "N", "and so many referees [local: 2; else 1]"),
-        ("--seed", "N", "make draws and random strategies of a local league repeatable"),
-        ("--mine", "COMMAND", "your own player in a local league; several: with commas, or again --mine"),
-        ("--cycles", "N", "how often everybody meets everybody in a local league, and what it says of them"),
-        ("--lead-sec", "N", "seconds from a round's announcement to its matches [local: 0; else as in the file]"),
-        ("--fresh", "", "set an unfinished league aside and start anew"),
+        (
+            "--seed",
+            "N",
+            "make draws and random strategies of a local league repeatable",
+        ),
+        (
+            "--mine",
+            "COMMAND",
+            "your own player in a local league; several: with commas, or again --mine",
+        ),
+        (
+            "--cycles",
+            "N",
+            "how often everybody meets everybody in a local league, and what it says of them",
+        ),
+        (
+            "--lead-sec",
+            "N",
+            "seconds from a round's announcement to its matches [local: 0; else as in the file]",
+        ),
+        (
+            "--fresh",
+            "",
+            "set an unfinished league aside and start anew",
+        ),
         ("--quiet", "", "print only the result"),
-        ("--json", "", "for `check`: one JSON document instead of lines"),
-        ("--manager", "URL", "for `start`, `status` and orders: the manager [as listed in agents_config.json]"),
+        (
+            "--json",
+            "",
+            "for `check`: one JSON document instead of lines",
+        ),
+        (
+            "--manager",
+            "URL",
+            "for `start`, `status` and orders: the manager [as listed in agents_config.json]",
+        ),
     ],
 };
 

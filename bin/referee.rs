@@ -11,10 +11,26 @@ const USAGE: Usage = Usage {
     about: "A referee of the AI Agent League: plays matches of Even/Odd between two players and reports them.",
     words: &[],
     options: &[
-        ("--manager", "URL", "the league manager [as listed in agents_config.json]"),
-        ("--display-name", "NAME", "shown on the manager's screen [as listed, or defaults/referee.json]"),
-        ("--referee-id", "ID", "the id to ask for, and whose card to use [any]"),
-        ("--max-concurrent-matches", "N", "matches at once, 1 to 10 [as listed, or defaults/referee.json]"),
+        (
+            "--manager",
+            "URL",
+            "the league manager [as listed in agents_config.json]",
+        ),
+        (
+            "--display-name",
+            "NAME",
+            "shown on the manager's screen [as listed, or defaults/referee.json]",
+        ),
+        (
+            "--referee-id",
+            "ID",
+            "the id to ask for, and whose card to use [any]",
+        ),
+        (
+            "--max-concurrent-matches",
+            "N",
+            "matches at once, 1 to 10 [as listed, or defaults/referee.json]",
+        ),
         ("--seed", "N", "make the draws repeatable"),
     ],
 };

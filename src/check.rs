@@ -39,7 +39,12 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 /// One thing that is looked at: who demands it, the section, its name, and what is found. Nothing: it cannot be seen.
-type Check = (Weight, &'static str, &'static str, fn(&Exam) -> Option<Finding>);
+type Check = (
+    Weight,
+    &'static str,
+    &'static str,
+    fn(&Exam) -> Option<Finding>,
+);
 /// How a check ends that finds something wrong, and whether our own league forgives that, which others need not: so it
 /// is for what the protocol demands, for what our league does not insist on, and for what only we demand.
 type Weight = (Grade, bool);
@@ -118,52 +123,110 @@ const NOTICES: &[Check] = checks! { it:
 pub fn run(args: Args) -> Result<(), Stop> {
     let exam = Exam::begin(args)?;
     let kind = exam.kind();
-    let own = if kind == Kind::Referee { referee::CHECKS } else { player::CHECKS };
-    let findings = [REGISTRATION, own, NOTICES].into_iter().flatten().map(|check| exam.make(check));
-    let findings: Vec<Finding> = findings.inspect(|it| exam.terminal.say(&shown(&it.line()))).collect();
-    let count = |grade| findings.iter().filter(|finding| finding.grade == grade).count();
-    let [good, failed, warned, skipped] = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped].map(count);
+    let own = if kind == Kind::Referee {
+        referee::CHECKS
+    } else {
+        player::CHECKS
+    };
+    let findings = [REGISTRATION, own, NOTICES]
+        .into_iter()
+        .flatten()
+        .map(|check| exam.make(check));
+    let findings: Vec<Finding> = findings
+        .inspect(|it| exam.terminal.say(&shown(&it.line())))
+        .collect();
+    let count = |grade| {
+        findings
+            .iter()
+            .filter(|finding| finding.grade == grade)
+            .count()
+    };
+    let [good, failed, warned, skipped] =
+        [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped].map(count);
     match exam.terminal.quiet {
         true => say(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?),
-        false => say(&format!("a {kind}: {good} ok, {failed} FAIL, {warned} warn, {skipped} skip")),
+        false => say(&format!(
+            "a {kind}: {good} ok, {failed} FAIL, {warned} warn, {skipped} skip"
+        )),
     }
-    if failed == 0 { Ok(()) } else { Err(Stop::failed(format!("the {kind} fails {failed} of its checks"))) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(Stop::failed(format!(
+            "the {kind} fails {failed} of its checks"
+        )))
+    }
 }
 
 impl Exam {
     /// Listens, as the league manager and as the two players that a referee is given, until an agent has registered.
     fn begin(args: Args) -> Result<Arc<Exam>, Stop> {
         end_with_stdin(&args, 1, || ());
-        let terminal = Terminal { quiet: args.has("--json") };
+        let terminal = Terminal {
+            quiet: args.has("--json"),
+        };
         let program = Program::new(args, Kind::Manager, "league_manager")?;
-        program.client.sign_as("league_manager", program.league_id());
+        program
+            .client
+            .sign_as("league_manager", program.league_id());
         let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
         let listeners = [program.listener()?, player()?, player()?];
         let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
-        let urls = [program.endpoint.clone(), url(&listeners[1])?, url(&listeners[2])?];
+        let urls = [
+            program.endpoint.clone(),
+            url(&listeners[1])?,
+            url(&listeners[2])?,
+        ];
         let (heard, made, is_there) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        let exam = Arc::new(Exam { program, secret: secret(32), urls, terminal, heard, made, is_there });
+        let exam = Arc::new(Exam {
+            program,
+            secret: secret(32),
+            urls,
+            terminal,
+            heard,
+            made,
+            is_there,
+        });
         for (who, listener) in listeners.into_iter().enumerate() {
             http::serve(listener, MAX_NOTICE, Arc::new(Ear(Arc::clone(&exam), who)))?;
         }
         let line = if terminal.quiet { complain } else { say };
         line(&format!("listening on {}", exam.urls[0]));
         line("an examination, no league: start your agent now, as always");
-        while !until(Duration::from_secs(3600), || exam.registration().status != 0) {}
+        while !until(Duration::from_secs(3600), || {
+            exam.registration().status != 0
+        }) {}
         pause(Duration::from_millis(200)); // it has to read that it is in
         Ok(exam)
     }
 
     /// Makes a check.
     fn make(&self, (weight, section, check, look): &Check) -> Finding {
-        let found = look(self).unwrap_or_else(|| Finding { grade: Grade::Skipped, ..Finding::new("", "", "", false) });
-        let (grade, forgiven) = if found.grade == Grade::Failed { *weight } else { (found.grade, false) };
-        Finding { check, section, grade, forgiven, ..found }
+        let found = look(self).unwrap_or_else(|| Finding {
+            grade: Grade::Skipped,
+            ..Finding::new("", "", "", false)
+        });
+        let (grade, forgiven) = if found.grade == Grade::Failed {
+            *weight
+        } else {
+            (found.grade, false)
+        };
+        Finding {
+            check,
+            section,
+            grade,
+            forgiven,
+            ..found
+        }
     }
 
     /// A field of its registration; `meta` is what it says of itself.
     fn says(&self, field: &str, expected: &str, good: impl Fn(&Value) -> bool) -> Option<Finding> {
-        let field = if field.starts_with("meta") { format!("{}_{field}", self.kind()) } else { field.into() };
+        let field = if field.starts_with("meta") {
+            format!("{}_{field}", self.kind())
+        } else {
+            field.into()
+        };
         self.registration().field(&field, expected, good)
     }
 
@@ -183,12 +246,19 @@ impl Exam {
     /// What the manager answers: everybody is let in; the first report of the first match is not heard, any other is.
     fn manage(&self, asked: &Exchange) -> Option<Value> {
         let own = |key: &str| format!(", '{key}': {}", asked.message()[key]);
-        let is_first = asked.text("match_id") == "R1M1" && self.heard(0, MatchResultReport::NAME, 1).len() == 1;
+        let is_first = asked.text("match_id") == "R1M1"
+            && self.heard(0, MatchResultReport::NAME, 1).len() == 1;
         match asked.text("message_type") {
             MatchResultReport::NAME if is_first => None,
-            MatchResultReport::NAME => Some(self.message(MatchResultAck::NAME, 0, &own("match_id"))),
-            LeagueQuery::NAME => Some(self.message(LeagueQueryResponse::NAME, 0, &own("query_type"))),
-            _ if self.kind() == Kind::Referee => Some(self.message(RefereeRegisterResponse::NAME, 0, "")),
+            MatchResultReport::NAME => {
+                Some(self.message(MatchResultAck::NAME, 0, &own("match_id")))
+            }
+            LeagueQuery::NAME => {
+                Some(self.message(LeagueQueryResponse::NAME, 0, &own("query_type")))
+            }
+            _ if self.kind() == Kind::Referee => {
+                Some(self.message(RefereeRegisterResponse::NAME, 0, ""))
+            }
             _ => Some(self.message(LeagueRegisterResponse::NAME, 0, "")),
         }
     }

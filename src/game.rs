@@ -26,7 +26,12 @@ words! {
 impl Scoring {
     /// From the most wanted ending to the least.
     pub fn points(&self) -> [i32; 4] {
-        [self.win_points, self.draw_points, self.loss_points, self.technical_loss_points]
+        [
+            self.win_points,
+            self.draw_points,
+            self.loss_points,
+            self.technical_loss_points,
+        ]
     }
 }
 
@@ -36,7 +41,12 @@ pub fn choice(came: &Value) -> Result<Parity, Refusal> {
         let cut: String = came.to_string().chars().take(60).collect();
         let problem = format!("got {cut}, must be \"even\" or \"odd\"");
         Refusal::field(Code::E004, "parity_choice", problem)
-            .with("invalid_choice", came.as_str().map(|text| text.chars().take(60).collect()).unwrap_or(cut))
+            .with(
+                "invalid_choice",
+                came.as_str()
+                    .map(|text| text.chars().take(60).collect())
+                    .unwrap_or(cut),
+            )
             .with("valid_choices", Parity::schema()["enum"].clone())
     })
 }
@@ -51,13 +61,23 @@ pub fn draw(seed: Option<u64>, match_id: &str) -> u32 {
 
 /// One seed out of a seed and some words, the same on every machine and in every build (FNV-1a).
 pub fn mix(seed: u64, words: &[&str]) -> u64 {
-    let bytes = seed.to_le_bytes().into_iter().chain(words.iter().flat_map(|word| [word.as_bytes(), &[0]].concat()));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    let bytes = seed.to_le_bytes().into_iter().chain(
+        words
+            .iter()
+            .flat_map(|word| [word.as_bytes(), &[0]].concat()),
+    );
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Whether a number is even or odd.
 pub fn parity(number: u32) -> Parity {
-    if number.is_multiple_of(2) { Parity::Even } else { Parity::Odd }
+    if number.is_multiple_of(2) {
+        Parity::Even
+    } else {
+        Parity::Odd
+    }
 }
 
 /// A match that has ended. Without a number nobody drew: somebody failed, as `reason` says.
@@ -81,27 +101,62 @@ pub fn judge(players: [String; 2], choices: [Parity; 2], number: u32) -> Outcome
         _ => None,
     };
     let reason = match winner {
-        Some(n) => format!("{} chose {drawn}, number was {number} ({drawn})", players[n]),
+        Some(n) => format!(
+            "{} chose {drawn}, number was {number} ({drawn})",
+            players[n]
+        ),
         None => {
-            let right = if choices[0] == drawn { "both correct" } else { "both incorrect" };
-            format!("Both chose {}, number was {number} ({drawn}) - {right}", choices[0])
+            let right = if choices[0] == drawn {
+                "both correct"
+            } else {
+                "both incorrect"
+            };
+            format!(
+                "Both chose {}, number was {number} ({drawn}) - {right}",
+                choices[0]
+            )
         }
     };
-    Outcome { players, choices: choices.map(Some), number: Some(number), winner, reason }
+    Outcome {
+        players,
+        choices: choices.map(Some),
+        number: Some(number),
+        winner,
+        reason,
+    }
 }
 
 /// Somebody failed: the other wins, or nobody. `failures` says how, by seat.
-pub fn forfeit(players: [String; 2], choices: [Option<Parity>; 2], failures: [Option<String>; 2]) -> Outcome {
+pub fn forfeit(
+    players: [String; 2],
+    choices: [Option<Parity>; 2],
+    failures: [Option<String>; 2],
+) -> Outcome {
     let told = |n: usize, how: &str| format!("{} {how}", players[n]);
     let (winner, reason) = match &failures {
-        [Some(how), None] => (Some(1), format!("{} - {} wins by default", told(0, how), players[1])),
-        [None, Some(how)] => (Some(0), format!("{} - {} wins by default", told(1, how), players[0])),
+        [Some(how), None] => (
+            Some(1),
+            format!("{} - {} wins by default", told(0, how), players[1]),
+        ),
+        [None, Some(how)] => (
+            Some(0),
+            format!("{} - {} wins by default", told(1, how), players[0]),
+        ),
         [a, b] => {
             let how = |failure: &Option<String>| failure.clone().unwrap_or_default();
-            (None, format!("{}; {} - nobody wins", told(0, &how(a)), told(1, &how(b))))
+            (
+                None,
+                format!("{}; {} - nobody wins", told(0, &how(a)), told(1, &how(b))),
+            )
         }
     };
-    Outcome { players, choices, number: None, winner, reason }
+    Outcome {
+        players,
+        choices,
+        number: None,
+        winner,
+        reason,
+    }
 }
 
 /// How a match ended in which a number was drawn, or not, and somebody won, or not.
@@ -141,22 +196,41 @@ impl Outcome {
 
     /// What the manager is told.
     pub fn for_manager(&self, scoring: &Scoring) -> MatchResult {
-        let score = self.players.iter().cloned().zip(score(self.ending(), self.winner, scoring)).collect();
+        let score = self
+            .players
+            .iter()
+            .cloned()
+            .zip(score(self.ending(), self.winner, scoring))
+            .collect();
         let details = Details {
             drawn_number: self.number,
             choices: self.choices(),
             status: Some(self.ending()),
             reason: Some(self.reason.clone()),
         };
-        MatchResult { winner: self.winner_id(), score, details }
+        MatchResult {
+            winner: self.winner_id(),
+            score,
+            details,
+        }
     }
 }
 
 /// The points of both seats.
 pub fn score(ending: Ending, winner: Option<usize>, scoring: &Scoring) -> [i32; 2] {
-    let lost = if ending == Ending::TechnicalLoss { scoring.technical_loss_points } else { scoring.loss_points };
+    let lost = if ending == Ending::TechnicalLoss {
+        scoring.technical_loss_points
+    } else {
+        scoring.loss_points
+    };
     match winner {
-        Some(winner) => [0, 1].map(|seat| if seat == winner { scoring.win_points } else { lost }),
+        Some(winner) => [0, 1].map(|seat| {
+            if seat == winner {
+                scoring.win_points
+            } else {
+                lost
+            }
+        }),
         None if ending == Ending::Draw => [scoring.draw_points; 2],
         None => [lost; 2],
     }

@@ -95,16 +95,24 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some("start") => return launcher::start(&args),
         Some("status") => return launcher::status(&args),
         Some("season") => return season::run(&args, |config| rules(config, None, None)),
-        Some("pause" | "resume" | "remove" | "restore" | "replay" | "again") => return launcher::control(&args),
+        Some("pause" | "resume" | "remove" | "restore" | "replay" | "again") => {
+            return launcher::control(&args);
+        }
         Some("trace") => return trace::trace(&args),
         _ => {}
     }
     let local = args.word == Some("local");
     let mut practice = practice::cycles(&args)?.map(|_| Practice::new(&mut args));
     let program = Program::new(args, Kind::Manager, "league_manager")?;
-    practice.as_mut().map_or(Ok(()), Practice::replace_the_last)?;
+    practice
+        .as_mut()
+        .map_or(Ok(()), Practice::replace_the_last)?;
     // The agents of two local leagues have the same ids: only one at a time may have this folder.
-    let _alone = if local { Some(program.cards().lock("local")?) } else { None };
+    let _alone = if local {
+        Some(program.cards().lock("local")?)
+    } else {
+        None
+    };
     let manager = Arc::new(Manager::new(program, local)?);
     let end = manager.live(local, practice.as_ref());
     manager.program.note_end(&end);
@@ -114,16 +122,34 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
 impl Manager {
     fn new(program: Program, local: bool) -> Result<Manager, Stop> {
         let (config, args, client) = (&program.config, &program.args, &program.client);
-        let (awaited, seed, lead) = (awaited(&program, local)?, args.number("--seed")?, lead(&program, local)?);
+        let (awaited, seed, lead) = (
+            awaited(&program, local)?,
+            args.number("--seed")?,
+            lead(&program, local)?,
+        );
         let agent_id = config.agents.league_manager.agent_id.as_ref();
-        let sender = agent_id.map_or("league_manager".into(), |id| format!("league_manager:{}", id.0));
+        let sender = agent_id.map_or("league_manager".into(), |id| {
+            format!("league_manager:{}", id.0)
+        });
         client.sign_as(&sender, program.league_id());
-        let rules = rules(config, awaited.map(|(players, _)| players), practice::cycles(args)?);
+        let rules = rules(
+            config,
+            awaited.map(|(players, _)| players),
+            practice::cycles(args)?,
+        );
         let (league, journal) = Journal::find(&program.data, rules, args.has("--fresh"))?;
         let seed = seed.or(league.seed);
-        client.log.open("league_manager", &format!("league/{}/league.log.jsonl", program.league_id()));
-        let terminal = Terminal { quiet: args.has("--quiet") };
-        let (store, contacts) = (Arc::new(Store::new(league, journal)), Arc::<Contacts>::default());
+        client.log.open(
+            "league_manager",
+            &format!("league/{}/league.log.jsonl", program.league_id()),
+        );
+        let terminal = Terminal {
+            quiet: args.has("--quiet"),
+        };
+        let (store, contacts) = (
+            Arc::new(Store::new(league, journal)),
+            Arc::<Contacts>::default(),
+        );
         let heading = Heading {
             display_name: config.league.display_name.clone(),
             game: game_name(config),
@@ -132,7 +158,12 @@ impl Manager {
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
         Ok(Manager {
-            pages: Arc::new(Pages::new(&program.data, program.league_id(), terminal, &client.log)),
+            pages: Arc::new(Pages::new(
+                &program.data,
+                program.league_id(),
+                terminal,
+                &client.log,
+            )),
             views: Views::new(&store, &contacts, heading),
             operator_token: operator_token(&program)?,
             since: Timestamp::now(),
@@ -155,33 +186,59 @@ impl Manager {
         let agent = Arc::clone(self) as Arc<dyn Agent>;
         let visitors = server::serve(&self.program, agent, config.max_message_bytes())?;
         if resumed {
-            self.program.log().orchestrator(Level::Info, "resumed", "an unfinished league was found");
-            terminal.say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
+            self.program.log().orchestrator(
+                Level::Info,
+                "resumed",
+                "an unfinished league was found",
+            );
+            terminal
+                .say("an unfinished league was found: it goes on (--fresh sets it aside instead)");
         }
-        let title = format!("{}: {}", shown(&config.league.display_name), shown(&game_name(config)));
-        let each_match = Terminal { quiet: terminal.quiet || practice.is_some() };
+        let title = format!(
+            "{}: {}",
+            shown(&config.league.display_name),
+            shown(&game_name(config))
+        );
+        let each_match = Terminal {
+            quiet: terminal.quiet || practice.is_some(),
+        };
         let here = Arc::clone(self);
-        let on_screen = screen::follow(store, each_match, &title, self.awaited, move || here.views.luck());
+        let on_screen = screen::follow(store, each_match, &title, self.awaited, move || {
+            here.views.luck()
+        });
         self.pages.follow(store);
         let telling = (config.retry(), config.generic_limit());
         Notifier::start(store, &self.contacts, &self.program.client, telling);
-        let mut children = if local { Some(self.start_children()?) } else { None };
+        let mut children = if local {
+            Some(self.start_children()?)
+        } else {
+            None
+        };
         if !local {
-            terminal.say(&format!("operator token in {}", operator_file(&self.program).display()));
+            terminal.say(&format!(
+                "operator token in {}",
+                operator_file(&self.program).display()
+            ));
         }
         self.wait_for_start(children.as_mut())?;
-        practice.iter().for_each(|_| terminal.say(&store.read(practice::begins)));
+        practice
+            .iter()
+            .for_each(|_| terminal.say(&store.read(practice::begins)));
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
         rounds::play(&self.program, store, &self.contacts, terminal, self.lead);
         let kept = self.keep_results();
         self.say_farewell()?;
         let _ = on_screen.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
-        let figures = |practice: &Practice| store.read(|league| statistics::report(league, &practice.answers(league)));
+        let figures = |practice: &Practice| {
+            store.read(|league| statistics::report(league, &practice.answers(league)))
+        };
         let report = practice.map(figures);
         report.iter().flatten().for_each(|line| say(line));
         terminal.say(&kept);
-        children.iter_mut().for_each(|children| children.wait(FAREWELL));
+        children
+            .iter_mut()
+            .for_each(|children| children.wait(FAREWELL));
         if self.program.args.has("--stay") {
             terminal.say("the league is over; still serving (--stay) until the word `again` opens a new lobby");
             while !store.read(|league| league.again) {
@@ -209,10 +266,16 @@ impl Manager {
         loop {
             if let Some(name) = children.as_mut().and_then(|children| children.failed()) {
                 let remedy = "what it said stands above";
-                return Err(Stop::failed(format!("{name} could not start, so the league does not; {remedy}")));
+                return Err(Stop::failed(format!(
+                    "{name} could not start, so the league does not; {remedy}"
+                )));
             }
             let (changes, started) = self.store.read(|league| (league.changes, league.started));
-            if started && children.as_ref().is_none_or(|children| self.contacts.here() >= children.count()) {
+            if started
+                && children
+                    .as_ref()
+                    .is_none_or(|children| self.contacts.here() >= children.count())
+            {
                 return Ok(());
             }
             self.store.wait(TICK, |league| league.changes != changes);
@@ -221,10 +284,17 @@ impl Manager {
 
     fn warn_of_matches_per_round(&self) {
         let players = self.store.read(|league| league.members(Kind::Player).len());
-        let (says, follows) = (self.program.config.league.scheduling.matches_per_round as usize, players / 2);
+        let (says, follows) = (
+            self.program.config.league.scheduling.matches_per_round as usize,
+            players / 2,
+        );
         if says != follows {
-            let words = format!("scheduling.matches_per_round says {says}, but {players} players make {follows}");
-            self.program.log().say(Level::Warning, "configuration", words);
+            let words = format!(
+                "scheduling.matches_per_round says {says}, but {players} players make {follows}"
+            );
+            self.program
+                .log()
+                .say(Level::Warning, "configuration", words);
         }
     }
 
@@ -233,14 +303,22 @@ impl Manager {
         let (store, contacts) = (&self.store, &self.contacts);
         let silent = || -> Vec<(String, String)> {
             let ids: Vec<String> = store.read(|league| league.members.keys().cloned().collect());
-            ids.into_iter().filter_map(|id| contacts.of(&id).trouble.map(|why| (id, why))).collect()
+            ids.into_iter()
+                .filter_map(|id| contacts.of(&id).trouble.map(|why| (id, why)))
+                .collect()
         };
         let asked = silent();
         asked.iter().for_each(|(id, _)| contacts.ask_again(id));
-        store.wait(LAST_CALL, |_| asked.iter().all(|(id, _)| !contacts.of(id).asked));
+        store.wait(LAST_CALL, |_| {
+            asked.iter().all(|(id, _)| !contacts.of(id).asked)
+        });
         for (id, why) in silent() {
             let is_player = store.read(|league| league.player(&id).is_some());
-            let meanwhile = if is_player { "it forfeits" } else { "it gets no matches" };
+            let meanwhile = if is_player {
+                "it forfeits"
+            } else {
+                "it gets no matches"
+            };
             let words = format!("{id} has registered, but {why}; {meanwhile} until it answers");
             self.say(Level::Warning, "unreachable", &words);
         }
@@ -254,15 +332,26 @@ impl Manager {
 
     /// Writes what a person keeps of the league; says where.
     fn keep_results(&self) -> String {
-        let folder = self.program.data.join("leagues").join(self.program.league_id());
+        let folder = self
+            .program
+            .data
+            .join("leagues")
+            .join(self.program.league_id());
         let view = self.views.whole(false);
         let files = self.store.read(|league| report::files(&view, league));
-        let keep = |(name, text): &(&str, String)| storage::replace(&folder.join(name), Access::Everybody, text);
+        let keep = |(name, text): &(&str, String)| {
+            storage::replace(&folder.join(name), Access::Everybody, text)
+        };
         match files.and_then(|files| files.iter().try_for_each(keep)) {
-            Ok(()) => format!("\nto keep: report.html, results.csv and standings.csv in {}", folder.display()),
+            Ok(()) => format!(
+                "\nto keep: report.html, results.csv and standings.csv in {}",
+                folder.display()
+            ),
             Err(error) => {
                 let words = format!("the results to keep cannot be written: {error}");
-                self.program.log().orchestrator(Level::Error, "fault", &*words);
+                self.program
+                    .log()
+                    .orchestrator(Level::Error, "fault", &*words);
                 words
             }
         }
@@ -270,8 +359,16 @@ impl Manager {
 
     /// Waits until everybody has been told that the league is over, and closes it.
     fn say_farewell(&self) -> io::Result<()> {
-        let (retry, limit) = (self.program.config.retry(), self.program.config.generic_limit());
-        let told = |league: &League| league.members.keys().all(|id| self.contacts.of(id).farewell);
+        let (retry, limit) = (
+            self.program.config.retry(),
+            self.program.config.generic_limit(),
+        );
+        let told = |league: &League| {
+            league
+                .members
+                .keys()
+                .all(|id| self.contacts.of(id).farewell)
+        };
         self.store.wait(retry.longest(limit) + limit, told);
         if !self.store.read(told) {
             let words = "not everybody could be told that the league is over";
@@ -291,7 +388,11 @@ impl Manager {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             let complete = has(Kind::Player, players) && has(Kind::Referee, referees);
-            if complete { league.start(self.seed).ok().flatten() } else { None }
+            if complete {
+                league.start(self.seed).ok().flatten()
+            } else {
+                None
+            }
         });
         started.map(drop)
     }
@@ -308,7 +409,11 @@ impl Manager {
         };
         let admission = self.store.commit(|league| {
             let admission = league.register(meta, &applicant);
-            let event = if let Admission::Accepted { event, .. } = &admission { event.clone() } else { None };
+            let event = if let Admission::Accepted { event, .. } = &admission {
+                event.clone()
+            } else {
+                None
+            };
             Ok::<_, io::Error>((event, admission))
         })?;
         match &admission {
@@ -318,8 +423,14 @@ impl Manager {
                 self.start_if_complete()?;
             }
             Admission::Rejected { reason, .. } => {
-                let (name, endpoint) = (cut(&meta.display_name, 50), cut(&meta.contact_endpoint, 200));
-                let words = format!("rejected {} {name} at {endpoint}, from {}: {reason}", meta.kind, request.peer);
+                let (name, endpoint) = (
+                    cut(&meta.display_name, 50),
+                    cut(&meta.contact_endpoint, 200),
+                );
+                let words = format!(
+                    "rejected {} {name} at {endpoint}, from {}: {reason}",
+                    meta.kind, request.peer
+                );
                 self.turn_away("rejected", &words);
             }
         }
@@ -329,7 +440,12 @@ impl Manager {
     /// Whether the league has started and no referee is left that can be given matches.
     fn has_no_referee(&self) -> bool {
         self.store.read(|league| {
-            let how = |member: &Member| (member.id.clone(), liveness(&self.contacts.of(&member.id).heard));
+            let how = |member: &Member| {
+                (
+                    member.id.clone(),
+                    liveness(&self.contacts.of(&member.id).heard),
+                )
+            };
             let referees: Vec<_> = league.members(Kind::Referee).into_iter().map(how).collect();
             league.started && present(&referees).is_empty()
         })
@@ -351,7 +467,9 @@ impl Manager {
     /// Whether a referee comes from the host of its listed endpoint.
     fn is_listed_host(&self, meta: &AgentMeta, peer: IpAddr) -> bool {
         let listed = self.store.read(|league| league.listed_at(meta).cloned());
-        let Some(Ok(place)) = listed.map(|listed| Endpoint::parse(&listed.endpoint)) else { return false };
+        let Some(Ok(place)) = listed.map(|listed| Endpoint::parse(&listed.endpoint)) else {
+            return false;
+        };
         match (place.host.trim_matches(['[', ']']), place.port).to_socket_addrs() {
             Ok(mut addresses) => addresses.any(|address| address.ip().to_canonical() == peer),
             Err(_) => false,
@@ -360,9 +478,12 @@ impl Manager {
 
     /// Whose request this is.
     fn sender_of(&self, request: &Request) -> Result<Member, Refusal> {
-        let Envelope { sender, auth_token, .. } = &request.envelope;
+        let Envelope {
+            sender, auth_token, ..
+        } = &request.envelope;
         let now = Timestamp::now();
-        self.store.read(|league| league.identify(sender, auth_token.as_deref(), now).cloned())
+        self.store
+            .read(|league| league.identify(sender, auth_token.as_deref(), now).cloned())
     }
 
     fn report(&self, request: &Request, report: &MatchResultReport) -> Result<Message, Denial> {
@@ -373,15 +494,24 @@ impl Manager {
         });
         self.contacts.reported(&sender.id);
         judged?;
-        Ok(MatchResultAck { match_id: report.match_id.clone(), status: "recorded".into() }.into())
+        Ok(MatchResultAck {
+            match_id: report.match_id.clone(),
+            status: "recorded".into(),
+        }
+        .into())
     }
 
     fn check_operator(&self, request: &Request) -> Result<(), Refusal> {
         if self.is_operator(request) {
             return Ok(());
         }
-        let code = if request.envelope.auth_token.is_some() { Code::E012 } else { Code::E011 };
-        let problem = "only the operator may do that: from this machine, or with --operator-token-file";
+        let code = if request.envelope.auth_token.is_some() {
+            Code::E012
+        } else {
+            Code::E011
+        };
+        let problem =
+            "only the operator may do that: from this machine, or with --operator-token-file";
         Err(Refusal::field(code, "auth_token", problem))
     }
 
@@ -393,7 +523,11 @@ impl Manager {
             Ok::<_, Denial>((event.clone(), event.is_some()))
         })?;
         if is_new {
-            let about = order.player_id.as_ref().or(order.match_id.as_ref()).map_or("", String::as_str);
+            let about = order
+                .player_id
+                .as_ref()
+                .or(order.match_id.as_ref())
+                .map_or("", String::as_str);
             let words = format!("the operator says: {} {about}", order.action);
             self.say(Level::Info, "control", words.trim_end());
         }
@@ -409,16 +543,27 @@ impl Manager {
     /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
     /// see. While the logs are read it may be ordered to be played again, so that is asked twice.
     fn traced(&self, match_id: &str) -> Reply {
-        let state = || self.store.read(|league| Some(league.find(match_id)?.recorded.is_some()));
+        let state = || {
+            self.store
+                .read(|league| Some(league.find(match_id)?.recorded.is_some()))
+        };
         let drawn = || {
-            let lines = lock(&self.logs).about(&program::logs(&self.program.args), match_id).ok()?;
+            let lines = lock(&self.logs)
+                .about(&program::logs(&self.program.args), match_id)
+                .ok()?;
             trace::diagram(&lines, self.program.league_id(), match_id)
         };
         let diagram = state().filter(|recorded| *recorded).and_then(|_| drawn());
         match (state(), diagram) {
             (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
-            (Some(true), None) => Reply::text("404 Not Found", "no log on the manager's machine tells of this match"),
-            (Some(false), _) => Reply::text("404 Not Found", "this match has no result yet; then it can be seen"),
+            (Some(true), None) => Reply::text(
+                "404 Not Found",
+                "no log on the manager's machine tells of this match",
+            ),
+            (Some(false), _) => Reply::text(
+                "404 Not Found",
+                "this match has no result yet; then it can be seen",
+            ),
             (None, _) => Reply::text("404 Not Found", "the league has no such match"),
         }
     }
@@ -431,7 +576,11 @@ impl Manager {
 
 /// The name of the game, as the registry has it.
 fn game_name(config: &Config) -> String {
-    let game = config.games.games.iter().find(|game| game.game_type.word() == config.league.game_type);
+    let game = config
+        .games
+        .games
+        .iter()
+        .find(|game| game.game_type.word() == config.league.game_type);
     game.map_or(GAME.into(), |game| game.display_name.clone())
 }
 
@@ -443,16 +592,20 @@ impl Agent for Manager {
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
         let league_id = self.program.league_id();
         Ok(Some(match message {
-            Message::RefereeRegisterRequest(it) => {
-                self.admit(&it.referee_meta.into(), request)?.for_referee(league_id).into()
-            }
-            Message::LeagueRegisterRequest(it) => {
-                self.admit(&it.player_meta.into(), request)?.for_player(league_id).into()
-            }
+            Message::RefereeRegisterRequest(it) => self
+                .admit(&it.referee_meta.into(), request)?
+                .for_referee(league_id)
+                .into(),
+            Message::LeagueRegisterRequest(it) => self
+                .admit(&it.player_meta.into(), request)?
+                .for_player(league_id)
+                .into(),
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
                 let sender = self.sender_of(request)?;
-                self.store.read(|league| league.answer(&query, &sender))?.into()
+                self.store
+                    .read(|league| league.answer(&query, &sender))?
+                    .into()
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
@@ -477,26 +630,43 @@ impl Agent for Manager {
     }
 
     fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
-        let message_type = packet.get("message_type").and_then(Value::as_str).unwrap_or_default();
+        let message_type = packet
+            .get("message_type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if message_type.ends_with("_REGISTER_REQUEST") {
-            let meta = ["player_meta", "referee_meta"].iter().find_map(|key| packet.get(*key)?.as_object());
-            let said = |key: &str| meta.and_then(|meta| meta.get(key)?.as_str()).map(|text| cut(text, 200));
+            let meta = ["player_meta", "referee_meta"]
+                .iter()
+                .find_map(|key| packet.get(*key)?.as_object());
+            let said = |key: &str| {
+                meta.and_then(|meta| meta.get(key)?.as_str())
+                    .map(|text| cut(text, 200))
+            };
             let name = said("display_name").unwrap_or("somebody".into());
-            let endpoint = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
+            let endpoint =
+                said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
             let why = cut(&refusal.to_string(), 400);
-            self.turn_away("refused", &format!("refused to register {name}{endpoint}, from {peer}: {why}"));
+            self.turn_away(
+                "refused",
+                &format!("refused to register {name}{endpoint}, from {peer}: {why}"),
+            );
         }
     }
 
     fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         if tool == Tool::GetLeague {
             let asked = GetLeague::read(arguments).map_err(Refusal::from)?;
-            return Ok(serde_json::to_value(self.views.answer(&asked, peer.is_loopback()))?);
+            return Ok(serde_json::to_value(
+                self.views.answer(&asked, peer.is_loopback()),
+            )?);
         }
         self.store.read(|league| match tool {
             Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
             Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
-            _ => Err(Denial::rpc(-32601, format!("a league manager has no {tool}"))),
+            _ => Err(Denial::rpc(
+                -32601,
+                format!("a league manager has no {tool}"),
+            )),
         })
     }
 
@@ -518,7 +688,9 @@ impl Agent for Manager {
         match path {
             "/" => Some(report::live()),
             "/league.json" => Some(self.views.reply(peer.is_loopback(), if_none_match)),
-            _ => path.strip_prefix("/trace/").map(|match_id| self.traced(&match_id.to_uppercase())),
+            _ => path
+                .strip_prefix("/trace/")
+                .map(|match_id| self.traced(&match_id.to_uppercase())),
         }
     }
 

@@ -41,10 +41,26 @@ const USAGE: Usage = Usage {
     about: "A player of the AI Agent League: joins matches of Even/Odd and chooses.",
     words: &[],
     options: &[
-        ("--manager", "URL", "the league manager [as listed in agents_config.json]"),
-        ("--display-name", "NAME", "shown in the table [as listed, or defaults/player.json]"),
-        ("--player-id", "ID", "the id to ask for, and whose card to use [any]"),
-        ("--strategy", "NAME", "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]"),
+        (
+            "--manager",
+            "URL",
+            "the league manager [as listed in agents_config.json]",
+        ),
+        (
+            "--display-name",
+            "NAME",
+            "shown in the table [as listed, or defaults/player.json]",
+        ),
+        (
+            "--player-id",
+            "ID",
+            "the id to ask for, and whose card to use [any]",
+        ),
+        (
+            "--strategy",
+            "NAME",
+            "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]",
+        ),
         ("--seed", "N", "make random choices repeatable"),
     ],
 };
@@ -67,7 +83,9 @@ const WHOLE_SECOND: Duration = Duration::from_secs(1);
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
     USAGE.main(|args| {
         let stays = by_hand(&args).0; // so that whoever plays by hand can read how it ended
-        session::run(args, Kind::Player, |session| Player::new(session, Box::new(choose)))?;
+        session::run(args, Kind::Player, |session| {
+            Player::new(session, Box::new(choose))
+        })?;
         if stays {
             say("the league is over; still serving");
             loop {
@@ -82,7 +100,9 @@ pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode
 fn by_hand(args: &Args) -> (bool, Option<&str>) {
     match args.text("--strategy") {
         Some("mcp") => (true, Some("random")),
-        Some(name) => name.strip_prefix("mcp:").map_or((false, Some(name)), |fallback| (true, Some(fallback))),
+        Some(name) => name
+            .strip_prefix("mcp:")
+            .map_or((false, Some(name)), |fallback| (true, Some(fallback))),
         None => (false, None),
     }
 }
@@ -113,42 +133,86 @@ impl Player {
         let (args, config) = (&session.program.args, &session.program.config);
         let (seed, (is_by_hand, strategy)) = (args.number("--seed")?, by_hand(args));
         let strategy = strategy.map(String::from);
-        if let Some(unknown) = strategy.as_deref().filter(|name| strategies::named(name).is_none()) {
+        if let Some(unknown) = strategy
+            .as_deref()
+            .filter(|name| strategies::named(name).is_none())
+        {
             let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
             let all = all.join(", ");
-            return Err(Stop::usage(format!("--strategy: got {unknown:?}, expected mcp, or one of {all}")));
+            return Err(Stop::usage(format!(
+                "--strategy: got {unknown:?}, expected mcp, or one of {all}"
+            )));
         }
-        let choose = if strategy.is_some() { Box::new(Turn::example) } else { choose };
+        let choose = if strategy.is_some() {
+            Box::new(Turn::example)
+        } else {
+            choose
+        };
         let invitations = Mutex::new(Invitations::new(config.system.security.enable_auth_tokens));
         let by_hand = is_by_hand.then(ByHand::default);
-        Ok(Arc::new(Player { session, choose, strategy, by_hand, seed, invitations, history: Mutex::new(None) }))
+        Ok(Arc::new(Player {
+            session,
+            choose,
+            strategy,
+            by_hand,
+            seed,
+            invitations,
+            history: Mutex::new(None),
+        }))
     }
 
     fn matches(&self) -> Arc<Vec<Past>> {
-        lock(&self.history).as_ref().map(History::matches).unwrap_or_default()
+        lock(&self.history)
+            .as_ref()
+            .map(History::matches)
+            .unwrap_or_default()
     }
 
     /// The match that a referee speaks of, if we believe it.
     fn joined(&self, request: &Request, match_id: &str) -> Result<Joined, Refusal> {
-        lock(&self.invitations).joined(&request.envelope, match_id).cloned()
+        lock(&self.invitations)
+            .joined(&request.envelope, match_id)
+            .cloned()
     }
 
     /// We come to every match that we are truly invited to.
-    fn join(&self, card: &Card, request: &Request, invitation: GameInvitation) -> Result<Message, Denial> {
+    fn join(
+        &self,
+        card: &Card,
+        request: &Request,
+        invitation: GameInvitation,
+    ) -> Result<Message, Denial> {
         let (match_id, player_id) = (invitation.match_id.clone(), card.agent_id.clone());
         is_for_us(card, invitation.player_id.as_ref())?;
         lock(&self.invitations).accept(&request.envelope, invitation)?;
-        let (arrival_timestamp, auth_token) = (Timestamp::now(), request.envelope.auth_token.clone());
-        Ok(GameJoinAck { match_id, player_id, arrival_timestamp, accept: true, auth_token }.into())
+        let (arrival_timestamp, auth_token) =
+            (Timestamp::now(), request.envelope.auth_token.clone());
+        Ok(GameJoinAck {
+            match_id,
+            player_id,
+            arrival_timestamp,
+            accept: true,
+            auth_token,
+        }
+        .into())
     }
 
     /// Our choice: the same whenever it is asked for again. No lock is held while we think.
-    fn answer(&self, card: &Card, request: &Request, call: ChooseParityCall) -> Result<Message, Denial> {
+    fn answer(
+        &self,
+        card: &Card,
+        request: &Request,
+        call: ChooseParityCall,
+    ) -> Result<Message, Denial> {
         let joined = self.joined(request, &call.match_id)?;
         is_for_us(card, Some(&call.player_id))?;
         // Both are by the referee's clock, which may be another than ours.
         let (written, deadline) = (request.envelope.timestamp, call.deadline);
-        let time = if deadline > written { deadline.distance(written) } else { Duration::ZERO };
+        let time = if deadline > written {
+            deadline.distance(written)
+        } else {
+            Duration::ZERO
+        };
         let turn = Turn {
             player_id: call.player_id.clone(),
             opponent_id: joined.opponent_id,
@@ -170,13 +234,24 @@ impl Player {
             parity
         })?;
         let (match_id, player_id, auth_token) = (call.match_id, call.player_id, joined.token);
-        Ok(ChooseParityResponse { match_id, player_id, parity_choice: Unread::new(parity.word()), auth_token }.into())
+        Ok(ChooseParityResponse {
+            match_id,
+            player_id,
+            parity_choice: Unread::new(parity.word()),
+            auth_token,
+        }
+        .into())
     }
 
     /// Asks by hand, if it is to be so and the match is a true one; else, and if nobody answers, our strategy.
     fn think(&self, turn: &Turn) -> Parity {
-        let by_hand = self.by_hand.as_ref().filter(|_| lock(&self.invitations).is_announced(&turn.match_id));
-        let Some(by_hand) = by_hand else { return (self.choose)(turn) };
+        let by_hand = self
+            .by_hand
+            .as_ref()
+            .filter(|_| lock(&self.invitations).is_announced(&turn.match_id));
+        let Some(by_hand) = by_hand else {
+            return (self.choose)(turn);
+        };
         by_hand.ask(turn).unwrap_or_else(|| {
             let parity = (self.choose)(turn);
             let words = format!("nobody chose in time; {} chose {parity}", turn.strategy);
@@ -189,29 +264,71 @@ impl Player {
 
     /// Whether somebody may choose for us: from this machine, or with our own token. Strangers do not wait.
     fn check_hand(&self, token: Option<&str>, peer: IpAddr) -> Result<&ByHand, Denial> {
-        let own = self.session.card_now().map(|card| card.token).filter(|own| !own.is_empty());
-        let is_owner = own.zip(token).is_some_and(|(own, token)| equal(token, &own));
-        let by_hand = self.by_hand.as_ref().ok_or_else(|| Denial::rpc(-32601, "this player chooses by itself"))?;
+        let own = self
+            .session
+            .card_now()
+            .map(|card| card.token)
+            .filter(|own| !own.is_empty());
+        let is_owner = own
+            .zip(token)
+            .is_some_and(|(own, token)| equal(token, &own));
+        let by_hand = self
+            .by_hand
+            .as_ref()
+            .ok_or_else(|| Denial::rpc(-32601, "this player chooses by itself"))?;
         match token {
             _ if is_owner || peer.is_loopback() => Ok(by_hand),
-            Some(_) => Err(Refusal::field(Code::E012, "auth_token", "not this player's own").into()),
-            None => Err(Refusal::field(Code::E011, "auth_token", "missing; this player's own, from its card").into()),
+            Some(_) => {
+                Err(Refusal::field(Code::E012, "auth_token", "not this player's own").into())
+            }
+            None => Err(Refusal::field(
+                Code::E011,
+                "auth_token",
+                "missing; this player's own, from its card",
+            )
+            .into()),
         }
     }
 
     /// A match is over. One that no announcement named is a stranger's, where the manager has shown how it announces.
     fn remember(&self, card: &Card, request: &Request, over: GameOver) -> Result<(), Denial> {
         let joined = self.joined(request, &over.match_id)?;
-        let counts = card.proves_itself != Some(true) || lock(&self.invitations).is_announced(&over.match_id);
-        let reason = over.game_result.reason.clone().or(over.reason).map(|reason| cut(&reason, 3 * SHOWN)); // two failures
-        let Joined { opponent_id, conversation_id, decision, .. } = joined;
-        let note = if counts { "" } else { " (not announced by the manager, so not remembered)" };
+        let counts = card.proves_itself != Some(true)
+            || lock(&self.invitations).is_announced(&over.match_id);
+        let reason = over
+            .game_result
+            .reason
+            .clone()
+            .or(over.reason)
+            .map(|reason| cut(&reason, 3 * SHOWN)); // two failures
+        let Joined {
+            opponent_id,
+            conversation_id,
+            decision,
+            ..
+        } = joined;
+        let note = if counts {
+            ""
+        } else {
+            " (not announced by the manager, so not remembered)"
+        };
         let words = format!("{}{note}", reason.as_deref().unwrap_or("is over"));
         let line = screen::about(&over.match_id, &words);
         let open = screen::about(&over.match_id, "it was over before your choice came");
-        let result = GameResult { reason, ..over.game_result };
-        let past = Past { match_id: over.match_id, conversation_id, opponent_id, result };
-        let is_news = lock(&self.history).as_mut().filter(|_| counts).map_or(Ok(true), |it| it.remember(past));
+        let result = GameResult {
+            reason,
+            ..over.game_result
+        };
+        let past = Past {
+            match_id: over.match_id,
+            conversation_id,
+            opponent_id,
+            result,
+        };
+        let is_news = lock(&self.history)
+            .as_mut()
+            .filter(|_| counts)
+            .map_or(Ok(true), |it| it.remember(past));
         if *is_news.as_ref().unwrap_or(&true) {
             say(&line);
         }
@@ -224,8 +341,15 @@ impl Player {
 
     /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
     fn state(&self) -> PlayerState {
-        let (player_id, matches) = (self.session.card_now().map(|card| card.agent_id), self.matches().to_vec());
-        let mut record = Tally { wins: 0, draws: 0, losses: 0 };
+        let (player_id, matches) = (
+            self.session.card_now().map(|card| card.agent_id),
+            self.matches().to_vec(),
+        );
+        let mut record = Tally {
+            wins: 0,
+            draws: 0,
+            losses: 0,
+        };
         for past in &matches {
             match past.result.status {
                 Ending::Draw => record.draws += 1,
@@ -233,17 +357,36 @@ impl Player {
                 _ => record.losses += 1,
             }
         }
-        let (display_name, state) = (registration::display_name(&self.session.program), self.session.state());
+        let (display_name, state) = (
+            registration::display_name(&self.session.program),
+            self.session.state(),
+        );
         let strategy = self.strategy.clone().unwrap_or("choose".into());
-        let strategy = if self.by_hand.is_some() { format!("mcp:{strategy}") } else { strategy };
-        PlayerState { display_name, state, strategy, record, player_id, matches }
+        let strategy = if self.by_hand.is_some() {
+            format!("mcp:{strategy}")
+        } else {
+            strategy
+        };
+        PlayerState {
+            display_name,
+            state,
+            strategy,
+            record,
+            player_id,
+            matches,
+        }
     }
 
     /// The page for people. One that cannot be written stops nothing.
     fn write_page(&self, at_once: bool) {
-        let written = lock(&self.history).as_mut().map_or(Ok(()), |history| history.write_page(at_once));
+        let written = lock(&self.history)
+            .as_mut()
+            .map_or(Ok(()), |history| history.write_page(at_once));
         if let Err(error) = written {
-            self.session.program.log().say(Level::Warning, "page", error.to_string());
+            self.session
+                .program
+                .log()
+                .say(Level::Warning, "page", error.to_string());
         }
     }
 
@@ -252,7 +395,10 @@ impl Player {
         self.warn(&screen::error(error));
         let is_open = self.joined(request, &error.match_id)?.decision.is_open();
         if is_open && error.error_code == Code::E001.code() {
-            self.warn(&screen::about(&error.match_id, "your `choose` is still thinking"));
+            self.warn(&screen::about(
+                &error.match_id,
+                "your `choose` is still thinking",
+            ));
         }
         Ok(())
     }
@@ -260,11 +406,16 @@ impl Player {
     /// What the manager tells.
     fn hear(&self, card: &Card, notice: Message) {
         match notice {
-            Message::RoundAnnouncement(round) => lock(&self.invitations).announce(&card.agent_id, round),
+            Message::RoundAnnouncement(round) => {
+                lock(&self.invitations).announce(&card.agent_id, round)
+            }
             Message::RoundCompleted(_) => self.write_page(false),
             Message::LeagueCompleted(league) => self.end(card, &league),
             Message::LeagueError(error) => {
-                self.warn(&screen::about("the league manager says", &cut(&error.explain(), SHOWN)));
+                self.warn(&screen::about(
+                    "the league manager says",
+                    &cut(&error.explain(), SHOWN),
+                ));
             }
             _ => {} // the table, for information
         }
@@ -282,7 +433,10 @@ impl Player {
 
     /// A line about something that our person should look at. Who we are is said too: players may share a terminal.
     fn warn(&self, words: &str) {
-        let name = self.session.card_now().map_or("player".into(), |card| card.agent_id);
+        let name = self
+            .session
+            .card_now()
+            .map_or("player".into(), |card| card.agent_id);
         complain(&format!("{name}: {words}"));
     }
 }
@@ -305,7 +459,9 @@ impl Agent for Player {
         let card = self.session.wait_for_card()?;
         match message {
             // From a referee.
-            Message::GameInvitation(invitation) => return self.join(&card, request, invitation).map(Some),
+            Message::GameInvitation(invitation) => {
+                return self.join(&card, request, invitation).map(Some);
+            }
             Message::ChooseParityCall(call) => return self.answer(&card, request, call).map(Some),
             Message::GameOver(over) => self.remember(&card, request, over)?,
             Message::GameError(error) => self.show_error(request, &error)?,
@@ -332,10 +488,15 @@ impl Agent for Player {
             Tool::MakeChoice => {
                 let made = MakeChoice::read(arguments).map_err(Refusal::from)?;
                 let by_hand = self.check_hand(made.auth_token.as_deref(), peer)?;
-                Ok(serde_json::to_value(by_hand.make_choice(&made.match_id, &made.choice.0)?)?)
+                Ok(serde_json::to_value(
+                    by_hand.make_choice(&made.match_id, &made.choice.0)?,
+                )?)
             }
             Tool::GetPlayerState => Ok(serde_json::to_value(self.state())?),
-            _ => Err(Denial::rpc(-32601, format!("Method not found: a player has no {tool}"))),
+            _ => Err(Denial::rpc(
+                -32601,
+                format!("Method not found: a player has no {tool}"),
+            )),
         }
     }
 
@@ -353,7 +514,11 @@ impl Agent for Player {
     }
 
     fn instructions(&self) -> &'static str {
-        if self.by_hand.is_some() { by_hand::INSTRUCTIONS } else { INSTRUCTIONS }
+        if self.by_hand.is_some() {
+            by_hand::INSTRUCTIONS
+        } else {
+            INSTRUCTIONS
+        }
     }
 
     fn serves(&self, tool: Tool) -> bool {
@@ -365,11 +530,27 @@ impl Participant for Player {
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
         decision::show_panics();
         if fresh {
-            let checks_tokens = self.session.program.config.system.security.enable_auth_tokens;
+            let checks_tokens = self
+                .session
+                .program
+                .config
+                .system
+                .security
+                .enable_auth_tokens;
             *lock(&self.invitations) = Invitations::new(checks_tokens); // those of an older league are nothing
         }
-        let folder = self.session.program.data.join("players").join(&card.agent_id);
-        *lock(&self.history) = Some(History::open(&folder, &card.agent_id, &card.league_id, fresh)?);
+        let folder = self
+            .session
+            .program
+            .data
+            .join("players")
+            .join(&card.agent_id);
+        *lock(&self.history) = Some(History::open(
+            &folder,
+            &card.agent_id,
+            &card.league_id,
+            fresh,
+        )?);
         Ok(())
     }
 }

@@ -65,21 +65,41 @@ impl Program {
             Some(given) => given.to_string(),
             None if matches!(host, "0.0.0.0" | "::" | "[::]") => {
                 let where_then = "say with --contact-endpoint URL where others reach us";
-                return Err(Stop::usage(format!("--host {host} means every address: {where_then}")));
+                return Err(Stop::usage(format!(
+                    "--host {host} means every address: {where_then}"
+                )));
             }
             None => format!("http://{base_host}:{port}/mcp"),
         };
         let host_of = |url: &str| {
-            let legal = |legal| Stop::usage(format!("--contact-endpoint: got {url:?}, expected {legal}"));
-            Endpoint::parse(url).map(|endpoint| endpoint.host).map_err(legal)
+            let legal =
+                |legal| Stop::usage(format!("--contact-endpoint: got {url:?}, expected {legal}"));
+            Endpoint::parse(url)
+                .map(|endpoint| endpoint.host)
+                .map_err(legal)
         };
         let base_host = host_of(&format!("http://{base_host}/"))?;
-        let own_hosts = ["127.0.0.1".into(), "[::1]".into(), host.into(), base_host, host_of(&endpoint)?].into();
-        let shown = if host == "127.0.0.1" { "localhost" } else { host };
+        let own_hosts = [
+            "127.0.0.1".into(),
+            "[::1]".into(),
+            host.into(),
+            base_host,
+            host_of(&endpoint)?,
+        ]
+        .into();
+        let shown = if host == "127.0.0.1" {
+            "localhost"
+        } else {
+            host
+        };
         Ok(Program {
             kind,
             data: args.text("--data").unwrap_or("data").into(),
-            client: Arc::new(Client::new(sender, config.match_limit(), log(&args, sender))),
+            client: Arc::new(Client::new(
+                sender,
+                config.match_limit(),
+                log(&args, sender),
+            )),
             started: Instant::now(),
             listener: Mutex::new(Some(listener)),
             address: format!("http://{shown}:{port}/mcp"),
@@ -103,12 +123,19 @@ impl Program {
     /// The cards in our data folder.
     pub fn cards(&self) -> Cards<'_> {
         let (league_id, manager) = (self.league_id(), self.manager());
-        Cards { data: &self.data, league_id, manager, endpoint: &self.endpoint }
+        Cards {
+            data: &self.data,
+            league_id,
+            manager,
+            endpoint: &self.endpoint,
+        }
     }
 
     /// Where to listen; it can be had once.
     pub fn listener(&self) -> Result<TcpListener, Stop> {
-        lock(&self.listener).take().ok_or_else(|| Stop::failed("serves already"))
+        lock(&self.listener)
+            .take()
+            .ok_or_else(|| Stop::failed("serves already"))
     }
 
     /// The program's log.
@@ -124,18 +151,25 @@ impl Program {
             Err(error) => return error.into(),
         };
         let mut command = Command::new(exe);
-        command.args(env::args_os().skip(1)).args(["--port", &port.to_string()]);
-        self.log().orchestrator(Level::Info, "ended", "a new one takes its place");
+        command
+            .args(env::args_os().skip(1))
+            .args(["--port", &port.to_string()]);
+        self.log()
+            .orchestrator(Level::Info, "ended", "a new one takes its place");
         #[cfg(unix)]
         return std::os::unix::process::CommandExt::exec(&mut command).into();
         #[cfg(not(unix))]
-        Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
+        Stop::failed(
+            "this system cannot do that; start the program once more: it opens a new lobby",
+        )
     }
 
     /// Logs how the program ends.
     pub fn note_end(&self, end: &Result<(), Stop>) {
         match end {
-            Ok(()) => self.log().orchestrator(Level::Info, "ended", "the league is over"),
+            Ok(()) => self
+                .log()
+                .orchestrator(Level::Info, "ended", "the league is over"),
             Err(Stop(_, why)) => self.log().orchestrator(Level::Error, "ended", &**why),
         }
     }
@@ -143,7 +177,11 @@ impl Program {
 
 /// The option that names the id of a referee or a player.
 pub fn id_option(kind: Kind) -> &'static str {
-    if kind == Kind::Referee { "--referee-id" } else { "--player-id" }
+    if kind == Kind::Referee {
+        "--referee-id"
+    } else {
+        "--player-id"
+    }
 }
 
 /// The folder of logs that the command line names.
@@ -159,7 +197,8 @@ pub fn log(args: &Args, component: &str) -> Arc<Log> {
 /// The configuration that the command line names.
 pub fn load(args: &Args) -> Result<Config, Stop> {
     if let Some(url) = args.text("--manager") {
-        Endpoint::parse(url).map_err(|legal| Stop::usage(format!("--manager: got {url:?}, expected {legal}")))?;
+        Endpoint::parse(url)
+            .map_err(|legal| Stop::usage(format!("--manager: got {url:?}, expected {legal}")))?;
     }
     let folder = Path::new(args.text("--config").unwrap_or("config"));
     Config::load(folder, args.text("--league-id")).map_err(Stop::usage)
@@ -167,14 +206,17 @@ pub fn load(args: &Args) -> Result<Config, Stop> {
 
 /// Where the manager is: `--manager`, else as listed.
 pub fn manager<'a>(args: &'a Args, config: &'a Config) -> &'a str {
-    args.text("--manager").unwrap_or(&config.agents.league_manager.endpoint.0)
+    args.text("--manager")
+        .unwrap_or(&config.agents.league_manager.endpoint.0)
 }
 
 /// The operator token, if a file with it was named.
 pub fn operator_token(args: &Args) -> Result<Option<String>, Stop> {
-    let Some(path) = args.text("--operator-token-file") else { return Ok(None) };
-    let token =
-        fs::read_to_string(path).map_err(|error| Stop::usage(format!("--operator-token-file {path}: {error}")))?;
+    let Some(path) = args.text("--operator-token-file") else {
+        return Ok(None);
+    };
+    let token = fs::read_to_string(path)
+        .map_err(|error| Stop::usage(format!("--operator-token-file {path}: {error}")))?;
     Ok(Some(token.trim().to_string()))
 }
 
@@ -193,16 +235,30 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
 fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
     let listed = match kind {
         Kind::Manager => Some(config.system.network.default_league_manager_port),
-        kind => args.text(id_option(kind)).and_then(|id| config.listed_port(kind, id)),
+        kind => args
+            .text(id_option(kind))
+            .and_then(|id| config.listed_port(kind, id)),
     };
     if let Some(port) = args.number("--port")?.or(listed) {
-        let with_make = if args.word == Some("local") { ", or make league PORT=N" } else { "" };
+        let with_make = if args.word == Some("local") {
+            ", or make league PORT=N"
+        } else {
+            ""
+        };
         return http::listen(host, port).map_err(|why| Stop::usage(why + with_make));
     }
     http::listen(host, 0).map_err(Stop::usage)?; // a host that is not ours must not look like ports in use
     let [first, last] = config.port_range(kind);
     let mut unlisted = (first..=last).filter(|port| !config.is_listed_port(*port));
     let free = unlisted.find_map(|port| http::listen(host, port).ok());
-    let free = free.or_else(|| args.has("--any-port").then(|| http::listen(host, 0).ok()).flatten());
-    free.ok_or_else(|| Stop::usage(format!("ports {first} to {last} are all in use; choose another with --port N")))
+    let free = free.or_else(|| {
+        args.has("--any-port")
+            .then(|| http::listen(host, 0).ok())
+            .flatten()
+    });
+    free.ok_or_else(|| {
+        Stop::usage(format!(
+            "ports {first} to {last} are all in use; choose another with --port N"
+        ))
+    })
 }

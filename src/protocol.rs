@@ -136,7 +136,10 @@ impl Entry {
 
     /// What may be asked of an agent of this kind.
     pub fn served_by(kind: Kind) -> impl Iterator<Item = &'static Entry> {
-        CATALOGUE.iter().chain(TOOLS).filter(move |entry| entry.is_served_by(kind))
+        CATALOGUE
+            .iter()
+            .chain(TOOLS)
+            .filter(move |entry| entry.is_served_by(kind))
     }
 
     /// The tool's name as a person reads it: `Choose parity`.
@@ -147,20 +150,31 @@ impl Entry {
 
     /// The row of a message type.
     pub fn of_message(name: &str) -> Option<&'static Entry> {
-        CATALOGUE.iter().find(|entry| entry.message_type == Some(name))
+        CATALOGUE
+            .iter()
+            .find(|entry| entry.message_type == Some(name))
     }
 
     /// The row that a method names: a tool's name, or a message type itself.
     pub fn of_method(name: &str) -> Option<&'static Entry> {
-        CATALOGUE.iter().chain(TOOLS).find(|entry| entry.tool == name).or_else(|| Entry::of_message(name))
+        CATALOGUE
+            .iter()
+            .chain(TOOLS)
+            .find(|entry| entry.tool == name)
+            .or_else(|| Entry::of_message(name))
     }
 
     /// The JSON schema of the whole request: for a message its envelope and its body.
     pub fn schema(&self) -> Value {
         let mut schema = (self.schema)();
-        let Some(name) = self.message_type else { return schema };
+        let Some(name) = self.message_type else {
+            return schema;
+        };
         let envelope = Envelope::schema();
-        if let (Some(all), Some(more)) = (schema["properties"].as_object_mut(), envelope["properties"].as_object()) {
+        if let (Some(all), Some(more)) = (
+            schema["properties"].as_object_mut(),
+            envelope["properties"].as_object(),
+        ) {
             for (key, value) in more {
                 all.entry(key).or_insert_with(|| value.clone());
             }
@@ -170,7 +184,10 @@ impl Entry {
                 all[*key]["description"] = (*says).into();
             }
         }
-        if let (Some(all), Some(more)) = (schema["required"].as_array_mut(), envelope["required"].as_array()) {
+        if let (Some(all), Some(more)) = (
+            schema["required"].as_array_mut(),
+            envelope["required"].as_array(),
+        ) {
             all.extend(more.iter().cloned());
         }
         schema
@@ -179,10 +196,19 @@ impl Entry {
 
 /// What the fields of the envelope are for.
 const ENVELOPE_SAYS: &[(&str, &str)] = &[
-    ("sender", "who sends this: player:P01, referee:REF01, league_manager or launcher"),
+    (
+        "sender",
+        "who sends this: player:P01, referee:REF01, league_manager or launcher",
+    ),
     ("timestamp", "now, in UTC: 2025-01-15T10:30:00Z"),
-    ("conversation_id", "the same for messages that belong together: all of one match, a question and its answer"),
-    ("auth_token", "proves the sender: its own token to the manager, the match's token between referee and player"),
+    (
+        "conversation_id",
+        "the same for messages that belong together: all of one match, a question and its answer",
+    ),
+    (
+        "auth_token",
+        "proves the sender: its own token to the manager, the match's token between referee and player",
+    ),
     ("league_id", "the league, league_2025_even_odd for instance"),
     ("round_id", "the round, from 1"),
     ("match_id", "the match, R1M1 for instance"),
@@ -232,7 +258,10 @@ impl Kind {
 
     /// Whether a text is an id of that kind.
     pub fn is_id(self, text: &str) -> bool {
-        let number = text.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse().ok();
+        let number = text
+            .trim_start_matches(|c: char| c.is_ascii_uppercase())
+            .parse()
+            .ok();
         number.is_some_and(|n| n >= 1 && self.numbered(n) == text)
     }
 }
@@ -443,7 +472,10 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal with its explanation.
     pub fn new(code: Code, problem: impl Into<String>) -> Refusal {
-        Refusal { code, context: Packet::from_iter([("problem".to_string(), Value::String(problem.into()))]) }
+        Refusal {
+            code,
+            context: Packet::from_iter([("problem".to_string(), Value::String(problem.into()))]),
+        }
     }
 
     /// A refusal of one field.
@@ -485,7 +517,11 @@ fn in_one_line(context: &Packet) -> String {
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
-        let code = if fault.kind == FaultKind::Time { Code::E021 } else { Code::E003 };
+        let code = if fault.kind == FaultKind::Time {
+            Code::E021
+        } else {
+            Code::E003
+        };
         Refusal::field(code, &fault.path, fault.problem)
     }
 }
@@ -499,7 +535,11 @@ impl std::fmt::Display for Refusal {
 impl GameError {
     /// The code, its name, and what exactly was wrong, in one line.
     pub fn explain(&self) -> String {
-        let problem = self.context.as_ref().map(|context| format!(": {}", in_one_line(context))).unwrap_or_default();
+        let problem = self
+            .context
+            .as_ref()
+            .map(|context| format!(": {}", in_one_line(context)))
+            .unwrap_or_default();
         format!("{} {}{problem}", self.error_code, self.error_description)
     }
 }
@@ -533,20 +573,33 @@ pub type Given = Vec<(&'static str, Value)>;
 pub fn read(packet: &Value, given: impl FnOnce() -> Given) -> Result<Understood, Refusal> {
     read_as_it_is(packet).or_else(|_| {
         let (packet, supplied) = supply(packet, &given());
-        read_as_it_is(&packet).map(|understood| Understood { supplied, ..understood })
+        read_as_it_is(&packet).map(|understood| Understood {
+            supplied,
+            ..understood
+        })
     })
 }
 
 fn read_as_it_is(packet: &Value) -> Result<Understood, Refusal> {
     if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
-        return Err(Refusal::got(Code::E018, "protocol", came, format_args!("expected {PROTOCOL:?}")));
+        return Err(Refusal::got(
+            Code::E018,
+            "protocol",
+            came,
+            format_args!("expected {PROTOCOL:?}"),
+        ));
     }
     let mut reader = Reader::default();
     let envelope = Envelope::read_in(packet, &mut reader);
     let name = packet["message_type"].as_str();
     let message = name.and_then(|name| Message::read_body(name, packet, &mut reader));
     match reader.end(envelope.zip(message)) {
-        Ok((envelope, message)) => Ok(Understood { envelope, message, supplied: Vec::new(), ignored: reader.ignored }),
+        Ok((envelope, message)) => Ok(Understood {
+            envelope,
+            message,
+            supplied: Vec::new(),
+            ignored: reader.ignored,
+        }),
         Err(fault) => Err(explained(fault, packet, name.unwrap_or_default()).into()),
     }
 }
@@ -562,8 +615,13 @@ fn supply<'a>(packet: &'a Value, given: &Given) -> (Cow<'a, Value>, Vec<&'static
         return (Cow::Borrowed(packet), Vec::new());
     }
     let mut whole = packet.clone();
-    lacking.iter().for_each(|(name, value)| whole[*name] = value.clone());
-    (Cow::Owned(whole), lacking.iter().map(|(name, _)| *name).collect())
+    lacking
+        .iter()
+        .for_each(|(name, value)| whole[*name] = value.clone());
+    (
+        Cow::Owned(whole),
+        lacking.iter().map(|(name, _)| *name).collect(),
+    )
 }
 
 /// A missing field that stands there under another name is said to be so.
@@ -571,10 +629,16 @@ fn explained(fault: Fault, packet: &Value, message_type: &str) -> Fault {
     let entry = Entry::of_message(message_type).filter(|_| fault.kind == FaultKind::Missing);
     let found = entry.and_then(|entry| {
         let schema = entry.schema();
-        fault.path.split(", ").find_map(|path| Some((lookalike(packet, &schema, path)?, path.rsplit('.').next()?)))
+        fault
+            .path
+            .split(", ")
+            .find_map(|path| Some((lookalike(packet, &schema, path)?, path.rsplit('.').next()?)))
     });
     let problem = found.map(|(key, wanted)| format!("has {:?}, expected {wanted:?}", cut(key, 60)));
-    Fault { problem: problem.unwrap_or(fault.problem), ..fault }
+    Fault {
+        problem: problem.unwrap_or(fault.problem),
+        ..fault
+    }
 }
 
 /// Writes a message with its envelope as one flat object.

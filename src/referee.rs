@@ -59,10 +59,23 @@ impl Referee {
     fn new(session: Arc<Session>) -> Result<Arc<Referee>, Stop> {
         let program = &session.program;
         let (timeouts, retry) = (&program.config.system.timeouts, program.config.retry());
-        let limits = Limits { join: timeouts.game_join_ack_timeout_sec.0, choice: timeouts.move_timeout_sec.0, retry };
-        let (at_once, seed) = (max_concurrent_matches(program)?, program.args.number("--seed")?);
+        let limits = Limits {
+            join: timeouts.game_join_ack_timeout_sec.0,
+            choice: timeouts.move_timeout_sec.0,
+            retry,
+        };
+        let (at_once, seed) = (
+            max_concurrent_matches(program)?,
+            program.args.number("--seed")?,
+        );
         let (assignments, said) = (Assignments::default(), AtomicBool::new(false));
-        let referee = Arc::new(Referee { session, assignments, limits, seed, said });
+        let referee = Arc::new(Referee {
+            session,
+            assignments,
+            limits,
+            seed,
+            said,
+        });
         for _ in 0..at_once {
             referee.start("match", |it| it.play(&it.assignments.next_match()))?;
         }
@@ -76,19 +89,34 @@ impl Referee {
         let endless = move || loop {
             let _ = catch_unwind(AssertUnwindSafe(|| work(&here)));
         };
-        if spawn(name, endless) { Ok(()) } else { Err(Stop::failed("no thread to work with")) }
+        if spawn(name, endless) {
+            Ok(())
+        } else {
+            Err(Stop::failed("no thread to work with"))
+        }
     }
 
     /// One match: played, kept on the disk, told to the players. Reporting is the reporter's business.
     fn play(&self, assignment: &Arc<Assignment>) {
         let (program, assignments, seed) = (&self.session.program, &self.assignments, self.seed);
-        let venue = OverHttp { program, assignments, assignment, seed, began: Instant::now() };
-        let played = catch_unwind(AssertUnwindSafe(|| play(&assignment.game, &venue, &self.limits)));
+        let venue = OverHttp {
+            program,
+            assignments,
+            assignment,
+            seed,
+            began: Instant::now(),
+        };
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            play(&assignment.game, &venue, &self.limits)
+        }));
         let (outcome, match_id) = (played.unwrap_or_default(), assignment.match_id());
         match &outcome {
             Some(outcome) => say(&format!("{match_id}: {}", shown(&outcome.reason))),
             None if assignment.live().dropped => {} // given to somebody else meanwhile
-            None => fault(program, &format!("{match_id} could not be played, by a fault of our own machine")),
+            None => fault(
+                program,
+                &format!("{match_id} could not be played, by a fault of our own machine"),
+            ),
         }
         assignments.ended(assignment, outcome.is_some());
     }
@@ -96,8 +124,11 @@ impl Referee {
     /// One result reported: acknowledged, refused for good, or to be sent again later. If the manager does not know us
     /// any more, we register again first.
     fn report(&self, kept: Kept) {
-        let Ok(card) = self.session.wait_for_card() else { return self.later(&kept) };
-        let is_about_us = |error: &LeagueError| ["E011", "E012", "E013"].contains(&&*error.error_code);
+        let Ok(card) = self.session.wait_for_card() else {
+            return self.later(&kept);
+        };
+        let is_about_us =
+            |error: &LeagueError| ["E011", "E012", "E013"].contains(&&*error.error_code);
         let mut answer = self.ask_manager(&card, &kept);
         if matches!(&answer, Ok(Message::LeagueError(error)) if is_about_us(error)) {
             match self.session.register(self, Some(card.clone())) {
@@ -119,21 +150,30 @@ impl Referee {
             Err(error) => {
                 if !self.said.swap(true, Ordering::SeqCst) {
                     let (manager, why) = (card.manager, error.explain());
-                    complain(&format!("results wait for the league manager at {manager}: it {why}"));
+                    complain(&format!(
+                        "results wait for the league manager at {manager}: it {why}"
+                    ));
                 }
                 return self.later(&kept);
             }
             _ => return self.later(&kept),
         };
-        let why =
-            format!("{}: the league manager refuses the result for good: {}", kept.report.match_id, cut(&why, SHOWN));
-        self.session.program.log().say(Level::Error, "report_refused", &*why);
+        let why = format!(
+            "{}: the league manager refuses the result for good: {}",
+            kept.report.match_id,
+            cut(&why, SHOWN)
+        );
+        self.session
+            .program
+            .log()
+            .say(Level::Error, "report_refused", &*why);
         complain(&why);
         self.assignments.settle(kept, false);
     }
 
     fn later(&self, kept: &Kept) {
-        self.assignments.postpone(kept, Instant::now() + self.limits.retry.base_delay);
+        self.assignments
+            .postpone(kept, Instant::now() + self.limits.retry.base_delay);
     }
 
     fn ask_manager(&self, card: &Card, kept: &Kept) -> Result<Message, CallError> {
@@ -144,7 +184,12 @@ impl Referee {
             match_id: Some(kept.report.match_id.clone()),
         };
         let (program, message) = (&self.session.program, kept.report.clone().into());
-        program.client.ask(&Peer::manager(&card.manager), &message, &about, program.config.generic_limit())
+        program.client.ask(
+            &Peer::manager(&card.manager),
+            &message,
+            &about,
+            program.config.generic_limit(),
+        )
     }
 }
 
@@ -157,7 +202,8 @@ impl Agent for Referee {
         self.session.check_manager(request)?;
         match message {
             Message::RoundAnnouncement(round) => {
-                self.assignments.announced(round, &self.session.program.endpoint)?;
+                self.assignments
+                    .announced(round, &self.session.program.endpoint)?;
             }
             Message::LeagueCompleted(_) => {
                 self.assignments.settle_all();
@@ -165,9 +211,10 @@ impl Agent for Referee {
                     say("the league is over"); // once, though the notice may come twice
                 }
             }
-            Message::LeagueError(error) => {
-                complain(&format!("the league manager says: {}", cut(&error.explain(), SHOWN)))
-            }
+            Message::LeagueError(error) => complain(&format!(
+                "the league manager says: {}",
+                cut(&error.explain(), SHOWN)
+            )),
             _ => {} // for information; what is for others is refused before it comes here
         }
         Ok(None)
@@ -175,9 +222,18 @@ impl Agent for Referee {
 
     fn tool(&self, tool: Tool, arguments: &Value, _: IpAddr) -> Result<Value, Denial> {
         match tool {
-            Tool::StartMatch => self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?),
-            Tool::GetMatchState => self.match_state(&GetMatchState::read(arguments).map_err(Refusal::from)?.match_id),
-            _ => Err(Denial::rpc(-32601, format!("Method not found: a referee does not take {tool}"))),
+            Tool::StartMatch => {
+                self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?)
+            }
+            Tool::GetMatchState => self.match_state(
+                &GetMatchState::read(arguments)
+                    .map_err(Refusal::from)?
+                    .match_id,
+            ),
+            _ => Err(Denial::rpc(
+                -32601,
+                format!("Method not found: a referee does not take {tool}"),
+            )),
         }
     }
 
@@ -201,29 +257,78 @@ impl Referee {
     /// One match, handed over without an announcement.
     fn start_match(&self, game: StartMatch) -> Result<Value, Denial> {
         self.session.check_token(game.auth_token.as_deref())?;
-        let StartMatch { league_id, round_id, r#match: entry, .. } = game;
+        let StartMatch {
+            league_id,
+            round_id,
+            r#match: entry,
+            ..
+        } = game;
         let ours = self.session.wait_for_card()?.league_id;
         if league_id != ours {
-            return Err(Refusal::got(Code::E003, "league_id", &league_id, format_args!("expected {ours:?}")).into());
+            return Err(Refusal::got(
+                Code::E003,
+                "league_id",
+                &league_id,
+                format_args!("expected {ours:?}"),
+            )
+            .into());
         }
-        let announcement = RoundAnnouncement { league_id, round_id, matches: vec![entry] };
-        self.assignments.announced(announcement, &self.session.program.endpoint)?;
+        let announcement = RoundAnnouncement {
+            league_id,
+            round_id,
+            matches: vec![entry],
+        };
+        self.assignments
+            .announced(announcement, &self.session.program.endpoint)?;
         Ok(ok())
     }
 
     fn match_state(&self, match_id: &str) -> Result<Value, Denial> {
-        let unknown = || Refusal::got(Code::E015, "match_id", match_id, "which is not a match of this referee");
+        let unknown = || {
+            Refusal::got(
+                Code::E015,
+                "match_id",
+                match_id,
+                "which is not a match of this referee",
+            )
+        };
         let assignment = self.assignments.find(match_id).ok_or_else(unknown)?;
-        let (live, StartMatch { round_id, r#match: entry, .. }) = (assignment.live().clone(), assignment.game.clone());
-        let MatchEntry { match_id, player_A_id, player_B_id, .. } = entry;
+        let (
+            live,
+            StartMatch {
+                round_id,
+                r#match: entry,
+                ..
+            },
+        ) = (assignment.live().clone(), assignment.game.clone());
+        let MatchEntry {
+            match_id,
+            player_A_id,
+            player_B_id,
+            ..
+        } = entry;
         let (state, result) = (live.state, live.result);
-        Ok(serde_json::to_value(MatchView { match_id, round_id, player_A_id, player_B_id, state, result })?)
+        Ok(serde_json::to_value(MatchView {
+            match_id,
+            round_id,
+            player_A_id,
+            player_B_id,
+            state,
+            result,
+        })?)
     }
 }
 
 impl Participant for Referee {
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
-        let folder = self.session.program.data.join("referees").join(&card.agent_id);
-        self.assignments.begin(&folder, fresh).map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))
+        let folder = self
+            .session
+            .program
+            .data
+            .join("referees")
+            .join(&card.agent_id);
+        self.assignments
+            .begin(&folder, fresh)
+            .map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))
     }
 }

@@ -21,7 +21,8 @@ use std::{
 use support::{World, files};
 
 /// Players, referees, and how many look at the page meanwhile.
-const SIZES: [(usize, usize, usize); 5] = [(4, 2, 0), (20, 2, 0), (50, 4, 0), (100, 8, 0), (100, 8, 10)];
+const SIZES: [(usize, usize, usize); 5] =
+    [(4, 2, 0), (20, 2, 0), (50, 4, 0), (100, 8, 0), (100, 8, 10)];
 /// How often an open page asks what is new.
 const LOOK: Duration = Duration::from_secs(1);
 /// Bytes of a typical request and its answer, headers included.
@@ -36,8 +37,13 @@ const TICKS: f64 = 100.0;
 fn cpu(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after = stat.rsplit(')').next().unwrap_or_default();
-    let numbers: Vec<f64> = after.split_whitespace().map(|word| word.parse().unwrap_or(0.0)).collect();
-    numbers.get(11..15).map_or(0.0, |times| times.iter().sum::<f64>() / TICKS)
+    let numbers: Vec<f64> = after
+        .split_whitespace()
+        .map(|word| word.parse().unwrap_or(0.0))
+        .collect();
+    numbers
+        .get(11..15)
+        .map_or(0.0, |times| times.iter().sum::<f64>() / TICKS)
 }
 
 /// The processes whose parent is that one.
@@ -46,7 +52,12 @@ fn children(pid: u32) -> Vec<u32> {
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let parent = |pid: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+        stat.rsplit(')')
+            .next()?
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
     };
     pids.filter(|child| parent(*child) == Some(pid)).collect()
 }
@@ -54,19 +65,31 @@ fn children(pid: u32) -> Vec<u32> {
 /// Peak memory in MiB, and whether the process is a player.
 fn memory(pid: u32) -> Option<(bool, f64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
-    Some((status.starts_with("Name:\tplayer"), peak?.parse::<f64>().ok()? / 1024.0))
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
+    Some((
+        status.starts_with("Name:\tplayer"),
+        peak?.parse::<f64>().ok()? / 1024.0,
+    ))
 }
 
 /// Bytes of all files below a folder.
 fn size(folder: &Path) -> f64 {
-    files(folder).iter().filter_map(|file| Some(fs::metadata(file).ok()?.len() as f64)).sum()
+    files(folder)
+        .iter()
+        .filter_map(|file| Some(fs::metadata(file).ok()?.len() as f64))
+        .sum()
 }
 
 /// Milliseconds of the day at which a log line was written.
 fn time_of(line: &Value) -> f64 {
     let text = line["timestamp"].as_str().unwrap_or_default();
-    let part = |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<f64>().ok()).unwrap_or(0.0);
+    let part = |from: usize, to: usize| {
+        text.get(from..to)
+            .and_then(|part| part.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     part(11, 13) * 3.6e6 + part(14, 16) * 6e4 + part(17, 23) * 1e3
 }
 
@@ -85,21 +108,43 @@ fn open_page(manager: String) {
 fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'static str, f64> {
     let world = World::new(&[]);
     let numbers = [players.to_string(), referees.to_string()];
-    let arguments = ["local", "--fresh", "--players", &numbers[0], "--referees", &numbers[1], "--stay"];
+    let arguments = [
+        "local",
+        "--fresh",
+        "--players",
+        &numbers[0],
+        "--referees",
+        &numbers[1],
+        "--stay",
+    ];
     let manager = world.start("league_manager", &arguments);
     let pid = manager.child.id();
     manager.line("Round 1 of");
     (0..pages).for_each(|_| open_page(manager.url()));
     let processes = children(pid);
-    let (before, mut peaks) = (cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>(), BTreeMap::new());
+    let (before, mut peaks) = (
+        cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>(),
+        BTreeMap::new(),
+    );
     let over = |peaks: &mut BTreeMap<u32, (bool, f64)>| {
-        peaks.extend(processes.iter().filter_map(|pid| Some((*pid, memory(*pid)?))));
-        processes.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+        peaks.extend(
+            processes
+                .iter()
+                .filter_map(|pid| Some((*pid, memory(*pid)?))),
+        );
+        processes
+            .iter()
+            .all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+            .then_some(())
     };
     support::until_within(170, "the league is over", || over(&mut peaks));
     let used = cpu(pid) - before; // the children have ended: their time is ours now
     let own = memory(pid).map_or(0.0, |(_, peak)| peak);
-    let player: Vec<f64> = peaks.values().filter(|(is_player, _)| *is_player).map(|(_, peak)| *peak).collect();
+    let player: Vec<f64> = peaks
+        .values()
+        .filter(|(is_player, _)| *is_player)
+        .map(|(_, peak)| *peak)
+        .collect();
     let logs = world.logs();
     let of_type = |event: &str, name: &str| -> Vec<f64> {
         let wanted = |line: &&Value| line["event_type"] == event && line["message_type"] == name;
@@ -107,10 +152,20 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
     };
     let mut reports = of_type("message_received", "MATCH_RESULT_REPORT");
     reports.sort_by(f64::total_cmp);
-    let first = of_type("message_sent", "ROUND_ANNOUNCEMENT").into_iter().fold(f64::MAX, f64::min);
-    let last = of_type("message_sent", "LEAGUE_COMPLETED").into_iter().fold(0.0, f64::max);
-    let requests = logs.iter().filter(|line| line["event_type"] == "message_received").count() as f64;
-    let (matches, seconds) = ((players * (players - 1) / 2) as f64, (last - first) / 1000.0);
+    let first = of_type("message_sent", "ROUND_ANNOUNCEMENT")
+        .into_iter()
+        .fold(f64::MAX, f64::min);
+    let last = of_type("message_sent", "LEAGUE_COMPLETED")
+        .into_iter()
+        .fold(0.0, f64::max);
+    let requests = logs
+        .iter()
+        .filter(|line| line["event_type"] == "message_received")
+        .count() as f64;
+    let (matches, seconds) = (
+        (players * (players - 1) / 2) as f64,
+        (last - first) / 1000.0,
+    );
     let some = reports.len().clamp(2, 100);
     let span = |part: &[f64]| part.last().unwrap_or(&0.0) - part.first().unwrap_or(&0.0);
     BTreeMap::from([
@@ -123,17 +178,31 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
         ("requests_per_match", requests / matches),
         ("cpu_us_per_request", used * 1e6 / requests),
         ("manager_mib", own),
-        ("player_mib", player.iter().sum::<f64>() / player.len().max(1) as f64),
-        ("log_kb_per_match", size(&world.folder.join("logs")) / matches / 1000.0),
-        ("data_kb_per_match", size(&world.folder.join("data")) / matches / 1000.0),
-        ("last_to_first", span(&reports[reports.len() - some..]) / span(&reports[..some]).max(1.0)),
+        (
+            "player_mib",
+            player.iter().sum::<f64>() / player.len().max(1) as f64,
+        ),
+        (
+            "log_kb_per_match",
+            size(&world.folder.join("logs")) / matches / 1000.0,
+        ),
+        (
+            "data_kb_per_match",
+            size(&world.folder.join("data")) / matches / 1000.0,
+        ),
+        (
+            "last_to_first",
+            span(&reports[reports.len() - some..]) / span(&reports[..some]).max(1.0),
+        ),
     ])
 }
 
 /// Another process of this test: `role` is `answer`, or the ports to ask, by blanks.
 fn process(role: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "--nocapture", "bench"]).env("LEAGUE_BENCH_ROLE", role);
+    command
+        .args(["--ignored", "--exact", "--nocapture", "bench"])
+        .env("LEAGUE_BENCH_ROLE", role);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -158,8 +227,15 @@ fn ask(ports: &[u16]) {
     };
     thread::scope(|scope| {
         for first in 0..AT_ONCE {
-            let ports = ports.iter().cycle().skip(first * 7).copied().take(ASKED / AT_ONCE);
-            scope.spawn(move || ports.for_each(|port| thread::spawn(move || ask(port)).join().unwrap()));
+            let ports = ports
+                .iter()
+                .cycle()
+                .skip(first * 7)
+                .copied()
+                .take(ASKED / AT_ONCE);
+            scope.spawn(move || {
+                ports.for_each(|port| thread::spawn(move || ask(port)).join().unwrap())
+            });
         }
     });
 }
@@ -170,12 +246,16 @@ fn floor((players, referees, _): (usize, usize, usize)) -> f64 {
     let mut servers: Vec<Child> = (0..players).map(|_| process("answer")).collect();
     let port = |server: &mut Child| {
         let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-        lines.find_map(|line| line.unwrap().strip_prefix("port ").map(String::from)).unwrap()
+        lines
+            .find_map(|line| line.unwrap().strip_prefix("port ").map(String::from))
+            .unwrap()
     };
     let ports: Vec<String> = servers.iter_mut().map(port).collect();
     let clients: Vec<Child> = (0..=referees).map(|_| process(&ports.join(" "))).collect();
     let asked = (clients.len() * ASKED) as f64;
-    clients.into_iter().for_each(|client| assert!(client.wait_with_output().unwrap().status.success()));
+    clients
+        .into_iter()
+        .for_each(|client| assert!(client.wait_with_output().unwrap().status.success()));
     for server in &mut servers {
         let _ = server.kill().and_then(|()| server.wait());
     }
@@ -187,7 +267,12 @@ fn floor((players, referees, _): (usize, usize, usize)) -> f64 {
 fn bench() {
     match std::env::var("LEAGUE_BENCH_ROLE") {
         Ok(role) if role == "answer" => return answer(),
-        Ok(ports) => return ask(&ports.split(' ').map(|port| port.parse().unwrap()).collect::<Vec<_>>()),
+        Ok(ports) => {
+            return ask(&ports
+                .split(' ')
+                .map(|port| port.parse().unwrap())
+                .collect::<Vec<_>>());
+        }
         Err(_) => {}
     }
     let leagues = SIZES.map(|size| {
@@ -198,11 +283,26 @@ fn bench() {
     let cost = |n: usize, key: &str| leagues[n][key];
     let rate = |n: usize| cost(n, "matches_per_second");
     let ratios = [
-        ("CPU per request against the floor, 20 players", cost(1, "cpu_us_per_request") / cost(1, "floor_us")),
-        ("CPU per request against the floor, 100 players", cost(3, "cpu_us_per_request") / cost(3, "floor_us")),
-        ("CPU per match, 100 players against 20", cost(3, "cpu_ms_per_match") / cost(1, "cpu_ms_per_match")),
-        ("matches per second with ten pages open against none, 100 players", rate(4) / rate(3)),
-        ("last hundred matches against first hundred, 100 players", cost(3, "last_to_first")),
+        (
+            "CPU per request against the floor, 20 players",
+            cost(1, "cpu_us_per_request") / cost(1, "floor_us"),
+        ),
+        (
+            "CPU per request against the floor, 100 players",
+            cost(3, "cpu_us_per_request") / cost(3, "floor_us"),
+        ),
+        (
+            "CPU per match, 100 players against 20",
+            cost(3, "cpu_ms_per_match") / cost(1, "cpu_ms_per_match"),
+        ),
+        (
+            "matches per second with ten pages open against none, 100 players",
+            rate(4) / rate(3),
+        ),
+        (
+            "last hundred matches against first hundred, 100 players",
+            cost(3, "last_to_first"),
+        ),
     ];
     if std::env::var("JSON").is_ok_and(|wanted| !wanted.is_empty()) {
         let ratios: BTreeMap<&str, f64> = ratios.into();
@@ -224,9 +324,13 @@ fn bench() {
         ("data_kb_per_match", 1),
     ];
     for (key, digits) in rows {
-        let cells = leagues.each_ref().map(|league| format!("{:>9.digits$}", league[key]));
+        let cells = leagues
+            .each_ref()
+            .map(|league| format!("{:>9.digits$}", league[key]));
         println!("{:<22}{}", key.replace('_', " "), cells.join(""));
     }
     println!();
-    ratios.iter().for_each(|(what, ratio)| println!("{ratio:>6.2}  {what}"));
+    ratios
+        .iter()
+        .for_each(|(what, ratio)| println!("{ratio:>6.2}  {what}"));
 }

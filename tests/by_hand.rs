@@ -18,8 +18,16 @@ use support::*;
 /// A league of two, in which P01's choices come by hand, and P02 always chooses even.
 fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4]) {
     let world = World::new(&[
-        ("leagues/league_2025_even_odd.json", "/scheduling/cycles", json!(cycles)),
-        ("system.json", "/timeouts/move_timeout_sec", json!(move_timeout)),
+        (
+            "leagues/league_2025_even_odd.json",
+            "/scheduling/cycles",
+            json!(cycles),
+        ),
+        (
+            "system.json",
+            "/timeouts/move_timeout_sec",
+            json!(move_timeout),
+        ),
     ]);
     let manager = world.manager(&["--players", "2"]);
     let by_hand = world.player(&manager, "P01", &["--strategy", strategy]);
@@ -30,22 +38,44 @@ fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4])
 
 /// `tools/call`: what the tool answers, or the code of its refusal.
 fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
-    let mut result = call(url, "tools/call", json!({"name": name, "arguments": arguments}))["result"].take();
+    let mut result = call(
+        url,
+        "tools/call",
+        json!({"name": name, "arguments": arguments}),
+    )["result"]
+        .take();
     let words = result["content"][0]["text"].as_str().unwrap_or_default();
-    if result["isError"] == true { Err(words[..4].into()) } else { Ok(result["structuredContent"].take()) }
+    if result["isError"] == true {
+        Err(words[..4].into())
+    } else {
+        Ok(result["structuredContent"].take())
+    }
 }
 
 /// What P01 chose in each of its matches.
 fn choices(player: &Agent) -> Vec<Value> {
     let state = tool(&player.url(), "get_player_state", json!({})).unwrap();
-    state["matches"].as_array().unwrap().iter().map(|past| past["result"]["choices"]["P01"].clone()).collect()
+    state["matches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|past| past["result"]["choices"]["P01"].clone())
+        .collect()
 }
 
 /// A turn in a match with so many seconds left, after sixty matches.
 fn turn(match_id: &str, seconds: u64) -> Turn {
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    let past = |n| Past { match_id: format!("R{n}M1"), ..Turn::sample().history[0].clone() };
-    Turn { match_id: match_id.into(), deadline, history: Arc::new((1..=60).map(past).collect()), ..Turn::sample() }
+    let past = |n| Past {
+        match_id: format!("R{n}M1"),
+        ..Turn::sample().history[0].clone()
+    };
+    Turn {
+        match_id: match_id.into(),
+        deadline,
+        history: Arc::new((1..=60).map(past).collect()),
+        ..Turn::sample()
+    }
 }
 
 #[test]
@@ -55,9 +85,15 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         let late = scope.spawn(|| by_hand.ask(&late));
         assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
         let soon = scope.spawn(|| by_hand.ask(&soon));
-        let offer =
-            until("both are asked", || Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some("R62M1")));
-        assert!(offer.seconds_left.is_some_and(|left| (9..=13).contains(&left)), "{offer:?}");
+        let offer = until("both are asked", || {
+            Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some("R62M1"))
+        });
+        assert!(
+            offer
+                .seconds_left
+                .is_some_and(|left| (9..=13).contains(&left)),
+            "{offer:?}"
+        );
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
         let wrong = by_hand.make_choice("R62M1", &json!("Even")).unwrap_err();
@@ -73,7 +109,10 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
     by_hand.note("a note");
     by_hand.end("the end");
     let (first, second) = (by_hand.next_turn(), by_hand.next_turn());
-    assert_eq!((first.status, first.notes.join(", ")), (TurnState::Over, "a note, the end".into()));
+    assert_eq!(
+        (first.status, first.notes.join(", ")),
+        (TurnState::Over, "a note, the end".into())
+    );
     assert_eq!((second.status, second.notes.len()), (TurnState::Over, 0)); // told once
 }
 
@@ -82,20 +121,39 @@ fn a_league_is_played_through_the_tools_to_its_end() {
     let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:even");
     let url = player.url();
     for round in 1..=3 {
-        let (match_id, turn) = (format!("R{round}M1"), tool(&url, "next_turn", json!({})).unwrap());
+        let (match_id, turn) = (
+            format!("R{round}M1"),
+            tool(&url, "next_turn", json!({})).unwrap(),
+        );
         assert_eq!(turn["status"], "your_turn", "{turn}");
-        assert_eq!((&turn["match_id"], &turn["opponent_id"]), (&json!(match_id), &json!("P02")));
+        assert_eq!(
+            (&turn["match_id"], &turn["opponent_id"]),
+            (&json!(match_id), &json!("P02"))
+        );
         assert_eq!(turn["history"].as_array().unwrap().len(), round - 1);
-        assert!(turn["seconds_left"].as_u64().is_some_and(|left| (20..=28).contains(&left)), "{turn}");
-        let choose =
-            |match_id: &str, choice| tool(&url, "make_choice", json!({"match_id": match_id, "choice": choice}));
+        assert!(
+            turn["seconds_left"]
+                .as_u64()
+                .is_some_and(|left| (20..=28).contains(&left)),
+            "{turn}"
+        );
+        let choose = |match_id: &str, choice| {
+            tool(
+                &url,
+                "make_choice",
+                json!({"match_id": match_id, "choice": choice}),
+            )
+        };
         assert_eq!(choose(&match_id, "Odd"), Err("E004".into()));
         assert_eq!(choose("R9M9", "odd"), Err("E015".into()));
         assert_eq!(choose(&match_id, "odd").unwrap()["choice"], "odd");
     }
     let end = tool(&url, "next_turn", json!({})).unwrap();
     assert_eq!(end["status"], "over", "{end}");
-    assert!(end["notes"][0].as_str().unwrap().starts_with("Champion: "), "{end}");
+    assert!(
+        end["notes"][0].as_str().unwrap().starts_with("Champion: "),
+        "{end}"
+    );
     assert!(manager.wait().success());
     assert_eq!(choices(&player), ["odd"; 3]); // it still answers: mcp implies --stay
 }
@@ -107,60 +165,118 @@ fn where_nobody_chooses_the_fallback_plays_and_says_so() {
     assert_eq!(choices(&player), ["odd"]);
     let end = tool(&player.url(), "next_turn", json!({})).unwrap();
     let words = "R1M1: nobody chose in time; odd chose odd";
-    assert_eq!((&end["status"], &end["notes"][0]), (&json!("over"), &json!(words)));
+    assert_eq!(
+        (&end["status"], &end["notes"][0]),
+        (&json!("over"), &json!(words))
+    );
     assert!(player.stderr.lock().unwrap().contains(words));
 }
 
 #[test]
 fn a_match_that_nobody_announced_is_not_offered() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
-    let player = world.start("player", &["--manager", &manager.url, "--strategy", "mcp:odd"]);
+    let player = world.start(
+        "player",
+        &["--manager", &manager.url, "--strategy", "mcp:odd"],
+    );
     player.line(" is P01");
     let body = json!({
         "league_id": stand_in::LEAGUE, "round_id": 7, "match_id": "R7M1", "game_type": "even_odd", "player_id": "P01",
         "opponent_id": "P02", "role_in_match": "PLAYER_A", "conversation_id": "conv-7", "auth_token": "tok-7",
     });
-    assert_eq!(send(&player.url(), &message("GAME_INVITATION", "referee:X", body.clone()))["accept"], true);
+    assert_eq!(
+        send(
+            &player.url(),
+            &message("GAME_INVITATION", "referee:X", body.clone())
+        )["accept"],
+        true
+    );
     let mut call = message("CHOOSE_PARITY_CALL", "referee:X", body);
-    call["deadline"] = json!(league::wire::Timestamp::now().plus(Duration::from_secs(60)).to_string());
+    call["deadline"] = json!(
+        league::wire::Timestamp::now()
+            .plus(Duration::from_secs(60))
+            .to_string()
+    );
     let began = Instant::now();
     assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
-    assert!(began.elapsed() < Duration::from_secs(10) && !player.stderr.lock().unwrap().contains("nobody chose"));
+    assert!(
+        began.elapsed() < Duration::from_secs(10)
+            && !player.stderr.lock().unwrap().contains("nobody chose")
+    );
 }
 
 #[test]
 fn the_tools_are_there_only_by_hand() {
     let world = World::new(&[]);
     for (strategy, there) in [("mcp", true), ("random", false)] {
-        let player = world.start("player", &["--manager", "http://127.0.0.1:1/mcp", "--strategy", strategy]);
+        let player = world.start(
+            "player",
+            &[
+                "--manager",
+                "http://127.0.0.1:1/mcp",
+                "--strategy",
+                strategy,
+            ],
+        );
         let list = call(&player.url(), "tools/list", json!({}))["result"]["tools"].to_string();
-        assert_eq!((list.contains("next_turn"), list.contains("make_choice")), (there, there), "{strategy}");
+        assert_eq!(
+            (list.contains("next_turn"), list.contains("make_choice")),
+            (there, there),
+            "{strategy}"
+        );
         if !there {
-            assert_eq!(call(&player.url(), "next_turn", json!({}))["error"]["code"], -32601);
+            assert_eq!(
+                call(&player.url(), "next_turn", json!({}))["error"]["code"],
+                -32601
+            );
         }
     }
-    let refused = world.start_unheard("player", &["--strategy", "mcp:nobody"]).wait();
+    let refused = world
+        .start_unheard("player", &["--strategy", "mcp:nobody"])
+        .wait();
     assert_eq!(refused.code(), Some(2));
 }
 
 #[test]
 fn strangers_are_refused_before_anything_waits() {
-    let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect("192.0.2.1:9").and(socket.local_addr()));
-    let Some(own) = own.ok().map(|own| own.ip()).filter(|own| own.is_ipv4() && !own.is_loopback()) else {
+    let own = UdpSocket::bind("0.0.0.0:0")
+        .and_then(|socket| socket.connect("192.0.2.1:9").and(socket.local_addr()));
+    let Some(own) = own
+        .ok()
+        .map(|own| own.ip())
+        .filter(|own| own.is_ipv4() && !own.is_loopback())
+    else {
         return eprintln!("left out: this machine has no address but its own");
     };
     let world = World::new(&[]);
     let manager = world.manager(&[]);
     let contact = format!("http://{own}:1/mcp"); // nobody needs to reach it there
-    let hosts = ["--host", "0.0.0.0", "--contact-endpoint", &contact, "--strategy", "mcp"];
+    let hosts = [
+        "--host",
+        "0.0.0.0",
+        "--contact-endpoint",
+        &contact,
+        "--strategy",
+        "mcp",
+    ];
     let player = world.player(&manager, "P01", &hosts);
     player.line(" is P01");
-    let port = player.url().trim_end_matches("/mcp").rsplit(':').next().unwrap().to_string();
+    let port = player
+        .url()
+        .trim_end_matches("/mcp")
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .to_string();
     let from_afar = format!("http://{own}:{port}/mcp");
     let token = world.data("agents/P01.json")["token"].clone();
     let choice = json!({"match_id": "R1M1", "choice": "odd"});
     for (name, arguments) in [("next_turn", json!({})), ("make_choice", choice.clone())] {
-        assert_eq!(tool(&from_afar, name, arguments.clone()), Err("E011".into()), "{name}");
+        assert_eq!(
+            tool(&from_afar, name, arguments.clone()),
+            Err("E011".into()),
+            "{name}"
+        );
         let mut forged = arguments;
         forged["auth_token"] = json!("tok-p01-0");
         assert_eq!(tool(&from_afar, name, forged), Err("E012".into()), "{name}");
@@ -172,17 +288,28 @@ fn strangers_are_refused_before_anything_waits() {
 #[test]
 fn the_official_python_sdk_plays_a_league() {
     let python = std::env::var("MCP_PYTHON").unwrap_or("python3".into()); // one that has the package mcp
-    let has_it = Command::new(&python).args(["-c", "from mcp import Client"]).output();
+    let has_it = Command::new(&python)
+        .args(["-c", "from mcp import Client"])
+        .output();
     if !has_it.is_ok_and(|has_it| has_it.status.success()) {
         return eprintln!("left out: {python} has no package mcp, 2.x");
     }
     let readme = include_str!("../README.md");
-    let (_, from) = readme.split_once("```python\n# play.py").expect("the README has it");
+    let (_, from) = readme
+        .split_once("```python\n# play.py")
+        .expect("the README has it");
     let script = format!("# play.py{}", from.split_once("```").unwrap().0);
     let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:odd");
     let script = script.replace("http://localhost:8101/mcp", &player.url());
-    let ran = Command::new(&python).args(["-c", &script]).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let ran = Command::new(&python)
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     assert!(manager.wait().success());
     assert_eq!(choices(&player), ["even", "odd", "odd"]); // as the script has it: first even, then against its last choice
 }

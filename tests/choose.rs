@@ -21,10 +21,13 @@ fn main() -> ExitCode {
     match env::var(PLAYS).as_deref() {
         Ok("panics") => {
             let calls = AtomicU32::new(0);
-            run(move |turn: &Turn| match calls.fetch_add(1, Ordering::SeqCst) {
-                0 => turn.history[turn.history.len()].result.choices[&turn.player_id].unwrap_or(Parity::Odd),
-                _ => Parity::Even,
-            })
+            run(
+                move |turn: &Turn| match calls.fetch_add(1, Ordering::SeqCst) {
+                    0 => turn.history[turn.history.len()].result.choices[&turn.player_id]
+                        .unwrap_or(Parity::Odd),
+                    _ => Parity::Even,
+                },
+            )
         }
         Ok(_) => run(|_| {
             thread::park_timeout(Duration::from_millis(2600)); // it thinks
@@ -40,22 +43,36 @@ fn main() -> ExitCode {
 
 fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.env(PLAYS, plays).args(["--manager", &manager.url(), "--player-id", id, "--port", "0"]);
-    command.args(world.command("player", &[]).get_args()).arg("--until-stdin-closes");
+    command.env(PLAYS, plays).args([
+        "--manager",
+        &manager.url(),
+        "--player-id",
+        id,
+        "--port",
+        "0",
+    ]);
+    command
+        .args(world.command("player", &[]).get_args())
+        .arg("--until-stdin-closes");
     Agent::new(&mut command)
 }
 
 fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let world = World::new(&[
         ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
-        ("system.json", "/retry_policy/backoff_strategy", json!("fixed")),
+        (
+            "system.json",
+            "/retry_policy/backoff_strategy",
+            json!("fixed"),
+        ),
     ]);
     let mut manager = world.manager(&["--players", "2"]);
     let _referee = world.referee(&manager, "REF01", &[]);
     let [mut panics, mut slow] =
         [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
     assert!(manager.wait().success() && panics.wait().success() && slow.wait().success());
-    let over = "P02 gave no answer to choose_parity within 0.5 s, three times - P01 wins by default";
+    let over =
+        "P02 gave no answer to choose_parity within 0.5 s, three times - P01 wins by default";
     for (agent, lines) in [
         (
             &panics,
@@ -82,9 +99,15 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
         assert!(said.contains(&format!("R1M1: {over}")), "{said}");
         let all = || agent.stderr.lock().unwrap().clone();
         for line in lines {
-            until(&format!("{line} in {}", all()), || all().contains(line).then_some(()));
+            until(&format!("{line} in {}", all()), || {
+                all().contains(line).then_some(())
+            });
         }
     }
     let choices = world.events("Recorded")[0]["result"]["details"]["choices"].clone();
-    assert_eq!(choices, json!({"P01": "even", "P02": null}), "asked again, it chose");
+    assert_eq!(
+        choices,
+        json!({"P01": "even", "P02": null}),
+        "asked again, it chose"
+    );
 }

@@ -30,7 +30,9 @@ fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config,
 /// One line, with all these words in it.
 fn check_line(line: &str, words: &[&str]) {
     assert!(!line.trim_end().contains('\n'), "{line:?}");
-    words.iter().for_each(|word| assert!(line.contains(word), "no {word:?} in {line:?}"));
+    words
+        .iter()
+        .for_each(|word| assert!(line.contains(word), "no {word:?} in {line:?}"));
 }
 
 fn base_name(file: &str) -> &str {
@@ -41,10 +43,21 @@ fn base_name(file: &str) -> &str {
 fn keys(value: &Value, schema: &Value, path: &str, found: &mut Vec<(String, Value, Value)>) {
     let dot = if path.is_empty() { "" } else { "." };
     let below: Vec<(String, &Value, &Value)> = match value {
-        Value::Object(object) => {
-            object.iter().map(|(key, value)| (format!("{path}{dot}{key}"), value, &schema["properties"][key])).collect()
-        }
-        Value::Array(items) => items.iter().take(1).map(|it| (format!("{path}[0]"), it, &schema["items"])).collect(),
+        Value::Object(object) => object
+            .iter()
+            .map(|(key, value)| {
+                (
+                    format!("{path}{dot}{key}"),
+                    value,
+                    &schema["properties"][key],
+                )
+            })
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .take(1)
+            .map(|it| (format!("{path}[0]"), it, &schema["items"]))
+            .collect(),
         _ => Vec::new(),
     };
     for (path, value, schema) in below {
@@ -57,18 +70,37 @@ fn keys(value: &Value, schema: &Value, path: &str, found: &mut Vec<(String, Valu
 fn every_key_is_needed_typed_bounded_and_known() {
     let world = World::new(&[]);
     let (mut optional, mut bounds) = (Vec::new(), 0);
-    let schemas = [SystemFile::schema(), AgentsFile::schema(), LeagueFile::schema(), GamesFile::schema()];
-    let schemas = schemas.into_iter().chain([RefereeDefaults::schema(), PlayerDefaults::schema()]);
-    for (file, schema) in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER].into_iter().zip(schemas) {
+    let schemas = [
+        SystemFile::schema(),
+        AgentsFile::schema(),
+        LeagueFile::schema(),
+        GamesFile::schema(),
+    ];
+    let schemas = schemas
+        .into_iter()
+        .chain([RefereeDefaults::schema(), PlayerDefaults::schema()]);
+    for (file, schema) in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER]
+        .into_iter()
+        .zip(schemas)
+    {
         let whole = fs::read(world.folder.join("config").join(file)).unwrap();
         let mut found = Vec::new();
-        keys(&serde_json::from_slice(&whole).unwrap(), &schema, "", &mut found);
+        keys(
+            &serde_json::from_slice(&whole).unwrap(),
+            &schema,
+            "",
+            &mut found,
+        );
         for (path, value, schema) in found {
             let refused = |value: Value, problem: &str| {
                 let line = loaded(&world, file, &path, value).expect_err(&path);
                 check_line(&line, &[base_name(file), &format!("{path}: {problem}")]);
             };
-            let wrong = if value.is_boolean() { json!("true") } else { json!(true) };
+            let wrong = if value.is_boolean() {
+                json!("true")
+            } else {
+                json!(true)
+            };
             refused(wrong.clone(), &format!("got {wrong}, expected "));
             for (bound, step) in [("minimum", -1), ("maximum", 1)] {
                 if let Some(outside) = schema[bound].as_i64().map(|bound| bound + step) {
@@ -78,11 +110,22 @@ fn every_key_is_needed_typed_bounded_and_known() {
             }
             if let Some(words) = schema["enum"].as_array() {
                 let legal: Vec<String> = words.iter().map(Value::to_string).collect();
-                refused(json!("odd"), &format!("got \"odd\", expected {}", legal.join(" or ")));
+                refused(
+                    json!("odd"),
+                    &format!("got \"odd\", expected {}", legal.join(" or ")),
+                );
             }
             if let Some(known) = value.as_object().and_then(|object| object.keys().next()) {
-                let line = loaded(&world, file, &format!("{path}.colour"), json!("red")).unwrap_err();
-                check_line(&line, &[base_name(file), &format!("{path}.colour: unknown key, expected one of "), known]);
+                let line =
+                    loaded(&world, file, &format!("{path}.colour"), json!("red")).unwrap_err();
+                check_line(
+                    &line,
+                    &[
+                        base_name(file),
+                        &format!("{path}.colour: unknown key, expected one of "),
+                        known,
+                    ],
+                );
             }
             match loaded(&world, file, &path, Value::Null) {
                 _ if path.ends_with(']') => {}
@@ -90,11 +133,18 @@ fn every_key_is_needed_typed_bounded_and_known() {
                 Err(line) => check_line(&line, &[base_name(file), &format!("{path}: missing")]),
             }
         }
-        check_line(&loaded(&world, file, "colour", json!(1)).unwrap_err(), &[base_name(file), ": colour: unknown key"]);
+        check_line(
+            &loaded(&world, file, "colour", json!(1)).unwrap_err(),
+            &[base_name(file), ": colour: unknown key"],
+        );
     }
     let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
         scheduling.cycles scheduling.round_announcement_lead_sec";
-    assert_eq!((optional.join(" "), bounds > 20), (expected.to_string(), true), "{bounds}");
+    assert_eq!(
+        (optional.join(" "), bounds > 20),
+        (expected.to_string(), true),
+        "{bounds}"
+    );
 }
 
 /// What no schema says.
@@ -103,32 +153,127 @@ fn bad_values_are_refused() {
     let world = World::new(&[]);
     let falling = "win > draw > loss >= technical loss";
     let rows = [
-        (SYSTEM, "default_league_id", json!("../x"), "letters, digits, _ and -"),
+        (
+            SYSTEM,
+            "default_league_id",
+            json!("../x"),
+            "letters, digits, _ and -",
+        ),
         (SYSTEM, "network.base_host", json!("my host"), "a host name"),
-        (SYSTEM, "network.default_referee_port_range", json!([8001]), "[first, last]"),
-        (SYSTEM, "network.default_player_port_range", json!([8199, 8101]), "[first, last]"),
+        (
+            SYSTEM,
+            "network.default_referee_port_range",
+            json!([8001]),
+            "[first, last]",
+        ),
+        (
+            SYSTEM,
+            "network.default_player_port_range",
+            json!([8199, 8101]),
+            "[first, last]",
+        ),
         (SYSTEM, "security.token_ttl_hours", json!(0), "more than 0"),
-        (SYSTEM, "timeouts.move_timeout_sec", json!(0), "more than 0 seconds"),
-        (SYSTEM, "timeouts.game_join_ack_timeout_sec", json!(-1.5), "more than 0 seconds"),
-        (SYSTEM, "timeouts.generic_response_timeout_sec", json!("10"), "a number"),
-        (SYSTEM, "timeouts.register_player_timeout_sec", json!(1e300), "at most 86400"),
+        (
+            SYSTEM,
+            "timeouts.move_timeout_sec",
+            json!(0),
+            "more than 0 seconds",
+        ),
+        (
+            SYSTEM,
+            "timeouts.game_join_ack_timeout_sec",
+            json!(-1.5),
+            "more than 0 seconds",
+        ),
+        (
+            SYSTEM,
+            "timeouts.generic_response_timeout_sec",
+            json!("10"),
+            "a number",
+        ),
+        (
+            SYSTEM,
+            "timeouts.register_player_timeout_sec",
+            json!(1e300),
+            "at most 86400",
+        ),
         (SYSTEM, "retry_policy.max_retries", json!(2.5), "1 to 100"),
-        (SYSTEM, "retry_policy.base_delay_sec", json!(-2), "more than 0 seconds"),
-        (AGENTS, "league_manager.endpoint", json!("localhost:8000"), "http://"),
-        (AGENTS, "league_manager.display_name", json!(""), "1 to 50 characters"),
-        (AGENTS, "league_manager.version", json!("one"), "MAJOR.MINOR.PATCH"),
-        (AGENTS, "league_manager.agent_id", json!("a:b"), "letters, digits, _ and -"),
-        (AGENTS, "referees[0].endpoint", json!("http://127.0.0.1:8000/mcp"), "an endpoint of its own"),
-        (AGENTS, "referees[0].referee_id", json!("REF1"), "REF01, REF02"),
-        (AGENTS, "referees[1].referee_id", json!("REF01"), "each once"),
+        (
+            SYSTEM,
+            "retry_policy.base_delay_sec",
+            json!(-2),
+            "more than 0 seconds",
+        ),
+        (
+            AGENTS,
+            "league_manager.endpoint",
+            json!("localhost:8000"),
+            "http://",
+        ),
+        (
+            AGENTS,
+            "league_manager.display_name",
+            json!(""),
+            "1 to 50 characters",
+        ),
+        (
+            AGENTS,
+            "league_manager.version",
+            json!("one"),
+            "MAJOR.MINOR.PATCH",
+        ),
+        (
+            AGENTS,
+            "league_manager.agent_id",
+            json!("a:b"),
+            "letters, digits, _ and -",
+        ),
+        (
+            AGENTS,
+            "referees[0].endpoint",
+            json!("http://127.0.0.1:8000/mcp"),
+            "an endpoint of its own",
+        ),
+        (
+            AGENTS,
+            "referees[0].referee_id",
+            json!("REF1"),
+            "REF01, REF02",
+        ),
+        (
+            AGENTS,
+            "referees[1].referee_id",
+            json!("REF01"),
+            "each once",
+        ),
         (AGENTS, "players[0].player_id", json!("alpha"), "P01, P02"),
         (AGENTS, "players[3].player_id", json!("P01"), "each once"),
-        (AGENTS, "players[1].default_endpoint", json!("ftp://localhost/mcp"), "http://"),
-        (LEAGUE, "league_id", json!("league_2026"), "league_2025_even_odd"),
+        (
+            AGENTS,
+            "players[1].default_endpoint",
+            json!("ftp://localhost/mcp"),
+            "http://",
+        ),
+        (
+            LEAGUE,
+            "league_id",
+            json!("league_2026"),
+            "league_2025_even_odd",
+        ),
         (LEAGUE, "game_type", json!("chess"), "games_registry.json"),
-        (LEAGUE, "scheduling.round_announcement_lead_sec", json!(-1), "seconds from 0"),
+        (
+            LEAGUE,
+            "scheduling.round_announcement_lead_sec",
+            json!(-1),
+            "seconds from 0",
+        ),
         (LEAGUE, "participants.max_players", json!(1), "2 to 200"),
-        (GAMES, "games[0].choices", json!(["odd", "even"]), "[\"even\", \"odd\"]"),
+        (
+            GAMES,
+            "games[0].choices",
+            json!(["odd", "even"]),
+            "[\"even\", \"odd\"]",
+        ),
         (GAMES, "games[0].number_range", json!([1, 6]), "[1, 10]"),
     ];
     for (file, path, value, legal) in rows {
@@ -136,35 +281,60 @@ fn bad_values_are_refused() {
         check_line(&line, &[base_name(file), &format!("{path}: got "), legal]);
     }
     // Points must fall from win to technical loss; the line shows all four.
-    for (path, value) in [("win_points", 1), ("draw_points", 0), ("technical_loss_points", 1), ("win_points", 1001)] {
-        let line = loaded(&world, LEAGUE, &format!("scoring.{path}"), json!(value)).expect_err(path);
+    for (path, value) in [
+        ("win_points", 1),
+        ("draw_points", 0),
+        ("technical_loss_points", 1),
+        ("win_points", 1001),
+    ] {
+        let line =
+            loaded(&world, LEAGUE, &format!("scoring.{path}"), json!(value)).expect_err(path);
         check_line(&line, &[base_name(LEAGUE), "scoring: got [", falling]);
     }
     world.edit(LEAGUE, "/participants/min_players", json!(5));
     let line = loaded(&world, LEAGUE, "participants.max_players", json!(4)).unwrap_err();
-    check_line(&line, &["participants.max_players: got 4, expected at least min_players"]);
+    check_line(
+        &line,
+        &["participants.max_players: got 4, expected at least min_players"],
+    );
 }
 
 /// A command that must end by itself with 2 and one line.
 fn check_refused(world: &World, program: &str, arguments: &[&str], words: &[&str]) {
     let mut agent = Agent::new(&mut world.command(program, arguments));
     assert_eq!(agent.wait().code(), Some(2), "{program} {arguments:?}");
-    let line = until("it says why", || Some(agent.stderr.lock().unwrap().clone()).filter(|text| text.ends_with('\n')));
+    let line = until("it says why", || {
+        Some(agent.stderr.lock().unwrap().clone()).filter(|text| text.ends_with('\n'))
+    });
     check_line(&line, words);
     assert_eq!(agent.output(), "");
 }
 
 #[test]
 fn a_faulty_file_ends_a_program_with_2_and_one_line() {
-    for (program, file) in PROGRAMS.into_iter().cycle().zip([SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER]) {
+    for (program, file) in PROGRAMS
+        .into_iter()
+        .cycle()
+        .zip([SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER])
+    {
         let world = World::new(&[]);
         world.edit(file, "/colour", json!(1));
-        check_refused(&world, program, &["--port", "0"], &[file, "colour: unknown key", "expected one of"]);
+        check_refused(
+            &world,
+            program,
+            &["--port", "0"],
+            &[file, "colour: unknown key", "expected one of"],
+        );
         let path = world.folder.join("config").join(file);
         fs::write(&path, "{not JSON").unwrap();
         check_refused(&world, program, &["--port", "0"], &[file, "not JSON"]);
         fs::remove_file(&path).unwrap();
-        check_refused(&world, program, &["--port", "0"], &[file, "No such file", "--config DIR"]);
+        check_refused(
+            &world,
+            program,
+            &["--port", "0"],
+            &[file, "No such file", "--config DIR"],
+        );
     }
 }
 
@@ -201,9 +371,14 @@ fn wrong_use_ends_with_2_and_one_line() {
     let world = World::new(&[(SYSTEM, "/network/default_league_manager_port", json!(port))]);
     let text = WRONG_USE.replace("TAKEN", &port.to_string());
     for row in text.trim().lines() {
-        let [program, arguments, words] = row.split(" | ").collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let [program, arguments, words] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
         let [arguments, words] = [arguments, words].map(|it| it.split(' ').collect::<Vec<_>>());
-        for each in PROGRAMS.iter().filter(|it| program.trim() == "all" || program.trim() == **it) {
+        for each in PROGRAMS
+            .iter()
+            .filter(|it| program.trim() == "all" || program.trim() == **it)
+        {
             check_refused(&world, each, &arguments, &words);
         }
     }
@@ -226,33 +401,57 @@ fn help_lists_every_option_and_version_says_which() {
             agent.output()
         };
         let help = shown("--help");
-        for option in [common, own].iter().flat_map(|names| names.split_whitespace()) {
-            let listed = help.lines().any(|line| line.trim_start().starts_with(&format!("{option} ")));
+        for option in [common, own]
+            .iter()
+            .flat_map(|names| names.split_whitespace())
+        {
+            let listed = help
+                .lines()
+                .any(|line| line.trim_start().starts_with(&format!("{option} ")));
             assert!(listed, "{program} {option}: {help}");
         }
-        assert_eq!(shown("--version"), format!("{program} {}", env!("CARGO_PKG_VERSION")));
+        assert_eq!(
+            shown("--version"),
+            format!("{program} {}", env!("CARGO_PKG_VERSION"))
+        );
     }
 }
 
 #[test]
 fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
     let world = World::new(&[]);
-    let read = |file: &str, path: &str, value: Value| loaded(&world, file, path, value).expect(path);
+    let read =
+        |file: &str, path: &str, value: Value| loaded(&world, file, path, value).expect(path);
     let quarter = |path: &str| read(SYSTEM, path, json!(0.25));
     let times = [
-        quarter("timeouts.move_timeout_sec").system.timeouts.move_timeout_sec.0,
+        quarter("timeouts.move_timeout_sec")
+            .system
+            .timeouts
+            .move_timeout_sec
+            .0,
         quarter("timeouts.game_over_timeout_sec").game_over_limit(),
         quarter("timeouts.generic_response_timeout_sec").generic_limit(),
         quarter("retry_policy.base_delay_sec").retry().base_delay,
-        quarter("security.token_ttl_hours").system.security.token_ttl_hours.0 / 3600,
+        quarter("security.token_ttl_hours")
+            .system
+            .security
+            .token_ttl_hours
+            .0
+            / 3600,
     ];
     assert_eq!(times, [Duration::from_millis(250); 5]);
     let without = |file: &str, path: &str| read(file, path, Value::Null);
     assert_eq!(without(SYSTEM, "limits").max_message_bytes(), 10_240);
     assert!(without(SYSTEM, "security.strict_envelope").strict_envelope());
-    assert_eq!(without(SYSTEM, "timeouts.game_over_timeout_sec").game_over_limit(), Duration::from_secs(5));
+    assert_eq!(
+        without(SYSTEM, "timeouts.game_over_timeout_sec").game_over_limit(),
+        Duration::from_secs(5)
+    );
     // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to report, and the delays.
-    assert_eq!(read(SYSTEM, "retry_policy.base_delay_sec", json!(2)).match_limit(), Duration::from_secs(158));
+    assert_eq!(
+        read(SYSTEM, "retry_policy.base_delay_sec", json!(2)).match_limit(),
+        Duration::from_secs(158)
+    );
 }
 
 #[test]
@@ -267,23 +466,44 @@ fn a_league_goes_by_its_keys() {
         (SYSTEM, "/network/base_host", json!("127.0.0.1")),
         (SYSTEM, "/security/token_length", json!(40)),
     ]);
-    let mut league = world.start("league_manager", &["local", "--fresh", "--players", "3", "--referees", "1"]);
+    let mut league = world.start(
+        "league_manager",
+        &["local", "--fresh", "--players", "3", "--referees", "1"],
+    );
     assert!(league.wait().success());
     let table = world.table();
     for row in &table {
         let n = |key: &str| row[key].as_i64().unwrap();
-        assert_eq!((n("played"), n("points")), (4, 7 * n("wins") + 4 * n("draws") + 2 * n("losses")), "{row}");
+        assert_eq!(
+            (n("played"), n("points")),
+            (4, 7 * n("wins") + 4 * n("draws") + 2 * n("losses")),
+            "{row}"
+        );
     }
     assert_eq!(table.len(), 3);
     let card = world.data("agents/P01.json");
-    let secret = card["token"].as_str().unwrap().strip_prefix("tok-p01-").unwrap();
+    let secret = card["token"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("tok-p01-")
+        .unwrap();
     assert_eq!(secret.len(), 40);
-    assert!(card["endpoint"].as_str().unwrap().starts_with("http://127.0.0.1:"));
+    assert!(
+        card["endpoint"]
+            .as_str()
+            .unwrap()
+            .starts_with("http://127.0.0.1:")
+    );
     let logs = world.logs();
-    let mut sent =
-        logs.iter().filter(|line| line["component"] == "league_manager" && line["event_type"] == "message_sent");
+    let mut sent = logs.iter().filter(|line| {
+        line["component"] == "league_manager" && line["event_type"] == "message_sent"
+    });
     assert!(sent.all(|line| line["message"]["sender"] == "league_manager:LM07"));
-    let warned = |line: &&Value| line["message"].as_str().is_some_and(|words| words.contains("matches_per_round"));
+    let warned = |line: &&Value| {
+        line["message"]
+            .as_str()
+            .is_some_and(|words| words.contains("matches_per_round"))
+    };
     assert_eq!(logs.iter().filter(warned).count(), 1);
 }
 
@@ -298,15 +518,30 @@ fn a_manager_goes_by_its_keys() {
     let url = manager.url();
     let register = |sender: &str, endpoint: &str| {
         let reply = register_player(&url, sender, endpoint);
-        (reply["status"].as_str().unwrap().to_string(), reply["player_id"].clone(), reply["reason"].to_string())
+        (
+            reply["status"].as_str().unwrap().to_string(),
+            reply["player_id"].clone(),
+            reply["reason"].to_string(),
+        )
     };
     let inactive = register("player:P04", "http://127.0.0.1:8104/mcp");
-    assert!(inactive.0 == "REJECTED" && inactive.2.contains("inactive"), "{inactive:?}");
+    assert!(
+        inactive.0 == "REJECTED" && inactive.2.contains("inactive"),
+        "{inactive:?}"
+    );
     for id in ["P01", "P02"] {
         let endpoint = format!("http://localhost:81{}/mcp", &id[1..]);
         assert_eq!(register(&format!("player:{id}"), &endpoint).1, json!(id));
     }
-    assert!(register("player:P03", "http://localhost:8103/mcp").2.contains("Maximum players reached"));
+    assert!(
+        register("player:P03", "http://localhost:8103/mcp")
+            .2
+            .contains("Maximum players reached")
+    );
     let body = json!({"league_id": "league_2025_even_odd", "query_type": "GET_STANDINGS"});
-    assert_eq!(send(&url, &message("LEAGUE_QUERY", "player:P01", body))["success"], true, "without a token");
+    assert_eq!(
+        send(&url, &message("LEAGUE_QUERY", "player:P01", body))["success"],
+        true,
+        "without a token"
+    );
 }

@@ -41,8 +41,16 @@ struct Running {
 
 impl Running {
     fn new(world: World) -> Running {
-        world.edit("system.json", "/timeouts/game_join_ack_timeout_sec", json!(60));
-        world.edit("leagues/league_2025_even_odd.json", "/scheduling/cycles", json!(2));
+        world.edit(
+            "system.json",
+            "/timeouts/game_join_ack_timeout_sec",
+            json!(60),
+        );
+        world.edit(
+            "leagues/league_2025_even_odd.json",
+            "/scheduling/cycles",
+            json!(2),
+        );
         let (held, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let peer = Scripted::new(move |request| {
@@ -58,20 +66,39 @@ impl Running {
         let answer = register_player(&manager.url(), "player:P02", &peer.url);
         let peer_token = answer["auth_token"].as_str().unwrap().to_string();
         wait_until("the second match begins", || {
-            peer.received("GAME_INVITATION").iter().any(|it| it["match_id"] == "R2M1")
+            peer.received("GAME_INVITATION")
+                .iter()
+                .any(|it| it["match_id"] == "R2M1")
         });
-        Running { world, manager, referee, player, peer, peer_token, held }
+        Running {
+            world,
+            manager,
+            referee,
+            player,
+            peer,
+            peer_token,
+            held,
+        }
     }
 
     fn agents(&self) -> [(Kind, String); 3] {
-        let [manager, referee, player] = [&self.manager, &self.referee, &self.player].map(Agent::url);
-        [(Kind::Manager, manager), (Kind::Referee, referee), (Kind::Player, player)]
+        let [manager, referee, player] =
+            [&self.manager, &self.referee, &self.player].map(Agent::url);
+        [
+            (Kind::Manager, manager),
+            (Kind::Referee, referee),
+            (Kind::Player, player),
+        ]
     }
 
     /// Lets the second match be played: the league ends as it should, and nothing broke on the way.
     fn end(mut self) {
         drop(self.held);
-        assert!(self.manager.wait().success(), "{}", self.manager.stderr.lock().unwrap());
+        assert!(
+            self.manager.wait().success(),
+            "{}",
+            self.manager.stderr.lock().unwrap()
+        );
         assert!(self.referee.wait().success() && self.player.wait().success());
         assert_eq!(technical_losses(&self.world), (2, 0));
         assert_eq!(faults(&self.world), Vec::<Value>::new());
@@ -82,24 +109,40 @@ impl Running {
 /// How many results the journal has, and how many of them have no number.
 fn technical_losses(world: &World) -> (usize, usize) {
     let all = world.events("Recorded");
-    (all.len(), all.iter().filter(|line| line["result"]["details"]["drawn_number"].is_null()).count())
+    (
+        all.len(),
+        all.iter()
+            .filter(|line| line["result"]["details"]["drawn_number"].is_null())
+            .count(),
+    )
 }
 
 fn faults(world: &World) -> Vec<Value> {
-    world.logs().into_iter().filter(|line| line["event_type"] == "fault").collect()
+    world
+        .logs()
+        .into_iter()
+        .filter(|line| line["event_type"] == "fault")
+        .collect()
 }
 
 /// What comes back for these bytes, after which we say no more: status (0: none) and body.
 fn sent(url: &str, bytes: &[u8], limit: Duration) -> (u16, String) {
     let mut stream = connect(url, limit).unwrap();
-    let _ = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
+    let _ = stream
+        .write_all(bytes)
+        .and_then(|()| stream.shutdown(Shutdown::Write));
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     parted(&answer)
 }
 
 fn post(url: &str, body: impl AsRef<[u8]>) -> (u16, String) {
-    http("POST", url, "Content-Type: application/json\r\n", body.as_ref())
+    http(
+        "POST",
+        url,
+        "Content-Type: application/json\r\n",
+        body.as_ref(),
+    )
 }
 
 fn json_of(body: &str) -> Value {
@@ -115,7 +158,14 @@ fn json_rpc_and_http_are_answered_by_their_rules() {
         echoes_ids(&url);
         pages_and_verbs(kind, &url);
         origins(&url);
-        sizes(&url, if kind == Kind::Manager { MANAGER_LIMIT } else { AGENT_LIMIT });
+        sizes(
+            &url,
+            if kind == Kind::Manager {
+                MANAGER_LIMIT
+            } else {
+                AGENT_LIMIT
+            },
+        );
         requests_as_bytes(&url);
         pipelined(&url);
     }
@@ -148,10 +198,17 @@ const NO_REQUEST: &str = r#"
 
 fn refuses_what_is_no_request(url: &str) {
     let deep = "[".repeat(9_000);
-    let bytes: [&[u8]; 5] =
-        [b"", b"\xef\xbb\xbf{}", b"{\"jsonrpc\": \"\xff\xfe\"}", b"{\"a\": \"a\0b\"}", deep.as_bytes()];
+    let bytes: [&[u8]; 5] = [
+        b"",
+        b"\xef\xbb\xbf{}",
+        b"{\"jsonrpc\": \"\xff\xfe\"}",
+        b"{\"a\": \"a\0b\"}",
+        deep.as_bytes(),
+    ];
     let rows = NO_REQUEST.trim().lines().map(|row| {
-        let [code, id, body] = row.trim().splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let [code, id, body] = row.trim().splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
         (json_of(code), json_of(id), body.as_bytes())
     });
     for (code, id, body) in rows.chain(bytes.map(|bytes| (json!(-32700), Value::Null, bytes))) {
@@ -159,7 +216,12 @@ fn refuses_what_is_no_request(url: &str) {
         let row = format!("{url} {}: {answer}", String::from_utf8_lossy(body));
         assert_eq!(status, 200, "{row}");
         let answer = json_of(&answer);
-        let shape = (&answer["error"]["code"], &answer["id"], &answer["jsonrpc"], answer.get("result"));
+        let shape = (
+            &answer["error"]["code"],
+            &answer["id"],
+            &answer["jsonrpc"],
+            answer.get("result"),
+        );
         assert_eq!(shape, (&code, &id, &json!("2.0"), None), "{row}");
     }
 }
@@ -167,9 +229,27 @@ fn refuses_what_is_no_request(url: &str) {
 fn knows_its_methods(kind: Kind, url: &str) {
     // What belongs to another kind, a method that contradicts the type, and one that needs a type.
     let (foreign, foreign_tool, tool, wire, typeless) = match kind {
-        Kind::Manager => ("GAME_INVITATION", "choose_parity", "start_league", "LEAGUE_QUERY", "league_query"),
-        Kind::Referee => ("CHOOSE_PARITY_CALL", "get_player_state", "notify_round", "ROUND_COMPLETED", "notify_round"),
-        _ => ("MATCH_RESULT_REPORT", "start_match", "choose_parity", "ROUND_COMPLETED", "choose_parity"),
+        Kind::Manager => (
+            "GAME_INVITATION",
+            "choose_parity",
+            "start_league",
+            "LEAGUE_QUERY",
+            "league_query",
+        ),
+        Kind::Referee => (
+            "CHOOSE_PARITY_CALL",
+            "get_player_state",
+            "notify_round",
+            "ROUND_COMPLETED",
+            "notify_round",
+        ),
+        _ => (
+            "MATCH_RESULT_REPORT",
+            "start_match",
+            "choose_parity",
+            "ROUND_COMPLETED",
+            "choose_parity",
+        ),
     };
     let of_type = |name: &str| message(name, "league_manager", json!({}));
     let tool_of = |name: &str| Entry::of_message(name).unwrap().tool;
@@ -186,37 +266,90 @@ fn knows_its_methods(kind: Kind, url: &str) {
     ];
     for (method, params, code) in rows {
         let answer = call(url, method, params.clone());
-        assert_eq!(answer["error"]["code"], code, "{kind} {method} {params}: {answer}");
+        assert_eq!(
+            answer["error"]["code"], code,
+            "{kind} {method} {params}: {answer}"
+        );
     }
     let unknown = json!({"message_type": "NONSENSE", "match_id": "R1M1"});
-    let in_a_match = if kind == Kind::Manager { "LEAGUE_ERROR" } else { "GAME_ERROR" };
-    for (params, error) in
-        [(json!({}), "LEAGUE_ERROR"), (json!({"message_type": 7}), "LEAGUE_ERROR"), (unknown, in_a_match)]
-    {
+    let in_a_match = if kind == Kind::Manager {
+        "LEAGUE_ERROR"
+    } else {
+        "GAME_ERROR"
+    };
+    for (params, error) in [
+        (json!({}), "LEAGUE_ERROR"),
+        (json!({"message_type": 7}), "LEAGUE_ERROR"),
+        (unknown, in_a_match),
+    ] {
         let answer = call(url, typeless, params.clone());
-        let said = (&answer["result"]["message_type"], &answer["result"]["error_code"]);
-        assert_eq!(said, (&json!(error), &json!("E003")), "{kind} {typeless} {params}: {answer}");
+        let said = (
+            &answer["result"]["message_type"],
+            &answer["result"]["error_code"],
+        );
+        assert_eq!(
+            said,
+            (&json!(error), &json!("E003")),
+            "{kind} {typeless} {params}: {answer}"
+        );
     }
     // Its tool and its type are two names of one method. A bare league message is answered bare.
     for method in [wire, tool_of(wire), "nonsense"] {
         let answer = call(url, method, of_type(wire));
-        assert_eq!(answer["result"]["original_message_type"], wire, "{kind} {method}: {answer}");
+        assert_eq!(
+            answer["result"]["original_message_type"], wire,
+            "{kind} {method}: {answer}"
+        );
     }
-    let [foreign, own] = [foreign, wire].map(|name| json_of(&post(url, of_type(name).to_string()).1));
-    assert_eq!((&foreign["error"]["code"], &own["original_message_type"]), (&json!(-32601), &json!(wire)), "{own}");
+    let [foreign, own] =
+        [foreign, wire].map(|name| json_of(&post(url, of_type(name).to_string()).1));
+    assert_eq!(
+        (&foreign["error"]["code"], &own["original_message_type"]),
+        (&json!(-32601), &json!(wire)),
+        "{own}"
+    );
 }
 
 fn echoes_ids(url: &str) {
-    for id in [json!(0), json!(-5), json!(u64::MAX), json!("seven"), json!(""), Value::Null] {
-        let (status, body) = post(url, json!({"jsonrpc": "2.0", "method": "ping", "id": id}).to_string());
-        assert_eq!((status, json_of(&body)), (200, json!({"jsonrpc": "2.0", "result": {}, "id": id})));
+    for id in [
+        json!(0),
+        json!(-5),
+        json!(u64::MAX),
+        json!("seven"),
+        json!(""),
+        Value::Null,
+    ] {
+        let (status, body) = post(
+            url,
+            json!({"jsonrpc": "2.0", "method": "ping", "id": id}).to_string(),
+        );
+        assert_eq!(
+            (status, json_of(&body)),
+            (200, json!({"jsonrpc": "2.0", "result": {}, "id": id}))
+        );
     }
-    for method in ["ping", "notifications/initialized", "nonsense", "league_query"] {
+    for method in [
+        "ping",
+        "notifications/initialized",
+        "nonsense",
+        "league_query",
+    ] {
         let notification = json!({"jsonrpc": "2.0", "method": method, "params": {}});
-        assert_eq!(post(url, notification.to_string()), (202, String::new()), "{method}");
+        assert_eq!(
+            post(url, notification.to_string()),
+            (202, String::new()),
+            "{method}"
+        );
     }
-    for reply in [json!({"jsonrpc": "2.0", "id": 1, "result": {}}), json!({"jsonrpc": "2.0", "id": 1, "error": {}})] {
-        assert_eq!(post(url, reply.to_string()), (202, String::new()), "{reply}");
+    for reply in [
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": 1, "error": {}}),
+    ] {
+        assert_eq!(
+            post(url, reply.to_string()),
+            (202, String::new()),
+            "{reply}"
+        );
     }
 }
 
@@ -224,31 +357,61 @@ fn pages_and_verbs(kind: Kind, url: &str) {
     let rows = "GET /mcp/more 404, POST /nowhere 404, GET /nowhere 404, POST /../mcp 404, GET /mcp 405, PUT /mcp 405, DELETE /mcp 405, \
         OPTIONS /mcp 405, BREW /mcp 405, POST /health 405, HEAD /health 405, POST /mcp?a=b 200, GET /health?a=b 200";
     for row in rows.split(", ") {
-        let [verb, path, expected] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
-        let answer = raw(url, format!("{verb} {path} HTTP/1.1\r\nConnection: close\r\n\r\n").as_bytes(), PATIENCE);
+        let [verb, path, expected] = row.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let answer = raw(
+            url,
+            format!("{verb} {path} HTTP/1.1\r\nConnection: close\r\n\r\n").as_bytes(),
+            PATIENCE,
+        );
         let (status, body) = parted(&answer);
         assert_eq!(status.to_string(), expected, "{row}");
         assert!(status == 200 || body.is_empty(), "{row}: {body}");
         let allow = format!("Allow: {}\r\n", if path == "/mcp" { "POST" } else { "GET" });
-        assert_eq!(String::from_utf8_lossy(&answer).contains(&allow), status == 405, "{row}");
+        assert_eq!(
+            String::from_utf8_lossy(&answer).contains(&allow),
+            status == 405,
+            "{row}"
+        );
     }
     let page = |path: &str| http("GET", &url.replace("/mcp", path), "", b"");
     assert_eq!(page(&"/long".repeat(20_000)).0, 404);
     let body = json_of(&page("/health").1);
     let id = body["id"].as_str().unwrap_or_else(|| panic!("{body}"));
-    assert!(["league_manager", "league_manager:LM01", "REF01", "P01"].contains(&id), "{body}");
-    assert!(!body["name"].as_str().unwrap().is_empty() && body["uptime"].is_u64(), "{body}");
-    assert_eq!((&body["kind"], &body["state"]), (&json!(kind.word()), &json!("ACTIVE")), "{body}");
+    assert!(
+        ["league_manager", "league_manager:LM01", "REF01", "P01"].contains(&id),
+        "{body}"
+    );
+    assert!(
+        !body["name"].as_str().unwrap().is_empty() && body["uptime"].is_u64(),
+        "{body}"
+    );
+    assert_eq!(
+        (&body["kind"], &body["state"]),
+        (&json!(kind.word()), &json!("ACTIVE")),
+        "{body}"
+    );
 }
 
 fn origins(url: &str) {
     let port = url.rsplit(':').next().unwrap().trim_end_matches("/mcp");
-    let foreign = "http://evil.example|http://evil.example:PORT|http://localhost.evil.example:PORT|null|";
+    let foreign =
+        "http://evil.example|http://evil.example:PORT|http://localhost.evil.example:PORT|null|";
     let own = "http://localhost:PORT|http://127.0.0.1:PORT|http://[::1]:PORT";
     for (origins, expected) in [(foreign, 403), (own, 200)] {
         for origin in origins.replace("PORT", port).split('|') {
-            let answer = http("POST", url, &format!("Origin: {origin}\r\n"), padded(60).as_bytes());
-            assert_eq!((answer.0, answer.1.is_empty()), (expected, expected == 403), "{origin}");
+            let answer = http(
+                "POST",
+                url,
+                &format!("Origin: {origin}\r\n"),
+                padded(60).as_bytes(),
+            );
+            assert_eq!(
+                (answer.0, answer.1.is_empty()),
+                (expected, expected == 403),
+                "{origin}"
+            );
         }
     }
 }
@@ -260,13 +423,23 @@ fn padded(length: usize) -> String {
 }
 
 fn sizes(url: &str, limit: usize) {
-    for (length, expected) in [(1024, 200), (1025, 200), (limit, 200), (limit + 1, 413), (2 << 20, 413)] {
+    for (length, expected) in [
+        (1024, 200),
+        (1025, 200),
+        (limit, 200),
+        (limit + 1, 413),
+        (2 << 20, 413),
+    ] {
         let (status, body) = post(url, padded(length));
         assert_eq!(status, expected, "{length} bytes: {body}");
         assert_eq!(body.is_empty(), expected == 413, "{length} bytes: {body}");
         let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
         let chunked = format!("{head}{length:x}\r\n{}\r\n0\r\n\r\n", padded(length));
-        assert_eq!(sent(url, chunked.as_bytes(), PATIENCE).0, expected, "{length} bytes in a chunk");
+        assert_eq!(
+            sent(url, chunked.as_bytes(), PATIENCE).0,
+            expected,
+            "{length} bytes in a chunk"
+        );
     }
 }
 
@@ -314,12 +487,23 @@ fn requests_as_bytes(url: &str) {
         ("~", "\r\n"),
     ];
     let rows = BYTES.trim().lines().map(|row| {
-        let [status, says, rest] = row.trim_start().splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let [status, says, rest] = row.trim_start().splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
         let whole = format!("POST /mcp HTTP/1.1~Host: x~{rest}");
-        let whole = shorthands.iter().fold(whole, |whole, (short, long)| whole.replace(short, long));
-        (status.parse().unwrap(), says.strip_prefix('-').filter(|it| it.is_empty()).unwrap_or(says), whole)
+        let whole = shorthands
+            .iter()
+            .fold(whole, |whole, (short, long)| whole.replace(short, long));
+        (
+            status.parse().unwrap(),
+            says.strip_prefix('-')
+                .filter(|it| it.is_empty())
+                .unwrap_or(says),
+            whole,
+        )
     });
-    let first_lines = ["POST /mcp", "POST", "POST /mcp HTTP/9.9", ""].map(|line| (400, "", format!("{line}\r\n\r\n")));
+    let first_lines = ["POST /mcp", "POST", "POST /mcp HTTP/9.9", ""]
+        .map(|line| (400, "", format!("{line}\r\n\r\n")));
     let tls = (0, "", "\x16\x03\x01\x02\x01\0\0\0".to_string());
     let first_lines = first_lines.into_iter().chain([tls]);
     for (expected, says, text) in rows.chain(first_lines) {
@@ -335,12 +519,20 @@ fn requests_as_bytes(url: &str) {
 fn pipelined(url: &str) {
     let one = |id: u32, end: &str| {
         let body = json!({"jsonrpc": "2.0", "method": "ping", "id": id}).to_string();
-        format!("POST /mcp HTTP/1.1\r\nHost: x\r\n{end}Content-Length: {}\r\n\r\n{body}", body.len())
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: x\r\n{end}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
     };
     let three = [one(1, ""), one(2, ""), one(3, "Connection: close\r\n")].concat();
     let answer = String::from_utf8(raw(url, three.as_bytes(), PATIENCE)).unwrap();
-    let places: Vec<Option<usize>> = (1..=3).map(|id| answer.find(&format!("\"id\":{id}"))).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{answer}");
+    let places: Vec<Option<usize>> = (1..=3)
+        .map(|id| answer.find(&format!("\"id\":{id}")))
+        .collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -351,7 +543,11 @@ fn half_open_connections_delay_no_league() {
     let half_open = |agent: &Agent, count: usize, kinds: usize| -> Vec<TcpStream> {
         let open = |n: usize| {
             let mut stream = connect(&agent.url(), SILENCE).unwrap();
-            let parts = ["", "PO", "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{"];
+            let parts = [
+                "",
+                "PO",
+                "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{",
+            ];
             stream.write_all(parts[n % kinds].as_bytes()).unwrap();
             stream
         };
@@ -359,9 +555,13 @@ fn half_open_connections_delay_no_league() {
     };
     let mut held = half_open(&manager, 100, 2);
     let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &[]));
-    referees.iter().for_each(|referee| held.extend(half_open(referee, 50, 3)));
+    referees
+        .iter()
+        .for_each(|referee| held.extend(half_open(referee, 50, 3)));
     let players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, &[]));
-    players.iter().for_each(|player| held.extend(half_open(player, 40, 3)));
+    players
+        .iter()
+        .for_each(|player| held.extend(half_open(player, 40, 3)));
     let _last = world.player(&manager, "P04", &[]);
     assert!(manager.wait().success());
     assert_eq!(held.len(), 320);
@@ -374,11 +574,22 @@ fn absurd_claims_are_told_once_and_large_ones_cost_nothing() {
     let world = World::new(&[("system.json", "/limits/max_message_bytes", json!(2000))]);
     let manager = world.manager(&[]);
     let url = manager.url();
-    let descriptors = || fs::read_dir(format!("/proc/{}/fd", manager.child.id())).unwrap().count();
-    assert_eq!([2000, 2001].map(|length| post(&url, padded(length)).0), [200, 413]);
+    let descriptors = || {
+        fs::read_dir(format!("/proc/{}/fd", manager.child.id()))
+            .unwrap()
+            .count()
+    };
+    assert_eq!(
+        [2000, 2001].map(|length| post(&url, padded(length)).0),
+        [200, 413]
+    );
     let claim = |bytes: u64| {
         let mut stream = connect(&url, SILENCE).unwrap();
-        stream.write_all(format!("POST /mcp HTTP/1.1\r\nContent-Length: {bytes}\r\n\r\n{{").as_bytes()).unwrap();
+        stream
+            .write_all(
+                format!("POST /mcp HTTP/1.1\r\nContent-Length: {bytes}\r\n\r\n{{").as_bytes(),
+            )
+            .unwrap();
         stream
     };
     let large: Vec<TcpStream> = (0..100).map(|_| claim(200 << 20)).collect();
@@ -389,14 +600,29 @@ fn absurd_claims_are_told_once_and_large_ones_cost_nothing() {
     let large: Vec<TcpStream> = (0..100).map(|_| claim(30 << 20)).collect();
     wait_until("all are held again", || descriptors() >= 200);
     let memory = fs::read_to_string(format!("/proc/{}/status", manager.child.id())).unwrap();
-    let kilobytes = memory.lines().find_map(|it| it.strip_prefix("VmRSS:")?.trim().split_once(' ')?.0.parse().ok());
-    assert!(kilobytes.is_some_and(|kilobytes: u64| kilobytes < 500_000), "{memory}");
+    let kilobytes = memory.lines().find_map(|it| {
+        it.strip_prefix("VmRSS:")?
+            .trim()
+            .split_once(' ')?
+            .0
+            .parse()
+            .ok()
+    });
+    assert!(
+        kilobytes.is_some_and(|kilobytes: u64| kilobytes < 500_000),
+        "{memory}"
+    );
     drop(large);
     wait_until("all are let go again", || descriptors() < 40);
     let absurd = [1 << 40; 2].map(claim);
     drop(absurd);
-    let line = until("it is told", || Some(manager.stderr.lock().unwrap().clone()).filter(|it| it.ends_with('\n')));
-    assert!(line.starts_with("127.0.0.1 claims to send a body of 1099511627776 bytes"), "{line}");
+    let line = until("it is told", || {
+        Some(manager.stderr.lock().unwrap().clone()).filter(|it| it.ends_with('\n'))
+    });
+    assert!(
+        line.starts_with("127.0.0.1 claims to send a body of 1099511627776 bytes"),
+        "{line}"
+    );
     assert_eq!(post(&url, padded(60)).0, 200);
     assert_eq!(manager.stderr.lock().unwrap().lines().count(), 1);
 }
@@ -410,9 +636,18 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     let query = |body: Value| call(&url, "league_query", body)["result"].take();
     // Without a strict envelope it is supplied, and nothing of the body.
     for (body, field) in [
-        (json!({"message_type": "LEAGUE_QUERY", "league_id": league_id, "query_type": "any"}), "auth_token"),
-        (json!({"message_type": "LEAGUE_QUERY", "query_type": "any"}), "league_id"),
-        (json!({"league_id": league_id, "query_type": "any"}), "message_type"),
+        (
+            json!({"message_type": "LEAGUE_QUERY", "league_id": league_id, "query_type": "any"}),
+            "auth_token",
+        ),
+        (
+            json!({"message_type": "LEAGUE_QUERY", "query_type": "any"}),
+            "league_id",
+        ),
+        (
+            json!({"league_id": league_id, "query_type": "any"}),
+            "message_type",
+        ),
         (
             json!({"message_type": "LEAGUE_QUERY", "sender": long, "conversation_id": long, "query_type": 1, "league_id": 7}),
             "league_id",
@@ -420,12 +655,28 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     ] {
         assert_eq!(query(body.clone())["context"]["field"], field, "{body}");
         let log = world.logs();
-        let of = |event: &str| log.iter().rfind(|line| line["event_type"] == event).unwrap();
+        let of = |event: &str| {
+            log.iter()
+                .rfind(|line| line["event_type"] == event)
+                .unwrap()
+        };
         let (came, sent) = (of("message_received"), of("message_sent"));
-        assert_eq!((&sent["error_code"], &sent["field"]), (&sent["message"]["error_code"], &json!(field)), "{sent}");
-        assert!(came.to_string().len() < 1_500 && sent.to_string().len() < 2_000, "{came}\n{sent}");
+        assert_eq!(
+            (&sent["error_code"], &sent["field"]),
+            (&sent["message"]["error_code"], &json!(field)),
+            "{sent}"
+        );
+        assert!(
+            came.to_string().len() < 1_500 && sent.to_string().len() < 2_000,
+            "{came}\n{sent}"
+        );
     }
-    assert!(world.logs().iter().any(|line| line["event_type"] == "fields_supplied" && line["level"] == "WARNING"));
+    assert!(
+        world
+            .logs()
+            .iter()
+            .any(|line| line["event_type"] == "fields_supplied" && line["level"] == "WARNING")
+    );
 }
 
 /// The status and the body of an answer, and what the caller says of it.
@@ -452,10 +703,21 @@ const ANSWERS: &str = r#"
 fn answers_are_read_and_what_is_wrong_is_explained() {
     let log = Arc::new(Log::new(&World::new(&[]).folder, "test"));
     let client = Client::new("referee:REF01", PATIENCE, log);
-    let about = About { conversation_id: "conv-1".into(), ..About::default() };
+    let about = About {
+        conversation_id: "conv-1".into(),
+        ..About::default()
+    };
     let said = |endpoint: &str, seconds: u64| {
-        let to = Peer { kind: Kind::Manager, id: "P01".into(), endpoint: endpoint.into(), max: MANAGER_LIMIT };
-        let question = StartLeague { league_id: "x".into() }.into();
+        let to = Peer {
+            kind: Kind::Manager,
+            id: "P01".into(),
+            endpoint: endpoint.into(),
+            max: MANAGER_LIMIT,
+        };
+        let question = StartLeague {
+            league_id: "x".into(),
+        }
+        .into();
         match client.ask(&to, &question, &about, Duration::from_secs(seconds)) {
             Ok(_) => "ok".to_string(),
             Err(error) => format!("{} {}", error.code(), error.explain()),
@@ -465,30 +727,52 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
     for row in ANSWERS.trim().lines() {
         let (answer, expected) = row.trim().split_once(" | ").unwrap();
         let (status, body) = answer.split_once(' ').unwrap_or((answer, ""));
-        let body = body.replace("RIGHT", right).replace("BIG", &"x".repeat(MANAGER_LIMIT + 1));
-        let whole = format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let body = body
+            .replace("RIGHT", right)
+            .replace("BIG", &"x".repeat(MANAGER_LIMIT + 1));
+        let whole = format!(
+            "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         let peer = Scripted::new(move |_| Does::Bytes(whole.clone().into_bytes()));
         let said = said(&peer.url, 5);
         assert!(said.contains(expected) && said.len() < 600, "{row}: {said}");
     }
     let head = b"HTTP/1.1 200 OK\r\n\r\n";
     let trickles = Scripted::new(|_| Does::Endless(head.into(), Duration::from_millis(20)));
-    let endless = Scripted::new(|_| Does::Endless([head, &[b' '; 65536][..]].concat(), Duration::ZERO));
-    let cut_off = Scripted::new(|_| Does::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".into()));
+    let endless =
+        Scripted::new(|_| Does::Endless([head, &[b' '; 65536][..]].concat(), Duration::ZERO));
+    let cut_off =
+        Scripted::new(|_| Does::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".into()));
     let [silent, closed] = [|_: &Value| Does::Silence, |_: &Value| Does::Close].map(Scripted::new);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     for (endpoint, expected) in [
         (&*silent.url, "E001 gave no answer"),
         (&trickles.url, "E001 gave no answer"),
-        (&endless.url, "E009 gave no whole answer (it is over 10240 bytes)"),
+        (
+            &endless.url,
+            "E009 gave no whole answer (it is over 10240 bytes)",
+        ),
         (&cut_off.url, "E009 gave no whole answer"),
         (&closed.url, "E009 could not be reached"),
-        (&format!("http://{nobody}/mcp"), "E009 could not be reached (connection refused)"),
+        (
+            &format!("http://{nobody}/mcp"),
+            "E009 could not be reached (connection refused)",
+        ),
         // No such network: the address is the peer's fault, not our machine's.
         ("http://[2001:db8::1]:81/mcp", "E009 could not be reached"),
         ("http://255.255.255.255:81/mcp", "E009 could not be reached"),
-        ("http://no.such.host.invalid:81/mcp", "E009 could not be reached"),
-        ("ftp://localhost/mcp", "E009 could not be reached (\"ftp://localhost/mcp\" is not an absolute URL"),
+        (
+            "http://no.such.host.invalid:81/mcp",
+            "E009 could not be reached",
+        ),
+        (
+            "ftp://localhost/mcp",
+            "E009 could not be reached (\"ftp://localhost/mcp\" is not an absolute URL",
+        ),
     ] {
         let said = said(endpoint, if expected.starts_with("E001") { 1 } else { 5 });
         assert!(said.starts_with(expected), "{endpoint}: {said}");
@@ -513,7 +797,10 @@ fn answers(stream: &mut TcpStream) -> bool {
 /// More connections than an agent with 40 descriptors can take; the last gets no answer.
 fn flood(url: &str) -> Vec<TcpStream> {
     let mut flood: Vec<TcpStream> = (0..60).map(|_| connect(url, SILENCE).unwrap()).collect();
-    assert!(!answers(flood.last_mut().unwrap()), "there are descriptors left");
+    assert!(
+        !answers(flood.last_mut().unwrap()),
+        "there are descriptors left"
+    );
     flood
 }
 
@@ -522,25 +809,34 @@ fn without_descriptors_an_agent_waits_and_then_answers_again() {
     let world = World::new(&[]);
     let manager = world.manager(&[]).url();
     // An even number and an odd one: the accept thread of tiny_http ends with an error, or panics.
-    let rows = [40, 41]
-        .into_iter()
-        .flat_map(|descriptors| ["league_manager", "referee", "player"].map(|it| (descriptors, it)));
+    let rows = [40, 41].into_iter().flat_map(|descriptors| {
+        ["league_manager", "referee", "player"].map(|it| (descriptors, it))
+    });
     thread::scope(|scope| {
         for (descriptors, program) in rows {
             let (world, manager) = (World::new(&[]), &manager);
             let row = format!("{program} with {descriptors} descriptors");
             scope.spawn(move || {
-                let arguments: &[&str] = if program == "league_manager" { &[] } else { &["--manager", manager] };
-                let mut agent = world.start_limited(&format!("ulimit -n {descriptors}"), program, arguments);
+                let arguments: &[&str] = if program == "league_manager" {
+                    &[]
+                } else {
+                    &["--manager", manager]
+                };
+                let mut agent =
+                    world.start_limited(&format!("ulimit -n {descriptors}"), program, arguments);
                 let url = agent.url();
                 let mut busy = connect(&url, PATIENCE).unwrap();
                 let mut half_sent = connect(&url, PATIENCE).unwrap();
-                half_sent.write_all(b"POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").unwrap();
+                half_sent
+                    .write_all(b"POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\n")
+                    .unwrap();
                 assert!(answers(&mut busy), "{row}");
                 // Another client keeps its connection busy all the time.
                 let (talking, over) = channel::<()>();
                 let chat = thread::spawn(move || {
-                    while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+                    while over.recv_timeout(Duration::from_millis(20))
+                        == Err(RecvTimeoutError::Timeout)
+                    {
                         assert!(answers(&mut busy), "the busy connection is not answered");
                     }
                 });
@@ -550,11 +846,16 @@ fn without_descriptors_an_agent_waits_and_then_answers_again() {
                 });
                 drop(talking);
                 chat.join().unwrap();
-                half_sent.write_all(format!("Content-Length: 60\r\n\r\n{}", padded(60)).as_bytes()).unwrap();
+                half_sent
+                    .write_all(format!("Content-Length: 60\r\n\r\n{}", padded(60)).as_bytes())
+                    .unwrap();
                 let mut answer = Vec::new();
                 half_sent.read_to_end(&mut answer).unwrap();
                 let (status, body) = parted(&answer);
-                assert!(status == 200 && body.contains("result"), "{row}: {status} {body}");
+                assert!(
+                    status == 200 && body.contains("result"),
+                    "{row}: {status} {body}"
+                );
                 assert!(agent.child.try_wait().unwrap().is_none(), "{row}");
             });
         }
@@ -573,7 +874,8 @@ fn nobody_loses_because_the_referee_was_flooded() {
         // Waves, each as long as it takes to see that nobody is answered.
         scope.spawn(|| {
             for _ in 0..4 {
-                let mut wave: Vec<TcpStream> = (0..30).map(|_| connect(&url, SILENCE).unwrap()).collect();
+                let mut wave: Vec<TcpStream> =
+                    (0..30).map(|_| connect(&url, SILENCE).unwrap()).collect();
                 answers(&mut wave[29]);
             }
         });
@@ -626,13 +928,29 @@ fn mutate(rng: &mut Rng, value: &mut Value) {
 /// A body to try: bytes, any JSON, or an example of the documents that an agent of this kind takes, a little changed:
 /// bare, called as a method, or called as a tool.
 fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
-    let tool = rng.choice(Entry::served_by(kind).collect::<Vec<_>>()).unwrap();
-    let example = examples.iter().find(|it| it["message_type"].as_str() == tool.message_type).map(|it| &it["json"]);
-    let inside = example.and_then(|json| ["params", "result"].iter().find_map(|key| json.get(key)).or(example));
+    let tool = rng
+        .choice(Entry::served_by(kind).collect::<Vec<_>>())
+        .unwrap();
+    let example = examples
+        .iter()
+        .find(|it| it["message_type"].as_str() == tool.message_type)
+        .map(|it| &it["json"]);
+    let inside = example.and_then(|json| {
+        ["params", "result"]
+            .iter()
+            .find_map(|key| json.get(key))
+            .or(example)
+    });
     let mut message = inside.cloned().unwrap_or_else(|| any_json(rng));
     if inside.is_some() && rng.bool() && !tool.tool.starts_with("register") {
-        let known = [("timestamp", &*now()), ("sender", "player:P02"), ("auth_token", token)];
-        known.into_iter().for_each(|(key, value)| message[key] = value.into());
+        let known = [
+            ("timestamp", &*now()),
+            ("sender", "player:P02"),
+            ("auth_token", token),
+        ];
+        known
+            .into_iter()
+            .for_each(|(key, value)| message[key] = value.into());
     }
     (0..rng.u8(..3)).for_each(|_| mutate(rng, &mut message));
     let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
@@ -640,7 +958,10 @@ fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
         0 => return (0..rng.usize(..200)).map(|_| rng.u8(..)).collect(),
         1 => any_json(rng),
         2 => message,
-        3 => call("tools/call", json!({"name": tool.tool, "arguments": message})),
+        3 => call(
+            "tools/call",
+            json!({"name": tool.tool, "arguments": message}),
+        ),
         _ => call(tool.tool, message),
     };
     if rng.u8(..5) == 0 {
@@ -668,7 +989,10 @@ fn nothing_made_up_breaks_an_agent_or_changes_a_table() {
                 for case in 0..700 {
                     let body = body(rng, kind, token, examples);
                     let (status, answer) = post(&url, &body);
-                    let row = format!("{kind} {case}: {}\n{status} {answer}", String::from_utf8_lossy(&body));
+                    let row = format!(
+                        "{kind} {case}: {}\n{status} {answer}",
+                        String::from_utf8_lossy(&body)
+                    );
                     match status {
                         202 => assert!(answer.is_empty(), "{row}"),
                         200 => assert!(is_an_answer(&json_of(&answer)), "{row}"),
@@ -686,7 +1010,9 @@ fn nothing_made_up_breaks_an_agent_or_changes_a_table() {
 fn is_an_answer(answer: &Value) -> bool {
     let (result, error) = (answer.get("result"), answer.get("error"));
     match answer.get("jsonrpc") {
-        Some(_) => result.is_some() != error.is_some() && error.is_none_or(|error| error["code"] != -32603),
+        Some(_) => {
+            result.is_some() != error.is_some() && error.is_none_or(|error| error["code"] != -32603)
+        }
         None => answer["message_type"].is_string() || answer["status"] == "ok",
     }
 }

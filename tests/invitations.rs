@@ -4,7 +4,9 @@ use league::net::agent::Denial;
 use league::player::decision::{Decision, show_panics};
 use league::player::invitations::Invitations;
 use league::player::{Parity, Turn, screen};
-use league::protocol::{Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement};
+use league::protocol::{
+    Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement,
+};
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::{
@@ -42,7 +44,11 @@ fn invitation(match_id: &str) -> GameInvitation {
     .unwrap()
 }
 
-fn announcement(match_id: &str, players: [&str; 2], match_token: Option<&str>) -> RoundAnnouncement {
+fn announcement(
+    match_id: &str,
+    players: [&str; 2],
+    match_token: Option<&str>,
+) -> RoundAnnouncement {
     RoundAnnouncement::read(&json!({"league_id": "league", "round_id": 1, "matches": [{
         "match_id": match_id, "game_type": "even_odd", "player_A_id": players[0], "player_B_id": players[1],
         "referee_endpoint": "http://localhost:8001/mcp", "match_token": match_token,
@@ -61,8 +67,12 @@ fn done(invitations: &mut Invitations, match_id: &str, what: &Step) -> &'static 
             invitations.announce("P01", announcement(match_id, ["P03", "P01"], *token));
             "ok"
         }
-        Invites(token, conversation) => code(invitations.accept(&envelope(*token, conversation), invitation(match_id))),
-        Speaks(token, conversation) => code(invitations.joined(&envelope(*token, conversation), match_id)),
+        Invites(token, conversation) => {
+            code(invitations.accept(&envelope(*token, conversation), invitation(match_id)))
+        }
+        Speaks(token, conversation) => {
+            code(invitations.joined(&envelope(*token, conversation), match_id))
+        }
     }
 }
 
@@ -102,14 +112,24 @@ fn a_promised_token_decides_else_the_newest_invitation() {
         (Speaks(no, "c"), "E012"),
         (Speaks(None, "c"), "ok"),
     ];
-    let unchecked: &[(Step, &str)] =
-        &[(Announces(yes), "ok"), (Invites(None, "a"), "ok"), (Speaks(no, "a"), "ok"), (Speaks(yes, "b"), "E015")];
-    for (name, checks_tokens, rows) in
-        [("promised", true, promised), ("unpromised", true, unpromised), ("unchecked", false, unchecked)]
-    {
+    let unchecked: &[(Step, &str)] = &[
+        (Announces(yes), "ok"),
+        (Invites(None, "a"), "ok"),
+        (Speaks(no, "a"), "ok"),
+        (Speaks(yes, "b"), "E015"),
+    ];
+    for (name, checks_tokens, rows) in [
+        ("promised", true, promised),
+        ("unpromised", true, unpromised),
+        ("unchecked", false, unchecked),
+    ] {
         let mut invitations = Invitations::new(checks_tokens);
         for (n, (what, expected)) in rows.iter().enumerate() {
-            assert_eq!(done(&mut invitations, "R1M1", what), *expected, "{name}, row {n}");
+            assert_eq!(
+                done(&mut invitations, "R1M1", what),
+                *expected,
+                "{name}, row {n}"
+            );
         }
     }
 }
@@ -119,18 +139,38 @@ fn a_hundred_matches_that_nobody_announced_and_no_more() {
     let mut invitations = Invitations::new(true);
     let strange = Invites(Some("tok-strange"), "a");
     for n in 1..=100 {
-        assert_eq!(done(&mut invitations, &format!("S{n}"), &strange), "ok", "{n}");
+        assert_eq!(
+            done(&mut invitations, &format!("S{n}"), &strange),
+            "ok",
+            "{n}"
+        );
     }
     assert_eq!(done(&mut invitations, "S101", &strange), "E015");
-    assert_eq!(done(&mut invitations, "S1", &Invites(Some("tok-strange"), "b")), "ok", "joined already");
+    assert_eq!(
+        done(&mut invitations, "S1", &Invites(Some("tok-strange"), "b")),
+        "ok",
+        "joined already"
+    );
     invitations.announce("P01", announcement("R1M1", ["P02", "P03"], None));
-    assert_eq!(done(&mut invitations, "R1M1", &strange), "E015", "not our match");
+    assert_eq!(
+        done(&mut invitations, "R1M1", &strange),
+        "E015",
+        "not our match"
+    );
     for (match_id, expected) in [("R1M2", "ok"), ("S2", "ok")] {
         assert_eq!(done(&mut invitations, match_id, &Announces(None)), "ok");
-        assert_eq!(done(&mut invitations, match_id, &strange), expected, "announced");
+        assert_eq!(
+            done(&mut invitations, match_id, &strange),
+            expected,
+            "announced"
+        );
         assert!(invitations.is_announced(match_id));
     }
-    assert_eq!(done(&mut invitations, "S101", &strange), "ok", "S2 is announced now: there is room for one more");
+    assert_eq!(
+        done(&mut invitations, "S101", &strange),
+        "ok",
+        "S2 is announced now: there is room for one more"
+    );
     assert!(!invitations.is_announced("S101"));
 }
 
@@ -151,9 +191,15 @@ fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
             both.wait();
             decision.make(|| Parity::Even)
         });
-        assert_eq!([first.join().unwrap(), second.join().unwrap()], [Ok(Parity::Odd), Ok(Parity::Odd)]);
+        assert_eq!(
+            [first.join().unwrap(), second.join().unwrap()],
+            [Ok(Parity::Odd), Ok(Parity::Odd)]
+        );
     });
-    assert_eq!((decision.make(|| Parity::Even), asked.load(Ordering::SeqCst)), (Ok(Parity::Odd), 1));
+    assert_eq!(
+        (decision.make(|| Parity::Even), asked.load(Ordering::SeqCst)),
+        (Ok(Parity::Odd), 1)
+    );
 }
 
 #[test]
@@ -165,10 +211,18 @@ fn a_choose_that_panics_is_asked_again() {
         _ => Parity::Odd,
     };
     let turn = Turn::sample();
-    let Err(Denial::Broken(why)) = decision.make(|| choose(&turn)) else { panic!("it has chosen") };
-    assert!(why.contains("`choose` panicked") && !why.contains("index"), "{why}");
+    let Err(Denial::Broken(why)) = decision.make(|| choose(&turn)) else {
+        panic!("it has chosen")
+    };
+    assert!(
+        why.contains("`choose` panicked") && !why.contains("index"),
+        "{why}"
+    );
     assert!(!decision.is_open());
-    assert_eq!([(); 2].map(|()| decision.make(|| choose(&turn))), [Ok(Parity::Odd), Ok(Parity::Odd)]);
+    assert_eq!(
+        [(); 2].map(|()| decision.make(|| choose(&turn))),
+        [Ok(Parity::Odd), Ok(Parity::Odd)]
+    );
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
@@ -189,15 +243,31 @@ fn the_terminal_says_what_to_do_and_shows_neither_tokens_nor_tricks() {
     let expected = "R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"Even\", must be \"even\" or \"odd\"; attempt 1 \
                     of 3, asked again, 29.5 s are left; expected CHOOSE_PARITY_RESPONSE; Technical loss";
     assert_eq!(wrong, expected);
-    let last = error(json!(null), json!({"retry_count": 3, "max_retries": 3, "time_remaining": 0}));
-    assert!(last.starts_with("R1M1: E004 INVALID_PARITY_CHOICE; attempt 3 of 3, the last; expected"), "{last}");
+    let last = error(
+        json!(null),
+        json!({"retry_count": 3, "max_retries": 3, "time_remaining": 0}),
+    );
+    assert!(
+        last.starts_with("R1M1: E004 INVALID_PARITY_CHOICE; attempt 3 of 3, the last; expected"),
+        "{last}"
+    );
     let long = error(json!({"problem": "\u{1b}[2J".repeat(9_000)}), json!(null));
-    assert!(long.chars().count() < 400 && !long.contains('\u{1b}'), "{long}");
+    assert!(
+        long.chars().count() < 400 && !long.contains('\u{1b}'),
+        "{long}"
+    );
     let packet = json!({"message_type": "GAME_OVER", "sender": "tok-p01-0123456789abcdef", "match_id": "R1M1"});
     let refusal = Refusal::field(Code::E012, "auth_token", "got \"tok-p01-0123456789abcdef\"");
-    let line = screen::refusal(packet.as_object().unwrap(), "192.0.2.7".parse().unwrap(), &refusal);
+    let line = screen::refusal(
+        packet.as_object().unwrap(),
+        "192.0.2.7".parse().unwrap(),
+        &refusal,
+    );
     let why = "E012 auth_token: got \"tok-p01-***\" (AUTH_TOKEN_INVALID)";
-    assert_eq!(line, format!("refused GAME_OVER of R1M1 from tok-p01-*** at 192.0.2.7: {why}"));
+    assert_eq!(
+        line,
+        format!("refused GAME_OVER of R1M1 from tok-p01-*** at 192.0.2.7: {why}")
+    );
     let league = json!({
         "league_id": "league", "total_rounds": 1, "total_matches": 1,
         "champion": {"player_id": "P02", "display_name": "Bob", "points": 1},

@@ -31,17 +31,40 @@ fn local_leagues_of_many_sizes_are_played_to_their_champions() {
     for (players, referees) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 1)] {
         let world = World::new(&[]);
         let size = [players, referees].map(|n| n.to_string());
-        let mut league = world.start("league_manager", &["local", "--players", &size[0], "--referees", &size[1]]);
-        assert!(league.wait().success(), "{size:?}: {}", league.stderr.lock().unwrap());
+        let mut league = world.start(
+            "league_manager",
+            &["local", "--players", &size[0], "--referees", &size[1]],
+        );
+        assert!(
+            league.wait().success(),
+            "{size:?}: {}",
+            league.stderr.lock().unwrap()
+        );
         let (output, table, all) = (league.output(), world.table(), players * (players - 1) / 2);
-        let rounds = if players % 2 == 0 { players - 1 } else { players };
+        let rounds = if players % 2 == 0 {
+            players - 1
+        } else {
+            players
+        };
         assert!(output.starts_with("listening on "), "{output}");
-        assert!(output.contains(&format!("Round {rounds} of {rounds}")), "{output}");
-        let (name, id) = (table[0]["display_name"].as_str().unwrap(), table[0]["player_id"].as_str().unwrap());
-        assert!(output.contains(&format!("Champion: {name} ({id})")), "{output}");
+        assert!(
+            output.contains(&format!("Round {rounds} of {rounds}")),
+            "{output}"
+        );
+        let (name, id) = (
+            table[0]["display_name"].as_str().unwrap(),
+            table[0]["player_id"].as_str().unwrap(),
+        );
+        assert!(
+            output.contains(&format!("Champion: {name} ({id})")),
+            "{output}"
+        );
         world.check_played(players);
         assert_eq!(files(&world.folder.join("data/matches")).len(), all);
-        let most = (1..=referees).map(|n| most_at_once(&world, n)).max().unwrap();
+        let most = (1..=referees)
+            .map(|n| most_at_once(&world, n))
+            .max()
+            .unwrap();
         assert!((1..=2).contains(&most), "{size:?}: {most} matches at once");
     }
 }
@@ -50,21 +73,37 @@ fn local_leagues_of_many_sizes_are_played_to_their_champions() {
 fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
     let mut manager = world.manager(&["--players", &players.to_string(), "--referees", "2"]);
     let url = manager.url();
-    let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &["--max-concurrent-matches", "4"]));
+    let mut referees = ["REF01", "REF02"]
+        .map(|id| world.referee(&manager, id, &["--max-concurrent-matches", "4"]));
     let start = |n: u64| {
         let id = format!("P{:02}", 10 + n); // nobody's place in the list
         let sender = format!("player:{id}");
-        let peer = Peer::new(move |request| good_player(&id, ["even", "odd"][n as usize % 2], request));
+        let peer =
+            Peer::new(move |request| good_player(&id, ["even", "odd"][n as usize % 2], request));
         let token = token_of(&register_player(&url, &sender, &peer.url));
         (token, peer)
     };
     let peers: Vec<(String, Peer)> = (1..=players).map(start).collect();
-    assert!(manager.wait().success() && referees.iter_mut().all(|referee| referee.wait().success()));
+    assert!(
+        manager.wait().success() && referees.iter_mut().all(|referee| referee.wait().success())
+    );
     let shown = manager.output() + &referees.each_ref().map(Agent::output).concat();
-    let logs = files(&world.folder.join("logs")).into_iter().map(|path| std::fs::read_to_string(path).unwrap());
+    let logs = files(&world.folder.join("logs"))
+        .into_iter()
+        .map(|path| std::fs::read_to_string(path).unwrap());
     check_no_token(&(shown + &logs.collect::<String>()));
-    let sent = |peer: Peer| peer.requests.lock().unwrap().iter().map(|request| request["params"].clone()).collect();
-    peers.into_iter().map(|(token, peer)| (token, sent(peer))).collect()
+    let sent = |peer: Peer| {
+        peer.requests
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|request| request["params"].clone())
+            .collect()
+    };
+    peers
+        .into_iter()
+        .map(|(token, peer)| (token, sent(peer)))
+        .collect()
 }
 
 #[test]
@@ -84,29 +123,57 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
                     }
                     Some("ROUND_COMPLETED") => {
                         ends.push(asked["round_id"].as_u64().unwrap());
-                        assert!(played >= ends.len() as u64 * players, "before its last table: {asked}");
+                        assert!(
+                            played >= ends.len() as u64 * players,
+                            "before its last table: {asked}"
+                        );
                     }
                     Some("LEAGUE_COMPLETED") => {
-                        assert_eq!((played, ends.len() as u64), (players * rounds, rounds), "too early: {asked}");
+                        assert_eq!(
+                            (played, ends.len() as u64),
+                            (players * rounds, rounds),
+                            "too early: {asked}"
+                        );
                         over += 1;
                     }
                     _ => {}
                 }
                 let is_own = asked["auth_token"] == json!(token);
-                let from_manager = asked["sender"].as_str().is_none_or(|sender| sender == "league_manager");
+                let from_manager = asked["sender"]
+                    .as_str()
+                    .is_none_or(|sender| sender == "league_manager");
                 assert_eq!(is_own, from_manager, "a token in the wrong hands: {asked}");
             }
-            assert_eq!((ends, over), ((1..=rounds).collect(), 1), "once each, in their order");
+            assert_eq!(
+                (ends, over),
+                ((1..=rounds).collect(), 1),
+                "once each, in their order"
+            );
             // Every result has a table of its own, unless a newer one was there before it was sent; many share one.
-            let few = if players > 16 { players * rounds / 4 } else { players * rounds / 2 };
-            assert!((rounds..=few).contains(&tables), "{tables} tables in a league of {players}");
+            let few = if players > 16 {
+                players * rounds / 4
+            } else {
+                players * rounds / 2
+            };
+            assert!(
+                (rounds..=few).contains(&tables),
+                "{tables} tables in a league of {players}"
+            );
         }
         for id in ["REF01", "REF02"] {
             let lines = log(&world, &format!("agents/{id}.log.jsonl"));
             let received = |line: &&Value| line["event_type"] == "message_received";
-            let come: Vec<&Value> = lines.iter().filter(received).map(|line| &line["message_type"]).collect();
+            let come: Vec<&Value> = lines
+                .iter()
+                .filter(received)
+                .map(|line| &line["message_type"])
+                .collect();
             let count = |name: &str| come.iter().filter(|came| **came == name).count() as u64;
-            assert_eq!((count("ROUND_COMPLETED"), count("LEAGUE_COMPLETED")), (rounds, 1), "{id}");
+            assert_eq!(
+                (count("ROUND_COMPLETED"), count("LEAGUE_COMPLETED")),
+                (rounds, 1),
+                "{id}"
+            );
         }
     }
 }

@@ -20,7 +20,14 @@ fn application(name: &str, endpoint: &str) -> Value {
 }
 
 fn enrol(manager: &str, id: &str, name: &str, endpoint: &str) -> Value {
-    send(manager, &message("LEAGUE_REGISTER_REQUEST", &format!("player:{id}"), application(name, endpoint)))
+    send(
+        manager,
+        &message(
+            "LEAGUE_REGISTER_REQUEST",
+            &format!("player:{id}"),
+            application(name, endpoint),
+        ),
+    )
 }
 
 /// What a faulty player answers, instead of a good answer.
@@ -40,11 +47,27 @@ const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
     (
         "Naming",
         "CHOOSE_PARITY_CALL",
-        |good| Does::Answer(but(&but(&good, "choice", json!("odd")), "parity_choice", Value::Null)),
+        |good| {
+            Does::Answer(but(
+                &but(&good, "choice", json!("odd")),
+                "parity_choice",
+                Value::Null,
+            ))
+        },
         r#"answered choose_parity wrongly, three times: has "choice", expected "parity_choice""#,
     ),
-    ("Silent", "CHOOSE_PARITY_CALL", |_| Does::Silence, "gave no answer to choose_parity within 0.5 s, three times"),
-    ("Gone", "", |_| Does::Close, "could not be reached (connection refused) for handle_game_invitation, three times"),
+    (
+        "Silent",
+        "CHOOSE_PARITY_CALL",
+        |_| Does::Silence,
+        "gave no answer to choose_parity within 0.5 s, three times",
+    ),
+    (
+        "Gone",
+        "",
+        |_| Does::Close,
+        "could not be reached (connection refused) for handle_game_invitation, three times",
+    ),
     (
         "Loud",
         "CHOOSE_PARITY_CALL",
@@ -75,7 +98,9 @@ const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
 ];
 
 fn is_against_ada(request: &Value) -> bool {
-    ["/params/opponent_id", "/params/context/opponent_id"].iter().any(|key| request.pointer(key) == Some(&json!("P01")))
+    ["/params/opponent_id", "/params/context/opponent_id"]
+        .iter()
+        .any(|key| request.pointer(key) == Some(&json!("P01")))
 }
 
 #[test]
@@ -93,13 +118,25 @@ fn everybody_learns_why_a_match_was_lost() {
     for (n, (name, when, wrongly, _)) in (2..).zip(MISTAKES) {
         let id = format!("P{n:02}");
         let own = id.clone();
-        let peer =
-            Peer::new(move |request| match (good_player(&own, "odd", request), &request["params"]["message_type"]) {
-                (Does::Answer(good), asked) if asked == *when && is_against_ada(request) => wrongly(good),
-                (_, asked) if asked == "ROUND_COMPLETED" && *name == RUDE => Does::Body("no".into()),
+        let peer = Peer::new(move |request| {
+            match (
+                good_player(&own, "odd", request),
+                &request["params"]["message_type"],
+            ) {
+                (Does::Answer(good), asked) if asked == *when && is_against_ada(request) => {
+                    wrongly(good)
+                }
+                (_, asked) if asked == "ROUND_COMPLETED" && *name == RUDE => {
+                    Does::Body("no".into())
+                }
                 (good, _) => good,
-            });
-        let endpoint = if when.is_empty() { "http://127.0.0.1:1/mcp" } else { &peer.url };
+            }
+        });
+        let endpoint = if when.is_empty() {
+            "http://127.0.0.1:1/mcp"
+        } else {
+            &peer.url
+        };
         assert_eq!(enrol(&manager.url(), &id, name, endpoint)["player_id"], *id);
         peers.push((id, peer));
     }
@@ -108,40 +145,93 @@ fn everybody_learns_why_a_match_was_lost() {
     // Nobody else is punished: all are faulty against Ada alone, the one that is gone against everybody.
     world.check_played(players);
     let recorded = world.events("Recorded");
-    let technical = recorded.iter().filter(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
+    let technical = recorded
+        .iter()
+        .filter(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
     assert_eq!(technical.count(), MISTAKES.len() - 1 + players - 1);
     let mut in_vain = world.logs();
-    in_vain.retain(|line| line["event_type"] == "delivery_failed" && line["component"] == "league_manager");
-    let in_vain: BTreeSet<String> =
-        in_vain.iter().map(|line| format!("{} {}", line["peer"], line["error_code"])).collect();
+    in_vain.retain(|line| {
+        line["event_type"] == "delivery_failed" && line["component"] == "league_manager"
+    });
+    let in_vain: BTreeSet<String> = in_vain
+        .iter()
+        .map(|line| format!("{} {}", line["peer"], line["error_code"]))
+        .collect();
     let expected = [r#""P05" "E009""#, r#""P06" "E003""#].map(String::from);
-    assert_eq!(in_vain, expected.into(), "notices get to all but the one that is gone and the one that is rude");
+    assert_eq!(
+        in_vain,
+        expected.into(),
+        "notices get to all but the one that is gone and the one that is rude"
+    );
     for ((id, peer), (name, when, _, why)) in peers.iter().zip(MISTAKES) {
-        let score = |line: &&Value| ["P01", id].iter().all(|player| !line["result"]["score"][player].is_null());
-        let match_id = recorded.iter().find(score).unwrap()["match_id"].as_str().unwrap();
+        let score = |line: &&Value| {
+            ["P01", id]
+                .iter()
+                .all(|player| !line["result"]["score"][player].is_null())
+        };
+        let match_id = recorded.iter().find(score).unwrap()["match_id"]
+            .as_str()
+            .unwrap();
         let line = |text: &str| {
-            let all = text.lines().map(str::trim_start).find(|line| line.starts_with(match_id)).map(String::from);
+            let all = text
+                .lines()
+                .map(str::trim_start)
+                .find(|line| line.starts_with(match_id))
+                .map(String::from);
             all.unwrap_or_else(|| panic!("nothing of {match_id} in {text}"))
         };
         let on_screen = line(&screen);
-        assert!(on_screen.contains(&format!(" won, {name} lost technically: {why}")), "{on_screen}");
+        assert!(
+            on_screen.contains(&format!(" won, {name} lost technically: {why}")),
+            "{on_screen}"
+        );
         let told = format!("{id} {why}");
-        assert!(line(&whistle).starts_with(&format!("{match_id}: {told}")), "{whistle}");
-        assert!(line(&own).starts_with(&format!("{match_id}: {told}")), "{own}");
+        assert!(
+            line(&whistle).starts_with(&format!("{match_id}: {told}")),
+            "{whistle}"
+        );
+        assert!(
+            line(&own).starts_with(&format!("{match_id}: {told}")),
+            "{own}"
+        );
         let page = world.data(&format!("matches/{LEAGUE}/{match_id}.json"));
-        assert!(page["result"]["details"]["reason"].as_str().unwrap().starts_with(&told), "{page}");
-        let errors = peer.received("GAME_ERROR").into_iter().filter(|it| it["match_id"] == match_id);
-        let overs = peer.received("GAME_OVER").into_iter().filter(|it| it["match_id"] == match_id);
+        assert!(
+            page["result"]["details"]["reason"]
+                .as_str()
+                .unwrap()
+                .starts_with(&told),
+            "{page}"
+        );
+        let errors = peer
+            .received("GAME_ERROR")
+            .into_iter()
+            .filter(|it| it["match_id"] == match_id);
+        let overs = peer
+            .received("GAME_OVER")
+            .into_iter()
+            .filter(|it| it["match_id"] == match_id);
         let overs: Vec<Value> = overs.collect();
         if !when.is_empty() {
-            assert!(overs[0]["game_result"]["reason"].as_str().unwrap().starts_with(&told), "{overs:?}");
-            let (times, wrong) = (errors.count(), if why.contains("three times") { 3 } else { 1 });
+            assert!(
+                overs[0]["game_result"]["reason"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(&told),
+                "{overs:?}"
+            );
+            let (times, wrong) = (
+                errors.count(),
+                if why.contains("three times") { 3 } else { 1 },
+            );
             assert_eq!(times, wrong, "{name}");
         }
     }
     for text in [screen, whistle, own] {
         check_no_token(&text);
-        assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.len() < 900), "{text}");
+        assert!(
+            !text.contains('\u{1b}') && text.lines().all(|line| line.len() < 900),
+            "{text}"
+        );
     }
 }
 
@@ -150,22 +240,36 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     let world = World::new(&[]);
     let mut manager = world.manager(&["--players", "2"]);
     let url = manager.url();
-    let apply = |body: Value| send(&url, &message("LEAGUE_REGISTER_REQUEST", "player:new", body));
+    let apply = |body: Value| {
+        send(
+            &url,
+            &message("LEAGUE_REGISTER_REQUEST", "player:new", body),
+        )
+    };
     let long = format!("http://localhost:9/{}", "y".repeat(9_000));
     let mut unnamed = application("Nora", "http://localhost:9/mcp");
-    unnamed["player_meta"].as_object_mut().unwrap().remove("version");
+    unnamed["player_meta"]
+        .as_object_mut()
+        .unwrap()
+        .remove("version");
     let trick = "\u{1b}[2JEve\u{202e}";
     let rows = [
         (
             application(trick, "ftp://localhost"),
             "rejected player \u{fffd}[2JEve\u{fffd} at ftp://localhost, from 127.0.0.1: Contact endpoint unreachable: contact_endpoint must be",
         ),
-        (application("Longa", &long), "rejected player Longa at http://localhost:9/yyy"),
+        (
+            application("Longa", &long),
+            "rejected player Longa at http://localhost:9/yyy",
+        ),
         (
             unnamed,
             "refused to register Nora at http://localhost:9/mcp, from 127.0.0.1: E003 player_meta.version: missing",
         ),
-        (json!({}), "refused to register somebody, from 127.0.0.1: E003 player_meta: missing"),
+        (
+            json!({}),
+            "refused to register somebody, from 127.0.0.1: E003 player_meta: missing",
+        ),
     ];
     for (body, line) in &rows {
         (0..3).for_each(|_| drop(apply(body.clone())));
@@ -179,8 +283,15 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     for (_, line) in &rows {
         assert_eq!(said.matches(line).count(), 1, "{line}");
     }
-    assert!(!said.contains('\u{1b}') && said.lines().count() < 30, "{said}");
-    assert!(world.logs().iter().any(|line| line["message"].as_str().is_some_and(|it| it.contains("Flood 49"))));
+    assert!(
+        !said.contains('\u{1b}') && said.lines().count() < 30,
+        "{said}"
+    );
+    assert!(world.logs().iter().any(|line| {
+        line["message"]
+            .as_str()
+            .is_some_and(|it| it.contains("Flood 49"))
+    }));
     assert_eq!(world.journal().len(), 1, "the head alone");
 }
 
@@ -188,20 +299,39 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
 fn reasons(world: &World, manager: &Agent) -> [String; 3] {
     let (_, health) = http("GET", &manager.url().replace("/mcp", "/health"), "", b"");
     let health: Value = serde_json::from_str(&health).unwrap();
-    let start = send(&manager.url(), &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})));
+    let start = send(
+        &manager.url(),
+        &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})),
+    );
     let (_, word) = world.word(&["status", "--manager", &manager.url()]);
-    let word = word.lines().find_map(|line| line.strip_prefix("reason   ")).unwrap_or_default().to_string();
-    [health["reason"].as_str().unwrap_or_default().into(), start["reason"].as_str().unwrap_or_default().into(), word]
+    let word = word
+        .lines()
+        .find_map(|line| line.strip_prefix("reason   "))
+        .unwrap_or_default()
+        .to_string();
+    [
+        health["reason"].as_str().unwrap_or_default().into(),
+        start["reason"].as_str().unwrap_or_default().into(),
+        word,
+    ]
 }
 
 #[test]
 fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let league = format!("leagues/{LEAGUE}.json");
     let world = World::new(&[
-        ("system.json", "/timeouts/game_join_ack_timeout_sec", json!(0.5)),
+        (
+            "system.json",
+            "/timeouts/game_join_ack_timeout_sec",
+            json!(0.5),
+        ),
         ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
         ("system.json", "/timeouts/game_over_timeout_sec", json!(1)),
-        ("system.json", "/timeouts/generic_response_timeout_sec", json!(3)),
+        (
+            "system.json",
+            "/timeouts/generic_response_timeout_sec",
+            json!(3),
+        ),
         ("system.json", "/retry_policy/max_retries", json!(1)),
         (&league, "/scheduling/cycles", json!(2)),
     ]);
@@ -212,11 +342,22 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let _players = ["P01", "P02"].map(|id| world.player(&manager, id, &[]));
     let waiting = manager.line("waiting for REF01 to report R1M1 (until ");
     assert_eq!(reasons(&world, &manager), [(); 3].map(|()| waiting.clone()));
-    let until = waiting.split_once("(until ").unwrap().1.trim_end_matches(')');
-    manager.line(&format!("REF01 has not reported all its matches by {until}; its matches are announced anew"));
+    let until = waiting
+        .split_once("(until ")
+        .unwrap()
+        .1
+        .trim_end_matches(')');
+    manager.line(&format!(
+        "REF01 has not reported all its matches by {until}; its matches are announced anew"
+    ));
     assert!(manager.wait().success());
-    let given = world.events("Assigned").into_iter().map(|line| line["assignments"][0].clone());
-    let given: Vec<[Value; 2]> = given.map(|it| ["match_id", "referee_id"].map(|key| it[key].clone())).collect();
+    let given = world
+        .events("Assigned")
+        .into_iter()
+        .map(|line| line["assignments"][0].clone());
+    let given: Vec<[Value; 2]> = given
+        .map(|it| ["match_id", "referee_id"].map(|key| it[key].clone()))
+        .collect();
     let expected = [["R1M1", "REF01"], ["R1M1", "REF02"], ["R2M1", "REF02"]];
     assert_eq!(given, expected, "what was learnt holds in the next round");
 }
@@ -235,7 +376,9 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
         false => Does::Close,
     });
     register_player(&url, "player:P01", &slow.url);
-    until("P01 is called in vain", || slow.requests.lock().unwrap().first().map(drop));
+    until("P01 is called in vain", || {
+        slow.requests.lock().unwrap().first().map(drop)
+    });
     register_player(&url, "player:P02", "http://127.0.0.1:1/mcp");
     let third = Peer::new(|request| good_player("P03", "odd", request));
     let _referee = world.referee(&manager, "REF01", &[]);
@@ -243,18 +386,31 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     register_player(&url, "player:P03", &third.url);
     assert!(manager.wait().success());
     let said = manager.output();
-    assert!(said.contains("P02 has registered, but could not be reached (connection refused); it forfeits"), "{said}");
+    assert!(
+        said.contains(
+            "P02 has registered, but could not be reached (connection refused); it forfeits"
+        ),
+        "{said}"
+    );
     assert!(!said.contains("P01 has registered, but"), "{said}");
 }
 
 /// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and choice and no more.
 fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
-    const PRINTED: [&str; 6] =
-        ["message_type", "match_id", "player_id", "arrival_timestamp", "accept", "parity_choice"];
+    const PRINTED: [&str; 6] = [
+        "message_type",
+        "match_id",
+        "player_id",
+        "arrival_timestamp",
+        "accept",
+        "parity_choice",
+    ];
     let own_id = Arc::clone(own_id);
     Peer::new(move |request| {
         let id = own_id.get().map_or("", String::as_str);
-        let Does::Answer(Value::Object(mut answer)) = good_player(id, "even", request) else { return Does::Close };
+        let Does::Answer(Value::Object(mut answer)) = good_player(id, "even", request) else {
+            return Does::Close;
+        };
         answer.retain(|key, _| PRINTED.contains(&&**key));
         Does::Answer(answer.into())
     })
@@ -283,7 +439,11 @@ fn a_player_that_prints_no_envelope_plays() {
         let _referee = world.referee(&manager, "REF01", &[]);
         assert!(manager.wait().success());
         let recorded = &world.events("Recorded")[0];
-        assert_eq!(recorded["result"]["details"]["choices"], json!({own_id: "even", "P02": "odd"}), "{recorded}");
+        assert_eq!(
+            recorded["result"]["details"]["choices"],
+            json!({own_id: "even", "P02": "odd"}),
+            "{recorded}"
+        );
         assert_eq!(bare.received("GAME_OVER").len(), 1);
     }
 }
@@ -296,10 +456,18 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
     let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", &contact]);
     manager.line(&format!("others reach us at {contact}"));
     let url = format!("http://{own}:{}/mcp", manager.port());
-    let operator = world.folder.join(format!("data/leagues/{LEAGUE}/operator.token"));
+    let operator = world
+        .folder
+        .join(format!("data/leagues/{LEAGUE}/operator.token"));
     let operator = std::fs::read_to_string(operator).unwrap();
-    let rows = [(None, "E011", "REJECTED"), (Some("tok-operator-0"), "E012", "REJECTED")];
-    for (token, code, status) in rows.into_iter().chain([(Some(operator.trim()), "waiting", "ACCEPTED")]) {
+    let rows = [
+        (None, "E011", "REJECTED"),
+        (Some("tok-operator-0"), "E012", "REJECTED"),
+    ];
+    for (token, code, status) in
+        rows.into_iter()
+            .chain([(Some(operator.trim()), "waiting", "ACCEPTED")])
+    {
         let with_token = |message_type: &str, mut body: Value| {
             body["auth_token"] = json!(token);
             send(&url, &message(message_type, "launcher", body))
@@ -307,15 +475,29 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
         // The operator is refused the last four for other reasons: there is nobody, no match and no league that is over.
         let actions = ["pause", "resume", "remove", "restore", "replay", "again"];
         let actions = &actions[..if code == "waiting" { 2 } else { 6 }];
-        let orders = actions.iter().map(|action| ("LEAGUE_CONTROL", json!({"league_id": LEAGUE, "action": action})));
-        for (message_type, order) in orders.chain([("START_LEAGUE", json!({"league_id": LEAGUE}))]) {
+        let orders = actions.iter().map(|action| {
+            (
+                "LEAGUE_CONTROL",
+                json!({"league_id": LEAGUE, "action": action}),
+            )
+        });
+        for (message_type, order) in orders.chain([("START_LEAGUE", json!({"league_id": LEAGUE}))])
+        {
             let answer = with_token(message_type, order);
-            assert_eq!(answer["error_code"].as_str().or(answer["status"].as_str()), Some(code), "{answer}");
+            assert_eq!(
+                answer["error_code"].as_str().or(answer["status"].as_str()),
+                Some(code),
+                "{answer}"
+            );
         }
         let meta = json!({"referee_meta": {
             "display_name": "Far", "version": "1.0.0", "game_types": ["even_odd"], "max_concurrent_matches": 1,
             "contact_endpoint": "http://127.0.0.1:1/mcp",
         }});
-        assert_eq!(with_token("REFEREE_REGISTER_REQUEST", meta)["status"], status, "{token:?}");
+        assert_eq!(
+            with_token("REFEREE_REGISTER_REQUEST", meta)["status"],
+            status,
+            "{token:?}"
+        );
     }
 }

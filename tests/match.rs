@@ -30,7 +30,10 @@ fn ours() -> Does {
 }
 
 fn not_json(came: &str) -> Does {
-    Fails(CallError::wrong(Refusal::new(Code::E003, "that is not JSON"), came))
+    Fails(CallError::wrong(
+        Refusal::new(Code::E003, "that is not JSON"),
+        came,
+    ))
 }
 
 fn rpc() -> Does {
@@ -39,9 +42,15 @@ fn rpc() -> Does {
 
 /// An answer that arrives as JSON, read by the reader that reads players' answers: the envelope is known.
 fn says(answer: Value) -> Does {
-    let given = ["sender", "conversation_id"].map(|name| (name, "known".into())).into_iter();
-    let times = ["timestamp", "arrival_timestamp"].map(|name| (name, "2025-01-15T10:30:00Z".into()));
-    let given = given.chain(times).chain([("protocol", PROTOCOL.into())]).collect();
+    let given = ["sender", "conversation_id"]
+        .map(|name| (name, "known".into()))
+        .into_iter();
+    let times =
+        ["timestamp", "arrival_timestamp"].map(|name| (name, "2025-01-15T10:30:00Z".into()));
+    let given = given
+        .chain(times)
+        .chain([("protocol", PROTOCOL.into())])
+        .collect();
     match read(&answer, || given) {
         Ok(understood) => Says(understood.message),
         Err(refusal) => Fails(CallError::wrong(refusal, &answer)),
@@ -59,10 +68,22 @@ fn choice(id: &str, parity: &str) -> Value {
 /// The same with edits: `field=JSON`, `field>other name`, `-field`.
 fn edited(mut answer: Value, edits: &str) -> Value {
     for edit in edits.split(';').filter(|edit| !edit.is_empty()) {
-        match (edit.split_once('='), edit.split_once('>'), edit.strip_prefix('-')) {
+        match (
+            edit.split_once('='),
+            edit.split_once('>'),
+            edit.strip_prefix('-'),
+        ) {
             (Some((field, json)), ..) => answer[field] = serde_json::from_str(json).unwrap(),
-            (_, Some((field, name)), _) => answer[name] = answer.as_object_mut().unwrap().remove(field).unwrap(),
-            (.., field) => drop(answer.as_object_mut().unwrap().remove(field.unwrap()).unwrap()),
+            (_, Some((field, name)), _) => {
+                answer[name] = answer.as_object_mut().unwrap().remove(field).unwrap()
+            }
+            (.., field) => drop(
+                answer
+                    .as_object_mut()
+                    .unwrap()
+                    .remove(field.unwrap())
+                    .unwrap(),
+            ),
         }
     }
     answer
@@ -113,9 +134,21 @@ impl Script {
         let entry = json!({"match_id": "R1M1", "game_type": GAME, "player_A_id": "P01", "player_B_id": "P02",
             "referee_endpoint": "http://localhost:8001/mcp"});
         let game = json!({"league_id": "league", "round_id": 1, "match": entry});
-        let retry = RetryPolicy { attempts: 3, base_delay: Duration::from_secs(2), backoff: self.backoff };
+        let retry = RetryPolicy {
+            attempts: 3,
+            base_delay: Duration::from_secs(2),
+            backoff: self.backoff,
+        };
         let [join, choice] = [5, 30].map(Duration::from_secs);
-        play(&serde_json::from_value(game).unwrap(), self, &Limits { join, choice, retry })
+        play(
+            &serde_json::from_value(game).unwrap(),
+            self,
+            &Limits {
+                join,
+                choice,
+                retry,
+            },
+        )
     }
 
     fn story(&self, seat: usize) -> String {
@@ -124,7 +157,10 @@ impl Script {
 
     fn note(&self, seat: usize, what: String) {
         let now = self.now().as_secs();
-        self.story[seat].lock().unwrap().push(format!("{now} {what}"));
+        self.story[seat]
+            .lock()
+            .unwrap()
+            .push(format!("{now} {what}"));
     }
 }
 
@@ -137,12 +173,21 @@ impl Venue for Script {
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError> {
         let limit_sec = limit.as_secs();
         let question = match message {
-            Message::ChooseParityCall(call) => format!("asked for {limit_sec} until {}", at(call.deadline)),
+            Message::ChooseParityCall(call) => {
+                format!("asked for {limit_sec} until {}", at(call.deadline))
+            }
             _ => format!("invited for {limit_sec}"),
         };
         self.note(seat, question);
         let id = ["P01", "P02"][seat];
-        let (does, takes) = match (self.scripts[seat].lock().unwrap().pop_front().unwrap_or(Well), message) {
+        let (does, takes) = match (
+            self.scripts[seat]
+                .lock()
+                .unwrap()
+                .pop_front()
+                .unwrap_or(Well),
+            message,
+        ) {
             (Well, Message::GameInvitation(_)) => (says(ack(id)), 0),
             (Well, _) => (says(choice(id, ["even", "odd"][seat])), 0),
             (Silence, _) => (Fails(CallError::Late(limit)), limit_sec),
@@ -158,7 +203,10 @@ impl Venue for Script {
     }
 
     fn notify(&self, seat: usize, message: &Message) {
-        assert!(self.kept.lock().unwrap().len() == 1 && self.keeps, "told before it is kept");
+        assert!(
+            self.kept.lock().unwrap().len() == 1 && self.keeps,
+            "told before it is kept"
+        );
         self.note(seat, "over".into());
         self.overs.lock().unwrap().push(message.clone());
     }
@@ -169,13 +217,29 @@ impl Venue for Script {
     }
 
     fn tell(&self, seat: usize, message: Message) {
-        let Message::GameError(error) = message else { panic!("{message:?}") };
+        let Message::GameError(error) = message else {
+            panic!("{message:?}")
+        };
         let retry = error.retry_info.as_ref().map(|retry| {
-            let again = retry.next_retry_at.map(|time| format!("again at {}", at(time)));
+            let again = retry
+                .next_retry_at
+                .map(|time| format!("again at {}", at(time)));
             let left = retry.time_remaining.map(|left| format!("{left} left"));
-            format!("{}/{} {}", retry.retry_count, retry.max_retries, again.or(left).unwrap())
+            format!(
+                "{}/{} {}",
+                retry.retry_count,
+                retry.max_retries,
+                again.or(left).unwrap()
+            )
         });
-        self.note(seat, format!("{} {}", error.error_code, retry.as_ref().unwrap_or(&error.action_required)));
+        self.note(
+            seat,
+            format!(
+                "{} {}",
+                error.error_code,
+                retry.as_ref().unwrap_or(&error.action_required)
+            ),
+        );
         self.errors[seat].lock().unwrap().push(error);
     }
 
@@ -207,9 +271,19 @@ impl Venue for Script {
 
 /// Ending, winner and reason in one line.
 fn told(outcome: Option<&Outcome>) -> String {
-    let Some(outcome) = outcome else { return "nothing".into() };
-    let GameResult { status, winner_player_id, .. } = outcome.for_players();
-    format!("{status} {}: {}", winner_player_id.unwrap_or("nobody".into()), outcome.reason)
+    let Some(outcome) = outcome else {
+        return "nothing".into();
+    };
+    let GameResult {
+        status,
+        winner_player_id,
+        ..
+    } = outcome.for_players();
+    format!(
+        "{status} {}: {}",
+        winner_player_id.unwrap_or("nobody".into()),
+        outcome.reason
+    )
 }
 
 const PLAYED: &str = "WIN P02: P02 chose odd, number was 7 (odd)";
@@ -225,8 +299,19 @@ fn against_a_good_player(b: &[Does]) -> (String, String, Vec<GameError>) {
     let outcome = script.play();
     let errors = script.errors[1].lock().unwrap().clone();
     for error in &errors {
-        assert!(error.consequence.as_ref().is_some_and(|text| !text.is_empty()), "{error:?}");
-        assert!(Code::ALL.iter().any(|code| code.code() == error.error_code && code.name() == error.error_description));
+        assert!(
+            error
+                .consequence
+                .as_ref()
+                .is_some_and(|text| !text.is_empty()),
+            "{error:?}"
+        );
+        assert!(
+            Code::ALL
+                .iter()
+                .any(|code| code.code() == error.error_code
+                    && code.name() == error.error_description)
+        );
         assert_eq!((&*error.match_id, &*error.affected_player), ("R1M1", "P02"));
     }
     assert!(script.errors[0].lock().unwrap().is_empty());
@@ -247,29 +332,81 @@ const COUNT: &str = "|timestamp=\"2025-01-15T12:30:00+02:00\"|timestamp=7|arriva
 
 /// Edits after which it does not, the code that its player is told, and what is said of the answer.
 const WRONG: &[(&str, &str, &str)] = &[
-    ("protocol=\"league.v1\"", "E018", "protocol: got \"league.v1\", expected \"league.v2\""),
+    (
+        "protocol=\"league.v1\"",
+        "E018",
+        "protocol: got \"league.v1\", expected \"league.v2\"",
+    ),
     ("sender=7", "E003", "sender: got 7, expected a string"),
-    ("match_id=\"R9M9\"", "E015", "match_id: got \"R9M9\", expected \"R1M1\""),
-    ("player_id=\"P01\"", "E012", "player_id: got \"P01\", expected \"P02\""),
+    (
+        "match_id=\"R9M9\"",
+        "E015",
+        "match_id: got \"R9M9\", expected \"R1M1\"",
+    ),
+    (
+        "player_id=\"P01\"",
+        "E012",
+        "player_id: got \"P01\", expected \"P02\"",
+    ),
     ("player_id=2", "E003", "player_id: got 2, expected a string"),
     ("-match_id", "E003", "match_id: missing"),
-    ("match_id=null", "E003", "match_id: got null, expected a string"),
-    ("match_id>matchId", "E003", "has \"matchId\", expected \"match_id\""),
-    ("-match_id;-player_id", "E003", "match_id, player_id: missing"),
+    (
+        "match_id=null",
+        "E003",
+        "match_id: got null, expected a string",
+    ),
+    (
+        "match_id>matchId",
+        "E003",
+        "has \"matchId\", expected \"match_id\"",
+    ),
+    (
+        "-match_id;-player_id",
+        "E003",
+        "match_id, player_id: missing",
+    ),
 ];
 const WRONG_ACK: &[(&str, &str, &str)] = &[
     ("accept=false", "E003", "accept: got false, expected true"),
-    ("accept=null", "E003", "accept: got null, expected true or false"),
-    ("accept=\"true\"", "E003", "accept: got \"true\", expected true or false"),
+    (
+        "accept=null",
+        "E003",
+        "accept: got null, expected true or false",
+    ),
+    (
+        "accept=\"true\"",
+        "E003",
+        "accept: got \"true\", expected true or false",
+    ),
     ("-accept", "E003", "accept: missing"),
-    ("accept>accepted", "E003", "has \"accepted\", expected \"accept\""),
+    (
+        "accept>accepted",
+        "E003",
+        "has \"accepted\", expected \"accept\"",
+    ),
 ];
 const WRONG_CHOICE: &[(&str, &str, &str)] = &[
-    ("parity_choice=\"Even\"", "E004", "parity_choice: got \"Even\", must be \"even\" or \"odd\""),
-    ("parity_choice=null", "E004", "parity_choice: got null, must be \"even\" or \"odd\""),
+    (
+        "parity_choice=\"Even\"",
+        "E004",
+        "parity_choice: got \"Even\", must be \"even\" or \"odd\"",
+    ),
+    (
+        "parity_choice=null",
+        "E004",
+        "parity_choice: got null, must be \"even\" or \"odd\"",
+    ),
     ("-parity_choice", "E003", "parity_choice: missing"),
-    ("parity_choice>choice", "E003", "has \"choice\", expected \"parity_choice\""),
-    ("parity_choice>parity_choise", "E003", "has \"parity_choise\", expected \"parity_choice\""),
+    (
+        "parity_choice>choice",
+        "E003",
+        "has \"choice\", expected \"parity_choice\"",
+    ),
+    (
+        "parity_choice>parity_choise",
+        "E003",
+        "has \"parity_choise\", expected \"parity_choice\"",
+    ),
 ];
 
 /// Answers that are none, and what is said of them: `TO` is "to" and the tool that was called.
@@ -279,10 +416,19 @@ fn no_answers() -> [(Does, &'static str); 7] {
         "error_description": "AUTH_TOKEN_INVALID", "action_required": "X", "context": {"problem": "not mine"},
     });
     [
-        (says(json!({"status": "ok"})), r#"answered {"status":"ok"} TO"#),
-        (says(json!({"message_type": "JOINED"})), r#"answered {"message_type":"JOINED"} TO"#),
+        (
+            says(json!({"status": "ok"})),
+            r#"answered {"status":"ok"} TO"#,
+        ),
+        (
+            says(json!({"message_type": "JOINED"})),
+            r#"answered {"message_type":"JOINED"} TO"#,
+        ),
         (says(Value::Null), "answered null TO"),
-        (says(refused), "answered GAME_ERROR (E012 AUTH_TOKEN_INVALID: not mine) TO"),
+        (
+            says(refused),
+            "answered GAME_ERROR (E012 AUTH_TOKEN_INVALID: not mine) TO",
+        ),
         (rpc(), "answered JSON-RPC error -32603 \"it crashed\" TO"),
         (not_json(""), "answered nothing TO"),
         (not_json("<p>Hi"), "answered \"<p>Hi\" TO: that is not JSON"),
@@ -296,35 +442,71 @@ fn answers(
     wanted: &str,
     own: &[(&str, &'static str, &str)],
 ) -> Vec<(Does, &'static str, String)> {
-    let fine = COUNT.split('|').map(|edit| says(edited(good.clone(), edit)));
-    let wrong = WRONG
-        .iter()
-        .chain(own)
-        .map(|(edit, code, how)| (says(edited(good.clone(), edit)), *code, format!("answered {tool} wrongly: {how}")));
-    let none = no_answers().into_iter().map(|(does, how)| {
-        (does, "E003", format!("{}, expected {wanted}", how.replace(" TO", &format!(" to {tool}"))))
+    let fine = COUNT
+        .split('|')
+        .map(|edit| says(edited(good.clone(), edit)));
+    let wrong = WRONG.iter().chain(own).map(|(edit, code, how)| {
+        (
+            says(edited(good.clone(), edit)),
+            *code,
+            format!("answered {tool} wrongly: {how}"),
+        )
     });
-    fine.map(|does| (does, "", String::new())).chain(wrong).chain(none).collect()
+    let none = no_answers().into_iter().map(|(does, how)| {
+        (
+            does,
+            "E003",
+            format!(
+                "{}, expected {wanted}",
+                how.replace(" TO", &format!(" to {tool}"))
+            ),
+        )
+    });
+    fine.map(|does| (does, "", String::new()))
+        .chain(wrong)
+        .chain(none)
+        .collect()
 }
 
 #[test]
 fn an_invitation_is_joined_or_the_match_is_forfeited() {
-    for (does, code, how) in answers(&ack("P02"), "handle_game_invitation", "GAME_JOIN_ACK", WRONG_ACK) {
+    for (does, code, how) in answers(
+        &ack("P02"),
+        "handle_game_invitation",
+        "GAME_JOIN_ACK",
+        WRONG_ACK,
+    ) {
         match &*how {
-            "" => check(&[(&[does], "0 invited for 5, 1 asked for 30 until 31, 1 over", PLAYED)]),
-            how => check(&[(&[does], &format!("0 invited for 5, 1 {code} GAME_JOIN_ACK, 1 over"), &lost(how))]),
+            "" => check(&[(
+                &[does],
+                "0 invited for 5, 1 asked for 30 until 31, 1 over",
+                PLAYED,
+            )]),
+            how => check(&[(
+                &[does],
+                &format!("0 invited for 5, 1 {code} GAME_JOIN_ACK, 1 over"),
+                &lost(how),
+            )]),
         }
     }
     let late = "gave no answer to handle_game_invitation within 5 s";
-    let gone = lost("could not be reached (connection refused) for handle_game_invitation, three times");
-    let missing =
-        "answered HTTP 404 \"Method not found\" to handle_game_invitation, three times, expected GAME_JOIN_ACK";
+    let gone =
+        lost("could not be reached (connection refused) for handle_game_invitation, three times");
+    let missing = "answered HTTP 404 \"Method not found\" to handle_game_invitation, three times, expected GAME_JOIN_ACK";
     let away = "0 invited for 5, 2 invited for 5, 6 invited for 5, 6 E009 GAME_JOIN_ACK, 6 over";
     let again = "0 invited for 5, 2 invited for 5";
     let status = vec![Fails(CallError::Status(404, "Method not found".into())); 3];
     check(&[
-        (&[Silence], "0 invited for 5, 5 E001 GAME_JOIN_ACK, 5 over", &lost(late)),
-        (&[refused()], &format!("{again}, 2 asked for 30 until 32, 2 over"), PLAYED),
+        (
+            &[Silence],
+            "0 invited for 5, 5 E001 GAME_JOIN_ACK, 5 over",
+            &lost(late),
+        ),
+        (
+            &[refused()],
+            &format!("{again}, 2 asked for 30 until 32, 2 over"),
+            PLAYED,
+        ),
         (
             &[refused(), Silence],
             &format!("{again}, 7 E001 GAME_JOIN_ACK, 7 over"),
@@ -345,7 +527,11 @@ fn a_player_that_is_silent_or_away_is_asked_again_with_a_fresh_deadline() {
     let silent = lost("gave no answer to choose_parity within 30 s, three times");
     check(&[
         (&[Well, Silence], &format!("{late}, 32 over"), PLAYED),
-        (&[Well, Silence, Silence, Silence], &format!("{late}, {thrice}"), &silent),
+        (
+            &[Well, Silence, Silence, Silence],
+            &format!("{late}, {thrice}"),
+            &silent,
+        ),
         (&[Well, refused()], &format!("{away}, 2 over"), PLAYED),
         (
             &[Well, refused(), refused(), refused()],
@@ -353,36 +539,65 @@ fn a_player_that_is_silent_or_away_is_asked_again_with_a_fresh_deadline() {
             &lost("could not be reached (connection refused) for choose_parity, three times"),
         ),
     ]);
-    let script = Script { backoff: Backoff::Fixed, ..Script::new(&[], &[Well, Silence, Silence, Silence]) };
+    let script = Script {
+        backoff: Backoff::Fixed,
+        ..Script::new(&[], &[Well, Silence, Silence, Silence])
+    };
     script.play();
     let story = script.story(1);
-    assert!(story.contains("30 E001 1/3 again at 32,") && story.contains("62 E001 2/3 again at 64,"), "{story}");
+    assert!(
+        story.contains("30 E001 1/3 again at 32,") && story.contains("62 E001 2/3 again at 64,"),
+        "{story}"
+    );
 }
 
 #[test]
 fn a_wrong_choice_may_be_mended_under_the_same_deadline() {
     let good = choice("P02", "odd");
-    for (does, code, how) in answers(&good, "choose_parity", "CHOOSE_PARITY_RESPONSE", WRONG_CHOICE) {
+    for (does, code, how) in answers(
+        &good,
+        "choose_parity",
+        "CHOOSE_PARITY_RESPONSE",
+        WRONG_CHOICE,
+    ) {
         let asked = "0 invited for 5, 0 asked for 30 until 30";
         if how.is_empty() {
             check(&[(&[Well, does], &format!("{asked}, 1 over"), PLAYED)]);
             continue;
         }
         let again = format!("{asked}, 1 {code} 1/3 29 left, 1 asked for 29 until 30");
-        let third = format!("{again}, 2 {code} 2/3 28 left, 2 asked for 28 until 30, 3 {code} 3/3 0 left, 3 over");
+        let third = format!(
+            "{again}, 2 {code} 2/3 28 left, 2 asked for 28 until 30, 3 {code} 3/3 0 left, 3 over"
+        );
         let late = lost("gave no answer to choose_parity within 29 s, at the last of 2 attempts");
         check(&[
             (&[Well, does.clone()], &format!("{again}, 1 over"), PLAYED),
-            (&[Well, does.clone(), Silence], &format!("{again}, 30 E001 2/3 0 left, 30 over"), &late),
+            (
+                &[Well, does.clone(), Silence],
+                &format!("{again}, 30 E001 2/3 0 left, 30 over"),
+                &late,
+            ),
         ]);
-        let (story, told, errors) = against_a_good_player(&[Well, does.clone(), does.clone(), does]);
-        assert_eq!((story, told.replacen(", three times", "", 1)), (third, lost(&how)));
+        let (story, told, errors) =
+            against_a_good_player(&[Well, does.clone(), does.clone(), does]);
+        assert_eq!(
+            (story, told.replacen(", three times", "", 1)),
+            (third, lost(&how))
+        );
         assert!(told.contains(", three times"), "{told}");
         let context = errors[0].context.clone().unwrap();
         let shown = Value::from(context.clone()).to_string();
-        assert!(["came", "got ", "-32603", "not JSON"].iter().any(|text| shown.contains(text)), "{shown}");
+        assert!(
+            ["came", "got ", "-32603", "not JSON"]
+                .iter()
+                .any(|text| shown.contains(text)),
+            "{shown}"
+        );
         assert_eq!(context["expected"], "CHOOSE_PARITY_RESPONSE");
-        assert!(code != "E004" || context["valid_choices"] == json!(["even", "odd"]), "{shown}");
+        assert!(
+            code != "E004" || context["valid_choices"] == json!(["even", "odd"]),
+            "{shown}"
+        );
     }
 }
 
@@ -390,12 +605,26 @@ fn a_wrong_choice_may_be_mended_under_the_same_deadline() {
 fn what_others_say_is_cut_wherever_it_is_passed_on() {
     let long = "\u{1b}[31m\"\\".repeat(1500);
     let (good, quoted) = (choice("P02", "odd"), json!(long).to_string());
-    let fields = ["match_id", "player_id", "message_type", "protocol", "parity_choice", "sender", "conversation_id"];
-    let mut all: Vec<Does> =
-        fields.iter().map(|field| says(edited(good.clone(), &format!("{field}={quoted}")))).collect();
+    let fields = [
+        "match_id",
+        "player_id",
+        "message_type",
+        "protocol",
+        "parity_choice",
+        "sender",
+        "conversation_id",
+    ];
+    let mut all: Vec<Does> = fields
+        .iter()
+        .map(|field| says(edited(good.clone(), &format!("{field}={quoted}"))))
+        .collect();
     let field = "error_code error_description affected_player action_required match_id".split(' ');
-    let mut error: serde_json::Map<String, Value> = field.map(|name| (name.into(), json!(long))).collect();
-    error.extend([("message_type".into(), json!("GAME_ERROR")), ("context".into(), json!({"problem": long}))]);
+    let mut error: serde_json::Map<String, Value> =
+        field.map(|name| (name.into(), json!(long))).collect();
+    error.extend([
+        ("message_type".into(), json!("GAME_ERROR")),
+        ("context".into(), json!({"problem": long})),
+    ]);
     all.extend([
         says(edited(good, &format!("parity_choice>parity_choice{long}"))),
         says(json!(long)),
@@ -408,8 +637,14 @@ fn what_others_say_is_cut_wherever_it_is_passed_on() {
     for does in all {
         let fails = [Well, does.clone(), does.clone(), does];
         let script = Script::new(&fails, &fails);
-        let report = serde_json::to_string(&script.play().unwrap().for_manager(&scoring())).unwrap();
-        let errors = script.errors[1].lock().unwrap().iter().map(|it| serde_json::to_string(it).unwrap()).collect();
+        let report =
+            serde_json::to_string(&script.play().unwrap().for_manager(&scoring())).unwrap();
+        let errors = script.errors[1]
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|it| serde_json::to_string(it).unwrap())
+            .collect();
         for text in [vec![report], errors].concat() {
             assert!(text.len() < 5000, "{} bytes: {}…", text.len(), &text[..500]);
         }
@@ -418,19 +653,36 @@ fn what_others_say_is_cut_wherever_it_is_passed_on() {
 
 #[test]
 fn a_fault_of_our_own_ends_the_match_without_an_outcome() {
-    for script in [vec![ours()], vec![refused(), ours()], vec![Well, ours()], vec![Well, rpc(), ours()]] {
+    for script in [
+        vec![ours()],
+        vec![refused(), ours()],
+        vec![Well, ours()],
+        vec![Well, rpc(), ours()],
+    ] {
         let (story, told, errors) = against_a_good_player(&script);
         let are_others = errors.iter().all(|it| it.error_code == "E003");
-        assert!(told == "nothing" && !story.contains("over") && are_others, "{story}");
+        assert!(
+            told == "nothing" && !story.contains("over") && are_others,
+            "{story}"
+        );
     }
     for script in [[Well, ours()], [refused(), ours()]] {
         let script = Script::new(&script, &[Well, Silence, Silence, Silence]);
-        assert!(script.play().is_none(), "nor if the other has failed by its own doing");
+        assert!(
+            script.play().is_none(),
+            "nor if the other has failed by its own doing"
+        );
     }
 }
 
 fn scoring() -> Scoring {
-    Scoring { win_points: 3, draw_points: 1, loss_points: 0, technical_loss_points: 0, tiebreakers: Vec::new() }
+    Scoring {
+        win_points: 3,
+        draw_points: 1,
+        loss_points: 0,
+        technical_loss_points: 0,
+        tiebreakers: Vec::new(),
+    }
 }
 
 /// A way to fail, and whether it happens at the invitation.
@@ -439,8 +691,13 @@ fn failures() -> Vec<(Vec<Does>, bool)> {
     let at_choice = [Silence, refused(), rpc(), says(choice("P09", "odd"))];
     let at_choice = at_choice.map(|does| vec![Well, does.clone(), does.clone(), does]);
     let away = vec![refused(); 3];
-    let early = at_invitation.into_iter().chain([away]).map(|script| (script, true));
-    early.chain(at_choice.into_iter().map(|script| (script, false))).collect()
+    let early = at_invitation
+        .into_iter()
+        .chain([away])
+        .map(|script| (script, true));
+    early
+        .chain(at_choice.into_iter().map(|script| (script, false)))
+        .collect()
 }
 
 #[test]
@@ -455,17 +712,28 @@ fn if_both_fail_nobody_wins_and_who_failed_first_loses() {
                 _ => (None, [0, 0]),
             };
             let result = outcome.for_players();
-            assert_eq!((result.status, result.winner_player_id.as_deref()), (Ending::TechnicalLoss, winner));
+            assert_eq!(
+                (result.status, result.winner_player_id.as_deref()),
+                (Ending::TechnicalLoss, winner)
+            );
             assert_eq!((result.drawn_number, result.number_parity), (None, None));
-            assert_eq!(result.choices, [("P01".into(), None), ("P02".into(), None)].into());
+            assert_eq!(
+                result.choices,
+                [("P01".into(), None), ("P02".into(), None)].into()
+            );
             let score = [("P01".into(), points[0]), ("P02".into(), points[1])].into();
             assert_eq!(outcome.for_manager(&scoring).score, score);
         }
     }
     // Who has chosen, and wins by default, is shown with its choice.
-    let outcome = Script::new(&[], &[Well, Silence, Silence, Silence]).play().unwrap();
+    let outcome = Script::new(&[], &[Well, Silence, Silence, Silence])
+        .play()
+        .unwrap();
     assert_eq!(outcome.for_players().choices["P01"], Some(Parity::Even));
-    assert_eq!(outcome.for_manager(&scoring).score, [("P01".into(), 3), ("P02".into(), 0)].into());
+    assert_eq!(
+        outcome.for_manager(&scoring).score,
+        [("P01".into(), 3), ("P02".into(), 0)].into()
+    );
 }
 
 #[test]
@@ -476,10 +744,18 @@ fn both_are_asked_at_the_same_time_and_hear_the_same_only_after_it_is_kept() {
         let times = if b.is_empty() { 3 } else { 2 }; // invited, asked, told; or nobody is asked
         assert_eq!(*script.at_once.lock().unwrap(), times, "{outcome:?}");
         let overs = script.overs.lock().unwrap();
-        let [Message::GameOver(one), Message::GameOver(other)] = &overs[..] else { panic!("{overs:?}") };
-        assert!(one == other && one.game_result == outcome.for_players(), "{overs:?}");
+        let [Message::GameOver(one), Message::GameOver(other)] = &overs[..] else {
+            panic!("{overs:?}")
+        };
+        assert!(
+            one == other && one.game_result == outcome.for_players(),
+            "{overs:?}"
+        );
         assert_eq!(*script.kept.lock().unwrap(), [outcome]);
-        let script = Script { keeps: false, ..Script::new(&[], &b) };
+        let script = Script {
+            keeps: false,
+            ..Script::new(&[], &b)
+        };
         assert!(script.play().is_none() && script.overs.lock().unwrap().is_empty());
     }
 }
@@ -489,11 +765,24 @@ fn a_match_that_is_taken_away_goes_no_further() {
     let rows = [
         (MatchState::WaitingForPlayers, ""),
         (MatchState::CollectingChoices, "0 invited for 5"),
-        (MatchState::DrawingNumber, "0 invited for 5, 0 asked for 30 until 30"),
+        (
+            MatchState::DrawingNumber,
+            "0 invited for 5, 0 asked for 30 until 30",
+        ),
     ];
     for (state, story) in rows {
-        let script = Script { taken_at: Some(state), ..Script::new(&[], &[]) };
-        assert!(script.play().is_none() && script.kept.lock().unwrap().is_empty(), "{state}");
-        assert_eq!([script.story(0), script.story(1)], [story, story], "{state}");
+        let script = Script {
+            taken_at: Some(state),
+            ..Script::new(&[], &[])
+        };
+        assert!(
+            script.play().is_none() && script.kept.lock().unwrap().is_empty(),
+            "{state}"
+        );
+        assert_eq!(
+            [script.story(0), script.story(1)],
+            [story, story],
+            "{state}"
+        );
     }
 }

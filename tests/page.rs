@@ -23,7 +23,11 @@ fn get(url: &str, path: &str, headers: &str) -> (u16, String, String) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
     let answer = raw(url, request.as_bytes(), PATIENCE);
     let (status, body) = parted(&answer);
-    (status, String::from_utf8(answer).unwrap().replace(&body, ""), body)
+    (
+        status,
+        String::from_utf8(answer).unwrap().replace(&body, ""),
+        body,
+    )
 }
 
 fn document(url: &str) -> Value {
@@ -32,12 +36,18 @@ fn document(url: &str) -> Value {
 
 /// A header of a head.
 fn header<'a>(head: &'a str, name: &str) -> &'a str {
-    let found = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let found = head
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     found.unwrap_or_else(|| panic!("no {name}: {head}"))
 }
 
 fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
-    document["rounds"].as_array().unwrap().iter().flat_map(|round| round["matches"].as_array().unwrap())
+    document["rounds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|round| round["matches"].as_array().unwrap())
 }
 
 #[test]
@@ -46,7 +56,10 @@ fn the_document_follows_the_league_and_is_sent_once() {
     let manager = world.manager(&["--lead-sec", "0"]);
     let url = manager.url();
     let empty = document(&url);
-    assert_eq!((&empty["status"], &empty["agents"], &empty["champion"]), (&json!("waiting"), &json!([]), &Value::Null));
+    assert_eq!(
+        (&empty["status"], &empty["agents"], &empty["champion"]),
+        (&json!("waiting"), &json!([]), &Value::Null)
+    );
     assert_eq!(empty["league"]["register_at"], json!(url));
     let gate = Gate::default();
     let peers = ["P11", "P12"].map(|id| {
@@ -61,45 +74,108 @@ fn the_document_follows_the_league_and_is_sent_once() {
         peer
     });
     register_player(&url, "player:P13", "http://127.0.0.1:9/mcp");
-    let agent = |id: &str| document(&url)["agents"].as_array()?.iter().find(|it| it["id"] == id).cloned();
-    let silent = until("P13 is known not to answer", || agent("P13").filter(|it| it["reachable"] == false));
-    assert!(silent["trouble"].as_str().unwrap().contains("could not be reached"), "{silent}");
-    let alive = until("P11 is known to answer", || agent("P11").filter(|it| it["reachable"] == true));
-    assert_eq!((&alive["endpoint"], &alive["trouble"]), (&json!(peers[0].url), &Value::Null));
+    let agent = |id: &str| {
+        document(&url)["agents"]
+            .as_array()?
+            .iter()
+            .find(|it| it["id"] == id)
+            .cloned()
+    };
+    let silent = until("P13 is known not to answer", || {
+        agent("P13").filter(|it| it["reachable"] == false)
+    });
+    assert!(
+        silent["trouble"]
+            .as_str()
+            .unwrap()
+            .contains("could not be reached"),
+        "{silent}"
+    );
+    let alive = until("P11 is known to answer", || {
+        agent("P11").filter(|it| it["reachable"] == true)
+    });
+    assert_eq!(
+        (&alive["endpoint"], &alive["trouble"]),
+        (&json!(peers[0].url), &Value::Null)
+    );
     assert!(alive["answers_in_ms"].is_u64(), "{alive}");
 
     let referee = world.referee(&manager, "REF01", &[]);
     referee.line(" is REF01");
-    send(&url, &message("START_LEAGUE", "launcher", json!({"league_id": "league_2025_even_odd"})));
+    send(
+        &url,
+        &message(
+            "START_LEAGUE",
+            "launcher",
+            json!({"league_id": "league_2025_even_odd"}),
+        ),
+    );
     peers[1].first("CHOOSE_PARITY_CALL"); // the other has chosen, this one has not
     let plain = json!({"match_id": "R3M1", "player_A_id": "P11", "player_B_id": "P12", "status": "assigned", "referee_id": "REF01"});
     let playing = until("R3M1 is in play", || {
-        Some(document(&url)).filter(|it| matches_of(it).nth(2).is_some_and(|game| game["status"] == "assigned"))
+        Some(document(&url)).filter(|it| {
+            matches_of(it)
+                .nth(2)
+                .is_some_and(|game| game["status"] == "assigned")
+        })
     });
-    assert_eq!(matches_of(&playing).nth(2), Some(&plain), "no choice before the result");
+    assert_eq!(
+        matches_of(&playing).nth(2),
+        Some(&plain),
+        "no choice before the result"
+    );
     assert!(!playing.to_string().contains("tok-"), "a token: {playing}");
     let (status, _, why) = get(&url, "/trace/R3M1", "");
-    assert_eq!((status, &*why), (404, "this match has no result yet; then it can be seen"), "no choice here either");
+    assert_eq!(
+        (status, &*why),
+        (404, "this match has no result yet; then it can be seen"),
+        "no choice here either"
+    );
     gate.open();
-    let over = until("it is over", || Some(document(&url)).filter(|it| it["status"] == "completed"));
-    wait_until("standings.json says the same", || over["standings"] == json!(world.table()));
-    assert_eq!(over["champion"]["player_id"], over["standings"][0]["player_id"]);
+    let over = until("it is over", || {
+        Some(document(&url)).filter(|it| it["status"] == "completed")
+    });
+    wait_until("standings.json says the same", || {
+        over["standings"] == json!(world.table())
+    });
+    assert_eq!(
+        over["champion"]["player_id"],
+        over["standings"][0]["player_id"]
+    );
     for row in over["standings"].as_array().unwrap() {
-        let scores = matches_of(&over).filter_map(|game| game["score"][row["player_id"].as_str().unwrap()].as_i64());
+        let scores = matches_of(&over)
+            .filter_map(|game| game["score"][row["player_id"].as_str().unwrap()].as_i64());
         assert_eq!(Some(scores.sum::<i64>()), row["points"].as_i64(), "{over}");
     }
-    let lost: Vec<&Value> = matches_of(&over).filter(|game| game["ending"] == "TECHNICAL_LOSS").collect();
+    let lost: Vec<&Value> = matches_of(&over)
+        .filter(|game| game["ending"] == "TECHNICAL_LOSS")
+        .collect();
     let is_told = |game: &&Value| game["reason"].as_str().unwrap().starts_with("P13 ");
     assert!(lost.len() == 2 && lost.iter().all(is_told), "{lost:?}");
-    assert!(over["luck"].as_str().unwrap().starts_with("Luck: "), "{over}");
-    let (status, head, diagram) = get(&url, "/trace/r3m1", "");
-    assert_eq!((status, header(&head, "Content-Type")), (200, "text/plain; charset=utf-8"));
     assert!(
-        diagram.contains("\n          conv-r3m1-") && diagram.contains("CHOOSE_PARITY_RESPONSE \"even\""),
+        over["luck"].as_str().unwrap().starts_with("Luck: "),
+        "{over}"
+    );
+    let (status, head, diagram) = get(&url, "/trace/r3m1", "");
+    assert_eq!(
+        (status, header(&head, "Content-Type")),
+        (200, "text/plain; charset=utf-8")
+    );
+    assert!(
+        diagram.contains("\n          conv-r3m1-")
+            && diagram.contains("CHOOSE_PARITY_RESPONSE \"even\""),
         "{diagram}"
     );
-    assert!(["tok-", "http", "\x1b"].iter().all(|secret| !diagram.contains(secret)), "{diagram}");
-    assert_eq!(get(&url, "/trace/R9M9", "").2, "the league has no such match");
+    assert!(
+        ["tok-", "http", "\x1b"]
+            .iter()
+            .all(|secret| !diagram.contains(secret)),
+        "{diagram}"
+    );
+    assert_eq!(
+        get(&url, "/trace/R9M9", "").2,
+        "the league has no such match"
+    );
 }
 
 #[test]
@@ -110,42 +186,97 @@ fn the_page_is_safe_and_the_document_conditional() {
     let nonces = [(), ()].map(|()| {
         let (status, head, page) = get(&url, "/", "");
         let policy = header(&head, "Content-Security-Policy");
-        let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap().to_string();
-        assert!(status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"), "{policy}");
-        assert!(policy.starts_with("default-src 'none'") && !page.contains("{{"), "{policy}");
+        let nonce = policy
+            .split("'nonce-")
+            .nth(1)
+            .unwrap()
+            .split('\'')
+            .next()
+            .unwrap()
+            .to_string();
+        assert!(
+            status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"),
+            "{policy}"
+        );
+        assert!(
+            policy.starts_with("default-src 'none'") && !page.contains("{{"),
+            "{policy}"
+        );
         let own = format!("nonce=\"{nonce}\"");
-        assert_eq!((page.matches(&own).count(), page.matches("<script nonce").count()), (2, 1), "script and style");
-        assert!(!page.contains("innerHTML") && !page.contains("https://"), "all is text, and from here");
+        assert_eq!(
+            (
+                page.matches(&own).count(),
+                page.matches("<script nonce").count()
+            ),
+            (2, 1),
+            "script and style"
+        );
+        assert!(
+            !page.contains("innerHTML") && !page.contains("https://"),
+            "all is text, and from here"
+        );
         nonce
     });
     assert_ne!(nonces[0], nonces[1], "fresh each time");
     let (_, head, _) = get(&url, "/league.json", "");
     let tag = header(&head, "ETag");
-    for (asked, status) in [(tag.to_string(), 304), (format!("\"x\", W/{tag}"), 304), ("\"x\"".into(), 200)] {
+    for (asked, status) in [
+        (tag.to_string(), 304),
+        (format!("\"x\", W/{tag}"), 304),
+        ("\"x\"".into(), 200),
+    ] {
         let (came, _, body) = get(&url, "/league.json", &format!("If-None-Match: {asked}\r\n"));
         assert_eq!((came, body.is_empty()), (status, status == 304), "{asked}");
     }
-    assert_eq!(http("POST", &url.replace("/mcp", "/league.json"), "", b"").0, 405);
+    assert_eq!(
+        http("POST", &url.replace("/mcp", "/league.json"), "", b"").0,
+        405
+    );
 }
 
 #[test]
 fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_alone() {
     let world = World::new(&[]);
-    let manager = world.start("league_manager", &["--host", "0.0.0.0", "--contact-endpoint", "http://localhost:1/mcp"]);
+    let manager = world.start(
+        "league_manager",
+        &[
+            "--host",
+            "0.0.0.0",
+            "--contact-endpoint",
+            "http://localhost:1/mcp",
+        ],
+    );
     let url = manager.url().replace("0.0.0.0", "127.0.0.1");
     let peer = listener();
     for id in ["P11", "P12", "P13", "P14"] {
         register_player(&url, &format!("player:{id}"), &format!("{}{id}", peer.url));
     }
-    let rows = [(json!({}), "R1M1 R1M2"), (json!({"round_id": 2}), "R2M1 R2M2")];
-    for (asked, matches) in rows.into_iter().chain([(json!({"rounds": "all"}), "R1M1 R1M2 R2M1 R2M2 R3M1 R3M2")]) {
+    let rows = [
+        (json!({}), "R1M1 R1M2"),
+        (json!({"round_id": 2}), "R2M1 R2M2"),
+    ];
+    for (asked, matches) in rows
+        .into_iter()
+        .chain([(json!({"rounds": "all"}), "R1M1 R1M2 R2M1 R2M2 R3M1 R3M2")])
+    {
         let answer = call(&url, "get_league", asked)["result"].take();
-        let came: Vec<&str> = matches_of(&answer).map(|game| game["match_id"].as_str().unwrap()).collect();
-        assert_eq!((came.join(" "), answer["agents"].as_array().unwrap().len()), (matches.into(), 4));
+        let came: Vec<&str> = matches_of(&answer)
+            .map(|game| game["match_id"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            (came.join(" "), answer["agents"].as_array().unwrap().len()),
+            (matches.into(), 4)
+        );
     }
     let Some(own) = own_address() else { return };
-    let (here, there) = (document(&url), document(&url.replace("127.0.0.1", &own.to_string())));
-    assert!(here["agents"][0]["endpoint"].is_string() && there["agents"][0]["endpoint"].is_null(), "{there}");
+    let (here, there) = (
+        document(&url),
+        document(&url.replace("127.0.0.1", &own.to_string())),
+    );
+    assert!(
+        here["agents"][0]["endpoint"].is_string() && there["agents"][0]["endpoint"].is_null(),
+        "{there}"
+    );
     assert!(!there.to_string().contains(&peer.url), "{there}");
 }
 
@@ -153,30 +284,83 @@ fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_al
 fn what_is_kept_says_the_same_and_names_do_no_harm() {
     let world = World::new(&[]);
     assert_eq!(world.word(&["season"]).0, Some(1), "nothing was played yet");
-    let names = ["</script><script>alert(1)</script>", "=1+1,\"x\"", "-cmd|' /C calc'!A0", "Twin", "Twin"];
+    let names = [
+        "</script><script>alert(1)</script>",
+        "=1+1,\"x\"",
+        "-cmd|' /C calc'!A0",
+        "Twin",
+        "Twin",
+    ];
     for run in 1..=2 {
-        world.edit("leagues/league_2025_even_odd.json", "/scoring/draw_points", json!(run)); // all say even, and draw
+        world.edit(
+            "leagues/league_2025_even_odd.json",
+            "/scoring/draw_points",
+            json!(run),
+        ); // all say even, and draw
         let mut manager = world.manager(&["--players", "5", "--lead-sec", "0"]);
         let mut referee = world.referee(&manager, "REF01", &[]);
-        let mut player =
-            |n: usize| world.player(&manager, &format!("P1{n}"), &["--display-name", names[n], "--strategy", "even"]);
+        let mut player = |n: usize| {
+            world.player(
+                &manager,
+                &format!("P1{n}"),
+                &["--display-name", names[n], "--strategy", "even"],
+            )
+        };
         let mut players = [0, 1, 2, 3, 4].map(&mut player);
-        assert!(manager.wait().success() && referee.wait().success(), "run {run}");
-        players.iter_mut().for_each(|player| assert!(player.wait().success()));
-        assert!(manager.output().contains("to keep: report.html, results.csv and standings.csv in "));
+        assert!(
+            manager.wait().success() && referee.wait().success(),
+            "run {run}"
+        );
+        players
+            .iter_mut()
+            .for_each(|player| assert!(player.wait().success()));
+        assert!(
+            manager
+                .output()
+                .contains("to keep: report.html, results.csv and standings.csv in ")
+        );
     }
-    let read = |name: &str| fs::read_to_string(world.folder.join("data").join(LEAGUE).join(name)).unwrap();
+    let read =
+        |name: &str| fs::read_to_string(world.folder.join("data").join(LEAGUE).join(name)).unwrap();
     let report = read("report.html");
-    let data = report.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data = report
+        .split("id=\"data\">")
+        .nth(1)
+        .unwrap()
+        .split("</script>")
+        .next()
+        .unwrap();
     let kept: Value = serde_json::from_str(data).unwrap();
-    assert_eq!(kept["standings"], json!(world.table()), "the report says what standings.json says");
+    assert_eq!(
+        kept["standings"],
+        json!(world.table()),
+        "the report says what standings.json says"
+    );
     assert!(!data.contains('<') && report.contains("http-equiv=\"Content-Security-Policy\""));
-    assert!(kept["agents"].as_array().unwrap().iter().all(|agent| agent["endpoint"].is_null()), "no endpoints");
+    assert!(
+        kept["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|agent| agent["endpoint"].is_null()),
+        "no endpoints"
+    );
     let (results, standings) = (read("results.csv"), read("standings.csv"));
-    assert_eq!((results.lines().count(), standings.lines().count()), (11, 6));
+    assert_eq!(
+        (results.lines().count(), standings.lines().count()),
+        (11, 6)
+    );
     let harmless = ["\"'=1+1,\"\"x\"\"\"", "\"'-cmd|' /C calc'!A0\""];
-    assert!(harmless.iter().all(|cell| results.contains(cell) && standings.contains(cell)), "{standings}");
-    let (season, csv) = (world.word(&["season"]).1, read("../league_2025_even_odd.season.csv"));
+    assert!(
+        harmless
+            .iter()
+            .all(|cell| results.contains(cell) && standings.contains(cell)),
+        "{standings}"
+    );
+    let (season, csv) = (
+        world.word(&["season"]).1,
+        read("../league_2025_even_odd.season.csv"),
+    );
     assert!(season.starts_with("2 leagues, "), "{season}");
     let first = season.lines().find(|line| line.contains(names[0])).unwrap();
     let numbers: Vec<&str> = first.split_whitespace().rev().collect();
@@ -185,9 +369,19 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
         ("8", "12"),
         "played, and 4 points in one league and 8 in the other: {season}"
     );
-    let wanted = ["Twin (P13)", "Twin (P14)", "the same name: they are kept apart by their ids"];
-    assert!(wanted.iter().all(|wanted| season.contains(wanted)), "{season}");
-    assert!(csv.lines().count() == 6 && csv.contains(harmless[0]), "{csv}");
+    let wanted = [
+        "Twin (P13)",
+        "Twin (P14)",
+        "the same name: they are kept apart by their ids",
+    ];
+    assert!(
+        wanted.iter().all(|wanted| season.contains(wanted)),
+        "{season}"
+    );
+    assert!(
+        csv.lines().count() == 6 && csv.contains(harmless[0]),
+        "{csv}"
+    );
 }
 
 #[test]
@@ -204,7 +398,11 @@ fn a_cell_is_a_text_or_a_number_whatever_it_says() {
         ("＝1", "\"'＝1\""),
     ];
     for (cell, written) in rows {
-        assert_eq!(csv(&["Name"], [vec![cell.into()]]), format!("\u{feff}Name\r\n{written}\r\n"), "{cell:?}");
+        assert_eq!(
+            csv(&["Name"], [vec![cell.into()]]),
+            format!("\u{feff}Name\r\n{written}\r\n"),
+            "{cell:?}"
+        );
     }
 }
 
@@ -213,11 +411,26 @@ fn a_cell_is_a_text_or_a_number_whatever_it_says() {
 fn browse(world: &World, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
-    let options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"];
+    let options = [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+    ];
     let shown = ["--virtual-time-budget=3000", "--dump-dom", &profile, url];
-    let run = |name: &&str| Command::new(name).args(options).args(shown).output().ok().filter(|it| it.status.success());
+    let run = |name: &&str| {
+        Command::new(name)
+            .args(options)
+            .args(shown)
+            .output()
+            .ok()
+            .filter(|it| it.status.success())
+    };
     let Some(output) = BROWSERS.iter().find_map(run) else {
-        let words = format!("LEFT OUT: the page in a browser; there is none here ({})\n", BROWSERS.join(", "));
+        let words = format!(
+            "LEFT OUT: the page in a browser; there is none here ({})\n",
+            BROWSERS.join(", ")
+        );
         let _ = io::stderr().write_all(words.as_bytes()); // not through the capture of passing tests
         return None;
     };
@@ -228,13 +441,28 @@ fn browse(world: &World, url: &str) -> Option<String> {
 
 /// The text of the cells of a table of a page, by row.
 fn table(page: &str, id: &str) -> Vec<Vec<String>> {
-    let table = page.split(&format!("<table id=\"{id}\"")).nth(1).unwrap().split("</table>").next().unwrap();
+    let table = page
+        .split(&format!("<table id=\"{id}\""))
+        .nth(1)
+        .unwrap()
+        .split("</table>")
+        .next()
+        .unwrap();
     let text = |html: &str| {
-        let pieces = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
-        pieces.collect::<String>().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        let pieces = html
+            .split('<')
+            .map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+        pieces
+            .collect::<String>()
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&")
     };
     let cells = |row: &str| {
-        let cells = row.split("</t").filter_map(|cell| cell.split_once('>')).map(|(_, cell)| text(cell));
+        let cells = row
+            .split("</t")
+            .filter_map(|cell| cell.split_once('>'))
+            .map(|(_, cell)| text(cell));
         cells.filter(|cell| !cell.is_empty()).collect()
     };
     table.split("<tr").skip(1).map(cells).collect()
@@ -249,13 +477,26 @@ fn check_table(page: &str, standings: &Value, removed: &str) {
         .iter()
         .map(|row| {
             let name = row["display_name"].as_str().unwrap();
-            let tag = if row["player_id"] == removed { "removed" } else { "" };
-            let numbers = ["points", "played", "wins", "draws", "losses"].map(|key| row[key].to_string());
-            let first = [row["rank"].to_string(), format!("{name}{tag}"), row["player_id"].as_str().unwrap().into()];
+            let tag = if row["player_id"] == removed {
+                "removed"
+            } else {
+                ""
+            };
+            let numbers =
+                ["points", "played", "wins", "draws", "losses"].map(|key| row[key].to_string());
+            let first = [
+                row["rank"].to_string(),
+                format!("{name}{tag}"),
+                row["player_id"].as_str().unwrap().into(),
+            ];
             first.into_iter().chain(numbers).collect()
         })
         .collect();
-    let shown: Vec<Vec<String>> = shown.into_iter().skip(1).map(|row| row[..8].to_vec()).collect();
+    let shown: Vec<Vec<String>> = shown
+        .into_iter()
+        .skip(1)
+        .map(|row| row[..8].to_vec())
+        .collect();
     assert_eq!(shown, rows);
 }
 
@@ -265,10 +506,20 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     let mut manager = world.manager(&["--lead-sec", "0"]);
     let url = manager.url();
     let root = url.replace("/mcp", "/");
-    let Some(lobby) = browse(&world, &root) else { return };
-    assert!(lobby.contains("The league has not started") && lobby.contains(&url), "{lobby}");
+    let Some(lobby) = browse(&world, &root) else {
+        return;
+    };
+    assert!(
+        lobby.contains("The league has not started") && lobby.contains(&url),
+        "{lobby}"
+    );
     let gate = Gate::default();
-    let names = ["player:</script><b>eleven", "player:P12", "player:P13", "player:P14"];
+    let names = [
+        "player:</script><b>eleven",
+        "player:P12",
+        "player:P13",
+        "player:P14",
+    ];
     let peers = names.map(|name| {
         let slow = gate.clone();
         Peer::new(move |request| {
@@ -277,10 +528,17 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
                 slow.pass();
             }
             let own = asked["player_id"].as_str().unwrap_or_default();
-            good_player(own, if name == "player:P12" { "even" } else { "odd" }, request)
+            good_player(
+                own,
+                if name == "player:P12" { "even" } else { "odd" },
+                request,
+            )
         })
     });
-    names.iter().zip(&peers).for_each(|(name, peer)| drop(register_player(&url, name, &peer.url)));
+    names
+        .iter()
+        .zip(&peers)
+        .for_each(|(name, peer)| drop(register_player(&url, name, &peer.url)));
     let referee = world.referee(&manager, "REF01", &[]);
     referee.line(" is REF01");
     let order = |words: &[&str]| {
@@ -288,7 +546,11 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         assert_eq!(code, Some(0), "{words:?}: {said}");
     };
     order(&["start"]);
-    let playing = |it: &Value| matches_of(it).nth(2).is_some_and(|game| game["status"] == "assigned");
+    let playing = |it: &Value| {
+        matches_of(it)
+            .nth(2)
+            .is_some_and(|game| game["status"] == "assigned")
+    };
     until("R2M1 is in play", || Some(document(&url)).filter(playing));
     order(&["remove", "P14"]);
     order(&["pause"]);
@@ -298,15 +560,39 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     assert_eq!(now["agents"][4]["removed"], true, "{now}");
     let page = browse(&world, &format!("{root}#R1M1")).unwrap();
     check_table(&page, &now["standings"], "P14");
-    let wanted =
-        ["The league is paused", "class=\"paused\"", "loses without playing until restored: \u{2068}player:P14"];
-    wanted.iter().for_each(|wanted| assert!(page.contains(wanted), "no {wanted}: {page}"));
-    let drawn = page.split("<pre id=\"diagram\" aria-hidden=\"true\">").nth(1).unwrap().split("</pre>").next().unwrap();
+    let wanted = [
+        "The league is paused",
+        "class=\"paused\"",
+        "loses without playing until restored: \u{2068}player:P14",
+    ];
+    wanted
+        .iter()
+        .for_each(|wanted| assert!(page.contains(wanted), "no {wanted}: {page}"));
+    let drawn = page
+        .split("<pre id=\"diagram\" aria-hidden=\"true\">")
+        .nth(1)
+        .unwrap()
+        .split("</pre>")
+        .next()
+        .unwrap();
     let drawn = drawn.replace("&lt;", "<").replace("&gt;", ">");
-    assert_eq!(drawn, get(&url, "/trace/R1M1", "").2, "the match that the address names is open");
-    assert!(page.contains("<dialog id=\"talk\" aria-labelledby=\"h-talk\" open=\"\">"), "{page}");
-    assert!(page.contains(" ms, REF01 to P1") && page.contains("href=\"#R1M2\""), "{page}");
-    assert!(!page.contains("href=\"#R2M1\"") && !page.contains("<b>eleven"), "{page}");
+    assert_eq!(
+        drawn,
+        get(&url, "/trace/R1M1", "").2,
+        "the match that the address names is open"
+    );
+    assert!(
+        page.contains("<dialog id=\"talk\" aria-labelledby=\"h-talk\" open=\"\">"),
+        "{page}"
+    );
+    assert!(
+        page.contains(" ms, REF01 to P1") && page.contains("href=\"#R1M2\""),
+        "{page}"
+    );
+    assert!(
+        !page.contains("href=\"#R2M1\"") && !page.contains("<b>eleven"),
+        "{page}"
+    );
     gate.open();
     order(&["restore", "P14"]);
     order(&["resume"]);
@@ -314,28 +600,62 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     let report = world.folder.join("data").join(LEAGUE).join("report.html");
     let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
     check_table(&page, &json!(world.table()), "");
-    assert!(page.contains("make trace MATCH=R1M1, on the manager's machine") && !page.contains("<a "), "{page}");
+    assert!(
+        page.contains("make trace MATCH=R1M1, on the manager's machine") && !page.contains("<a "),
+        "{page}"
+    );
 }
 
 #[test]
 fn luck_is_exact_where_few_tables_are_possible_and_close_elsewhere() {
     let (tiebreakers, loss_points, technical_loss_points) = (Vec::new(), 0, 0);
-    let scoring = Scoring { win_points: 3, draw_points: 1, loss_points, technical_loss_points, tiebreakers };
-    let lottery = |players, games| Lottery { players, games, scoring: scoring.clone() };
+    let scoring = Scoring {
+        win_points: 3,
+        draw_points: 1,
+        loss_points,
+        technical_loss_points,
+        tiebreakers,
+    };
+    let lottery = |players, games| Lottery {
+        players,
+        games,
+        scoring: scoring.clone(),
+    };
     // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with 1/8, and so on.
-    let rows = [(1, 1, 1.0), (1, 3, 0.5), (1, 4, 0.0), (2, 2, 1.0), (2, 3, 0.75), (2, 4, 0.625), (2, 6, 0.125)];
+    let rows = [
+        (1, 1, 1.0),
+        (1, 3, 0.5),
+        (1, 4, 0.0),
+        (2, 2, 1.0),
+        (2, 3, 0.75),
+        (2, 4, 0.625),
+        (2, 6, 0.125),
+    ];
     for (matches, points, chance) in rows {
         let came = lottery(2, vec![[0, 1]; matches]).chance(points);
-        assert!((came - chance).abs() < 1e-12, "{matches} matches, {points} points: {came}, expected {chance}");
+        assert!(
+            (came - chance).abs() < 1e-12,
+            "{matches} matches, {points} points: {came}, expected {chance}"
+        );
     }
     let four = lottery(4, vec![[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]]);
     for points in 3..=9 {
-        let (exact, simulated) = (four.exact(points).unwrap(), four.simulated(points, 1_000_000));
-        assert!((exact - simulated).abs() < 0.002, "{points} points: {exact}, simulated {simulated}");
+        let (exact, simulated) = (
+            four.exact(points).unwrap(),
+            four.simulated(points, 1_000_000),
+        );
+        assert!(
+            (exact - simulated).abs() < 0.002,
+            "{points} points: {exact}, simulated {simulated}"
+        );
     }
     let pairs = (0..20).flat_map(|a| (0..a).map(move |b| [a, b]));
     let large = lottery(20, pairs.collect());
-    assert_eq!((large.exact(40), large.chance(40).to_bits()), (None, large.chance(40).to_bits()), "always the same");
+    assert_eq!(
+        (large.exact(40), large.chance(40).to_bits()),
+        (None, large.chance(40).to_bits()),
+        "always the same"
+    );
 }
 
 #[test]
@@ -345,12 +665,30 @@ fn the_terminal_shows_tables_between_rounds_and_quiet_shows_the_result() {
         let mut league = world.start("league_manager", &[&["local"], args].concat());
         assert!(league.wait().success());
         let output = league.output();
-        assert!(!output.contains('\x1b') && !output.contains('\r'), "plain where it is no terminal: {output}");
+        assert!(
+            !output.contains('\x1b') && !output.contains('\r'),
+            "plain where it is no terminal: {output}"
+        );
         let count = |text: &str| output.lines().filter(|line| line.starts_with(text)).count();
-        [count("Rank  Id    Player"), count("Round "), count("Champion: "), count("Luck: "), count("to keep: ")]
+        [
+            count("Rank  Id    Player"),
+            count("Round "),
+            count("Champion: "),
+            count("Luck: "),
+            count("to keep: "),
+        ]
     };
-    assert_eq!((heads(&[]), heads(&["--quiet"])), ([3, 3, 1, 1, 1], [1, 0, 1, 0, 0]));
-    for (text, columns) in [("abc", 3), ("日本", 4), ("e\u{301}", 1), ("🎲", 2), ("אבג", 3)] {
+    assert_eq!(
+        (heads(&[]), heads(&["--quiet"])),
+        ([3, 3, 1, 1, 1], [1, 0, 1, 0, 0])
+    );
+    for (text, columns) in [
+        ("abc", 3),
+        ("日本", 4),
+        ("e\u{301}", 1),
+        ("🎲", 2),
+        ("אבג", 3),
+    ] {
         assert_eq!((width(text), width(&pad(text, 9))), (columns, 9), "{text}");
     }
 }

@@ -7,7 +7,8 @@ use league::net::log;
 use league::program::terminal::shown;
 use league::protocol;
 use league::protocol::{
-    CATALOGUE, Code, Entry, GetMatchState, Given, MakeChoice, NextTurn, Nothing, Refusal, StartMatch, TOOLS, Understood,
+    CATALOGUE, Code, Entry, GetMatchState, Given, MakeChoice, NextTurn, Nothing, Refusal,
+    StartMatch, TOOLS, Understood,
 };
 use league::wire::{Endpoint, Timestamp, Wire, cut};
 use serde_json::{Value, json};
@@ -18,11 +19,21 @@ use support::{World, check_no_token, message, pointer};
 fn examples() -> Vec<(String, Value)> {
     let all: Vec<Value> = serde_json::from_str(include_str!("examples.json")).unwrap();
     let filled = |example: Value| {
-        let place = format!("{} line {}", example["source"].as_str().unwrap(), example["line"]);
+        let place = format!(
+            "{} line {}",
+            example["source"].as_str().unwrap(),
+            example["line"]
+        );
         let shell = &example["json"];
         let inside = ["params", "result"].iter().find_map(|key| shell.get(key));
-        let bare = inside.filter(|_| shell.get("jsonrpc").is_some()).unwrap_or(shell);
-        let whole = message(example["message_type"].as_str().unwrap(), "player:P01", bare.clone());
+        let bare = inside
+            .filter(|_| shell.get("jsonrpc").is_some())
+            .unwrap_or(shell);
+        let whole = message(
+            example["message_type"].as_str().unwrap(),
+            "player:P01",
+            bare.clone(),
+        );
         (place, whole)
     };
     all.into_iter().map(filled).collect()
@@ -35,15 +46,25 @@ fn read(whole: &Value) -> Result<Understood, Refusal> {
 /// `E003 referee_meta.version`, or `ok`.
 fn verdict<T>(read: Result<T, Refusal>) -> String {
     let field = |refusal: &Refusal| refusal.context["field"].as_str().unwrap().to_string();
-    read.map_or_else(|refusal| format!("{} {}", refusal.code, field(&refusal)), |_| "ok".into())
+    read.map_or_else(
+        |refusal| format!("{} {}", refusal.code, field(&refusal)),
+        |_| "ok".into(),
+    )
 }
 
 /// The value with one field changed, or left out.
 fn with(whole: &Value, path: &str, value: Option<Value>) -> Value {
     let (mut whole, pointer) = (whole.clone(), pointer(path));
     let (parent, key) = pointer.rsplit_once('/').unwrap();
-    match (whole.pointer_mut(parent).unwrap_or_else(|| panic!("{path}")), value) {
-        (Value::Object(object), None) => drop(object.remove(key).unwrap_or_else(|| panic!("{path}"))),
+    match (
+        whole
+            .pointer_mut(parent)
+            .unwrap_or_else(|| panic!("{path}")),
+        value,
+    ) {
+        (Value::Object(object), None) => {
+            drop(object.remove(key).unwrap_or_else(|| panic!("{path}")))
+        }
         (Value::Object(object), Some(value)) => drop(object.insert(key.into(), value)),
         (Value::Array(items), Some(value)) => items[key.parse::<usize>().unwrap()] = value,
         (other, _) => panic!("{path}: {other}"),
@@ -78,36 +99,59 @@ fn of_106_examples_103_are_read_and_written_back() {
 #[test]
 fn the_page_says_what_the_code_does() {
     let page = include_str!("../src/protocol.md");
-    let blocks = page.split("```json\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    let blocks = page
+        .split("```json\n")
+        .skip(1)
+        .map(|rest| rest.split_once("```").unwrap().0);
     let mut types = BTreeSet::new();
     for block in blocks {
-        let block: Value = serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
+        let block: Value =
+            serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
         let inside = ["params", "result"].iter().find_map(|key| block.get(key));
-        let whole = inside.filter(|_| block["jsonrpc"] == "2.0").unwrap_or(&block);
+        let whole = inside
+            .filter(|_| block["jsonrpc"] == "2.0")
+            .unwrap_or(&block);
         if let Some(name) = whole["message_type"].as_str() {
             types.insert(name.to_string());
-            assert_eq!(again(whole).map(normal), Ok(normal(whole.clone())), "{whole}");
+            assert_eq!(
+                again(whole).map(normal),
+                Ok(normal(whole.clone())),
+                "{whole}"
+            );
             let entry = Entry::of_message(name).unwrap();
-            assert!(block["method"].is_null() || block["method"] == entry.tool, "{block}");
+            assert!(
+                block["method"].is_null() || block["method"] == entry.tool,
+                "{block}"
+            );
         }
     }
     for entry in CATALOGUE {
         let name = entry.message_type.unwrap();
         assert!(types.contains(name), "no example of {name}");
         let row = format!("| {name} | `{}` |", entry.tool);
-        assert!(entry.receivers.is_empty() || page.contains(&row), "no row {row}");
+        assert!(
+            entry.receivers.is_empty() || page.contains(&row),
+            "no row {row}"
+        );
     }
     for row in TOOLS.iter().map(|tool| format!("| `{}` | ", tool.tool)) {
         assert!(page.contains(&row), "no row {row}");
     }
-    for row in Code::ALL.iter().map(|code| format!("| {code} | {} | ", code.name())) {
+    for row in Code::ALL
+        .iter()
+        .map(|code| format!("| {code} | {} | ", code.name()))
+    {
         assert!(page.contains(&row), "no row {row}");
     }
 }
 
 /// Dates with hyphens, and the reason where we write it: inside `game_result`.
 fn normal(mut whole: Value) -> Value {
-    let reason = whole.as_object_mut().unwrap().remove("reason").filter(|_| whole["message_type"] == "GAME_OVER");
+    let reason = whole
+        .as_object_mut()
+        .unwrap()
+        .remove("reason")
+        .filter(|_| whole["message_type"] == "GAME_OVER");
     if let Some(reason) = reason {
         whole["game_result"]["reason"] = reason;
     }
@@ -117,7 +161,9 @@ fn normal(mut whole: Value) -> Value {
 
 fn hyphens(value: &mut Value) {
     match value {
-        Value::String(text) => *text = Timestamp::parse(text).map_or(text.clone(), |time| time.to_string()),
+        Value::String(text) => {
+            *text = Timestamp::parse(text).map_or(text.clone(), |time| time.to_string())
+        }
         Value::Array(items) => items.iter_mut().for_each(hyphens),
         Value::Object(object) => object.values_mut().for_each(hyphens),
         _ => {}
@@ -140,20 +186,36 @@ struct Place {
 /// Every place in a sample that its schema knows.
 fn places(schema: &Value, sample: &Value, path: &str, informs: bool, found: &mut Vec<Place>) {
     let mut take = |path: String, schema: &Value, required, sample| {
-        let decides = required != Some(false) || DECIDING.split(' ').any(|name| path.rsplit('.').next() == Some(name));
+        let decides = required != Some(false)
+            || DECIDING
+                .split(' ')
+                .any(|name| path.rsplit('.').next() == Some(name));
         let informs = informs || !decides;
-        found.push(Place { path: path.clone(), schema: schema.clone(), required, informs });
+        found.push(Place {
+            path: path.clone(),
+            schema: schema.clone(),
+            required,
+            informs,
+        });
         places(schema, sample, &path, informs, found);
     };
     let schema = schema.get("anyOf").map_or(schema, |either| &either[0]);
     let dot = if path.is_empty() { "" } else { "." };
     match sample {
         Value::Object(object) => object.iter().for_each(|(key, value)| {
-            let required = schema["required"].as_array().map(|names| names.contains(&json!(key)));
-            let known = schema["properties"].get(key).or(schema.get("additionalProperties"));
-            known.into_iter().for_each(|schema| take(format!("{path}{dot}{key}"), schema, required, value));
+            let required = schema["required"]
+                .as_array()
+                .map(|names| names.contains(&json!(key)));
+            let known = schema["properties"]
+                .get(key)
+                .or(schema.get("additionalProperties"));
+            known
+                .into_iter()
+                .for_each(|schema| take(format!("{path}{dot}{key}"), schema, required, value));
         }),
-        Value::Array(items) if !items.is_empty() => take(format!("{path}[0]"), &schema["items"], None, &items[0]),
+        Value::Array(items) if !items.is_empty() => {
+            take(format!("{path}[0]"), &schema["items"], None, &items[0])
+        }
         _ => {}
     }
 }
@@ -167,8 +229,14 @@ fn legal(schema: &Value, value: &Value) -> bool {
         return words.contains(value);
     }
     let bound = |key: &str, open: f64| schema[key].as_f64().unwrap_or(open);
-    let within = |n: f64| (bound("minimum", f64::NEG_INFINITY)..=bound("maximum", f64::INFINITY)).contains(&n);
-    let is_time = || value.as_str().is_some_and(|text| Timestamp::parse(text).is_some());
+    let within = |n: f64| {
+        (bound("minimum", f64::NEG_INFINITY)..=bound("maximum", f64::INFINITY)).contains(&n)
+    };
+    let is_time = || {
+        value
+            .as_str()
+            .is_some_and(|text| Timestamp::parse(text).is_some())
+    };
     match schema["type"].as_str() {
         None => schema["const"] == *value,
         Some("string") => value.is_string() && (schema["format"] != "date-time" || is_time()),
@@ -176,12 +244,18 @@ fn legal(schema: &Value, value: &Value) -> bool {
         Some("number") => value.is_number(),
         Some("null") => value.is_null(),
         Some("boolean") => value.is_boolean(),
-        Some("array") => value.as_array().is_some_and(|items| items.iter().all(|item| legal(&schema["items"], item))),
+        Some("array") => value
+            .as_array()
+            .is_some_and(|items| items.iter().all(|item| legal(&schema["items"], item))),
         Some("object") => value.as_object().is_some_and(|object| {
             let required = schema["required"].as_array().into_iter().flatten();
-            required.into_iter().all(|name| object.contains_key(name.as_str().unwrap()))
+            required
+                .into_iter()
+                .all(|name| object.contains_key(name.as_str().unwrap()))
                 && object.iter().all(|(key, value)| {
-                    let known = schema["properties"].get(key).or(schema.get("additionalProperties"));
+                    let known = schema["properties"]
+                        .get(key)
+                        .or(schema.get("additionalProperties"));
                     known.is_none_or(|schema| legal(schema, value))
                 })
         }),
@@ -191,7 +265,9 @@ fn legal(schema: &Value, value: &Value) -> bool {
 
 /// A value that the schema takes: with all that may be left out, or with nothing of it.
 fn sample(schema: &Value, whole: bool) -> Value {
-    let chosen = schema.get("const").or(schema.get("anyOf").map(|either| &either[0]));
+    let chosen = schema
+        .get("const")
+        .or(schema.get("anyOf").map(|either| &either[0]));
     match schema["type"].as_str().unwrap_or_default() {
         "string" if schema["format"] == "date-time" => json!("2025-01-15T10:30:00Z"),
         "string" => schema["enum"].get(0).cloned().unwrap_or(json!("text")),
@@ -199,10 +275,19 @@ fn sample(schema: &Value, whole: bool) -> Value {
         "boolean" => json!(true),
         "array" => json!([sample(&schema["items"], whole)]),
         "object" => {
-            let wanted = |key: &&String| whole || schema["required"].as_array().unwrap().contains(&json!(key));
-            let named = schema["properties"].as_object().into_iter().flat_map(|known| known.iter());
-            let named = named.filter(|(key, _)| wanted(key)).map(|(key, schema)| (key.clone(), sample(schema, whole)));
-            let any = schema.get("additionalProperties").map(|schema| ("P01".to_string(), sample(schema, whole)));
+            let wanted = |key: &&String| {
+                whole || schema["required"].as_array().unwrap().contains(&json!(key))
+            };
+            let named = schema["properties"]
+                .as_object()
+                .into_iter()
+                .flat_map(|known| known.iter());
+            let named = named
+                .filter(|(key, _)| wanted(key))
+                .map(|(key, schema)| (key.clone(), sample(schema, whole)));
+            let any = schema
+                .get("additionalProperties")
+                .map(|schema| ("P01".to_string(), sample(schema, whole)));
             Value::Object(named.chain(any).collect())
         }
         _ if schema.get("const").is_some() => chosen.unwrap().clone(),
@@ -234,14 +319,36 @@ fn agree(entry: &Entry, valid: &Value) -> usize {
     assert_eq!(read(valid), "ok", "{valid}");
     let (mut found, mut rows) = (Vec::new(), 0);
     places(&entry.schema(), valid, "", false, &mut found);
-    for Place { path, schema, required, informs } in found.iter().filter(|it| !it.path.starts_with("query_params.")) {
-        let name = |row: &dyn std::fmt::Display| format!("{} {path}: {row}", entry.message_type.unwrap_or(entry.tool));
+    for Place {
+        path,
+        schema,
+        required,
+        informs,
+    } in found
+        .iter()
+        .filter(|it| !it.path.starts_with("query_params."))
+    {
+        let name = |row: &dyn std::fmt::Display| {
+            format!("{} {path}: {row}", entry.message_type.unwrap_or(entry.tool))
+        };
         if let Some(required) = *required {
-            let expected = if required && !informs { format!("E003 {path}") } else { "ok".into() };
-            assert_eq!(read(&with(valid, path, None)), expected, "{}", name(&"left out"));
+            let expected = if required && !informs {
+                format!("E003 {path}")
+            } else {
+                "ok".into()
+            };
+            assert_eq!(
+                read(&with(valid, path, None)),
+                expected,
+                "{}",
+                name(&"left out")
+            );
             rows += 1;
         }
-        for value in any_values().into_iter().filter(|_| !UNREAD.contains(&path.as_str())) {
+        for value in any_values()
+            .into_iter()
+            .filter(|_| !UNREAD.contains(&path.as_str()))
+        {
             let came = read(&with(valid, path, Some(value.clone())));
             rows += 1;
             if *informs || legal(schema, &value) || value.is_null() && *required == Some(false) {
@@ -255,7 +362,8 @@ fn agree(entry: &Entry, valid: &Value) -> usize {
             };
             let deeper = came.strip_prefix(&format!("{code} {path}"));
             let exact = deeper.is_some_and(|rest| {
-                rest.is_empty() || !(value.is_null() || value.is_string()) && rest.starts_with(['.', '['])
+                rest.is_empty()
+                    || !(value.is_null() || value.is_string()) && rest.starts_with(['.', '['])
             });
             assert!(exact, "{}: {came}", name(&value));
         }
@@ -269,9 +377,16 @@ fn the_schema_takes_what_the_reader_takes_and_every_fault_is_refused_by_code_and
     for entry in CATALOGUE.iter().chain(TOOLS) {
         let schema = entry.schema();
         let samples = [true, false].map(|whole| sample(&schema, whole));
-        assert!(samples.iter().all(|sample| legal(&schema, sample)), "{samples:?}");
+        assert!(
+            samples.iter().all(|sample| legal(&schema, sample)),
+            "{samples:?}"
+        );
         let rows: usize = samples.iter().map(|sample| agree(entry, sample)).sum();
-        assert!(rows > 0 || entry.schema()["properties"] == json!({}), "{}", entry.tool);
+        assert!(
+            rows > 0 || entry.schema()["properties"] == json!({}),
+            "{}",
+            entry.tool
+        );
         all += rows;
     }
     assert!(all > 5_000, "{all}");
@@ -281,40 +396,122 @@ fn the_schema_takes_what_the_reader_takes_and_every_fault_is_refused_by_code_and
 #[test]
 fn faults_are_explained() {
     let (long, choice) = ("x".repeat(9_000), "CHOOSE_PARITY_RESPONSE");
-    let example = |name: &str| examples().into_iter().map(|(_, it)| it).find(|it| it["message_type"] == name).unwrap();
-    let cut_object = format!("E003 league_id: got {}, expected a string", cut(&json!({&long: 1}).to_string(), 60));
-    let cut_key = format!("E003 result.score.{}: got \"3\", expected a 32-bit integer", cut(&long, 60));
+    let example = |name: &str| {
+        examples()
+            .into_iter()
+            .map(|(_, it)| it)
+            .find(|it| it["message_type"] == name)
+            .unwrap()
+    };
+    let cut_object = format!(
+        "E003 league_id: got {}, expected a string",
+        cut(&json!({&long: 1}).to_string(), 60)
+    );
+    let cut_key = format!(
+        "E003 result.score.{}: got \"3\", expected a 32-bit integer",
+        cut(&long, 60)
+    );
     let result = json!({"winner": null, "details": {"drawn_number": null, "choices": {}}, "score": {&long: "3"}});
     for (name, fields, expected) in [
-        ("GAME_INVITATION", json!({"protocol": "v1"}), "E018 protocol: got \"v1\", expected \"league.v2\""),
-        ("GAME_INVITATION", json!({"timestamp": "now"}), "E021 timestamp: got \"now\", expected a UTC time like"),
-        ("GAME_INVITATION", json!({"message_type": "X"}), "E003 message_type: got \"X\", expected a message type"),
-        ("GAME_INVITATION", json!({"auth_token": null, "role_in_match": "a", "surplus": 1}), "ok"),
-        ("GAME_INVITATION", json!({"league_id": {&long: 1}}), &cut_object),
+        (
+            "GAME_INVITATION",
+            json!({"protocol": "v1"}),
+            "E018 protocol: got \"v1\", expected \"league.v2\"",
+        ),
+        (
+            "GAME_INVITATION",
+            json!({"timestamp": "now"}),
+            "E021 timestamp: got \"now\", expected a UTC time like",
+        ),
+        (
+            "GAME_INVITATION",
+            json!({"message_type": "X"}),
+            "E003 message_type: got \"X\", expected a message type",
+        ),
+        (
+            "GAME_INVITATION",
+            json!({"auth_token": null, "role_in_match": "a", "surplus": 1}),
+            "ok",
+        ),
+        (
+            "GAME_INVITATION",
+            json!({"league_id": {&long: 1}}),
+            &cut_object,
+        ),
         ("MATCH_RESULT_REPORT", json!({"result": result}), &cut_key),
-        ("LEAGUE_REGISTER_RESPONSE", json!({"reason": 7, "proves_itself": "yes"}), "ok"),
+        (
+            "LEAGUE_REGISTER_RESPONSE",
+            json!({"reason": 7, "proves_itself": "yes"}),
+            "ok",
+        ),
         ("CHOOSE_PARITY_CALL", json!({"context": "mine"}), "ok"),
-        ("GAME_JOIN_ACK", json!({"accept": null, "player_id": "-"}), "E003 player_id, accept: missing"),
-        ("GAME_JOIN_ACK", json!({"playerId": 1, "player_id": "-"}), "E003 player_id: has \"playerId\", expected"),
-        ("GAME_JOIN_ACK", json!({"match": 1, "match_id": "-", "accept": "-"}), "E003 match_id, accept: has \"match\""),
-        (choice, json!({"parity_chioce": 1, "parity_choice": "-"}), "\"parity_chioce\", expected \"parity_choice\""),
-        (choice, json!({"answer": 1, "parity_choice": "-"}), "E003 parity_choice: missing"),
-        ("LEAGUE_REGISTER_REQUEST", json!({"player_meta": {"name": "A"}}), "expected \"display_name\""),
+        (
+            "GAME_JOIN_ACK",
+            json!({"accept": null, "player_id": "-"}),
+            "E003 player_id, accept: missing",
+        ),
+        (
+            "GAME_JOIN_ACK",
+            json!({"playerId": 1, "player_id": "-"}),
+            "E003 player_id: has \"playerId\", expected",
+        ),
+        (
+            "GAME_JOIN_ACK",
+            json!({"match": 1, "match_id": "-", "accept": "-"}),
+            "E003 match_id, accept: has \"match\"",
+        ),
+        (
+            choice,
+            json!({"parity_chioce": 1, "parity_choice": "-"}),
+            "\"parity_chioce\", expected \"parity_choice\"",
+        ),
+        (
+            choice,
+            json!({"answer": 1, "parity_choice": "-"}),
+            "E003 parity_choice: missing",
+        ),
+        (
+            "LEAGUE_REGISTER_REQUEST",
+            json!({"player_meta": {"name": "A"}}),
+            "expected \"display_name\"",
+        ),
     ] {
         let mut whole = example(name);
         for (key, value) in fields.as_object().unwrap() {
-            whole = with(&whole, key, Some(value.clone()).filter(|value| value != "-"));
+            whole = with(
+                &whole,
+                key,
+                Some(value.clone()).filter(|value| value != "-"),
+            );
         }
-        let said = read(&whole).map_or_else(|no| format!("{} {}", no.code, no.explain()), |_| "ok".into());
+        let said = read(&whole).map_or_else(
+            |no| format!("{} {}", no.code, no.explain()),
+            |_| "ok".into(),
+        );
         assert!(said.contains(expected), "{name} {fields}: {said}");
     }
 }
 
 #[test]
 fn what_is_known_is_supplied() {
-    let given: Given = ["protocol", "sender", "conversation_id", "timestamp", "arrival_timestamp"]
-        .map(|name| (name, json!(if name == "protocol" { "league.v2" } else { "2025-01-15T10:30:00Z" })))
-        .into();
+    let given: Given = [
+        "protocol",
+        "sender",
+        "conversation_id",
+        "timestamp",
+        "arrival_timestamp",
+    ]
+    .map(|name| {
+        (
+            name,
+            json!(if name == "protocol" {
+                "league.v2"
+            } else {
+                "2025-01-15T10:30:00Z"
+            }),
+        )
+    })
+    .into();
     let body = json!({"match_id": "R1M1", "player_id": "P01", "arrival_timestamp": support::now(), "accept": true});
     let valid = message("GAME_JOIN_ACK", "player:P01", body);
     let rows = [
@@ -334,13 +531,31 @@ fn what_is_known_is_supplied() {
     for (path, value, expected) in rows {
         let read = protocol::read(&with(&valid, path, value.clone()), || given.clone());
         let supplied = read.as_ref().map_or(Vec::new(), |it| it.supplied.clone());
-        assert_eq!(supplied, if expected == "ok" { vec![path] } else { vec![] }, "{path} {value:?}");
+        assert_eq!(
+            supplied,
+            if expected == "ok" { vec![path] } else { vec![] },
+            "{path} {value:?}"
+        );
         assert_eq!(verdict(read), expected, "{path} {value:?}");
     }
     let bare = json!({"message_type": "GAME_JOIN_ACK", "match_id": "R1M1", "player_id": "P01", "accept": true});
-    assert_eq!(protocol::read(&bare, || given.clone()).unwrap().supplied.len(), given.len());
-    assert!(protocol::read(&valid, || given.clone()).unwrap().supplied.is_empty());
-    assert_eq!(verdict(read(&bare)), "E003 protocol, sender, timestamp, conversation_id, arrival_timestamp");
+    assert_eq!(
+        protocol::read(&bare, || given.clone())
+            .unwrap()
+            .supplied
+            .len(),
+        given.len()
+    );
+    assert!(
+        protocol::read(&valid, || given.clone())
+            .unwrap()
+            .supplied
+            .is_empty()
+    );
+    assert_eq!(
+        verdict(read(&bare)),
+        "E003 protocol, sender, timestamp, conversation_id, arrival_timestamp"
+    );
 }
 
 #[test]
@@ -367,29 +582,80 @@ fn times_are_utc_or_refused() {
 fn tokens_are_masked_by_their_looks_and_by_their_key() {
     let ours = "tok-p01-0123456789abcdef0123456789abcdef";
     for (value, expected) in [
-        (json!(format!("got {ours:?}, {ours},x{ours}x!")), json!("got \"tok-p01-***\", tok-p01-***,xtok-p01-***!")),
-        (json!(format!("TOK tok-{ours} {}…", &ours[..16])), json!("TOK tok-tok-p01-*** tok-p01-***…")),
-        (json!("tok-{agent_id}-{hash}, tok-p01-***, tok-"), json!("tok-{agent_id}-{hash}, tok-p01-***, tok-")),
-        (json!({"auth_token": ours, "sender": ours}), json!({"auth_token": "tok-p01-***", "sender": "tok-p01-***"})),
-        (json!({"auth_token": "hunter2"}), json!({"auth_token": "***"})),
-        (json!({"context": {"provided_token": "x"}}), json!({"context": {"provided_token": "***"}})),
-        (json!({"auth_token": [ours]}), json!({"auth_token": ["tok-p01-***"]})),
-        (json!({"auth_token": "", "token_length": 32}), json!({"auth_token": "", "token_length": 32})),
+        (
+            json!(format!("got {ours:?}, {ours},x{ours}x!")),
+            json!("got \"tok-p01-***\", tok-p01-***,xtok-p01-***!"),
+        ),
+        (
+            json!(format!("TOK tok-{ours} {}…", &ours[..16])),
+            json!("TOK tok-tok-p01-*** tok-p01-***…"),
+        ),
+        (
+            json!("tok-{agent_id}-{hash}, tok-p01-***, tok-"),
+            json!("tok-{agent_id}-{hash}, tok-p01-***, tok-"),
+        ),
+        (
+            json!({"auth_token": ours, "sender": ours}),
+            json!({"auth_token": "tok-p01-***", "sender": "tok-p01-***"}),
+        ),
+        (
+            json!({"auth_token": "hunter2"}),
+            json!({"auth_token": "***"}),
+        ),
+        (
+            json!({"context": {"provided_token": "x"}}),
+            json!({"context": {"provided_token": "***"}}),
+        ),
+        (
+            json!({"auth_token": [ours]}),
+            json!({"auth_token": ["tok-p01-***"]}),
+        ),
+        (
+            json!({"auth_token": "", "token_length": 32}),
+            json!({"auth_token": "", "token_length": 32}),
+        ),
     ] {
         let packet = json!({ "value": value });
         let text = log::masked_text(packet.as_object().unwrap());
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["value"], expected);
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap()["value"],
+            expected
+        );
     }
-    assert_eq!(shown("a\u{61c}b\u{2028}c\u{202e}d\u{9b}e\n"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
+    assert_eq!(
+        shown("a\u{61c}b\u{2028}c\u{202e}d\u{9b}e\n"),
+        "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}"
+    );
     // In a line of the log too, whose every field is short, whatever a peer calls itself.
     let (world, long) = (World::new(&[]), "x".repeat(9_000));
     let log = log::Log::new(&world.folder, "P01");
     log.open("P01", "P01.log.jsonl");
-    let line = log::Line { peer: Some(&long), conversation_id: Some(ours), match_id: Some(ours), ..Default::default() };
-    log.write("event", log::Line { message_type: Some(&long), ..line });
+    let line = log::Line {
+        peer: Some(&long),
+        conversation_id: Some(ours),
+        match_id: Some(ours),
+        ..Default::default()
+    };
+    log.write(
+        "event",
+        log::Line {
+            message_type: Some(&long),
+            ..line
+        },
+    );
     let line = support::json_lines(&world.folder.join("P01.log.jsonl")).remove(0);
-    assert!(line.to_string().matches("tok-p01-***").count() == 2 && line.to_string().len() < 500, "{line}");
-    assert!(line["timestamp"].as_str().unwrap().split_once('.').is_some_and(|(_, end)| end.len() == 4), "{line}");
+    assert!(
+        line.to_string().matches("tok-p01-***").count() == 2 && line.to_string().len() < 500,
+        "{line}"
+    );
+    assert!(
+        line["timestamp"]
+            .as_str()
+            .unwrap()
+            .split_once('.')
+            .is_some_and(|(_, end)| end.len() == 4),
+        "{line}"
+    );
 }
 
 #[test]
@@ -404,7 +670,13 @@ fn endpoints_are_compared_normalised() {
         ("http://[::1]:8101/mcp?a=b", "http://[::1]:8101/mcp?a=b"),
         ("http://10.0.0.7:08101/mcp", "http://10.0.0.7:8101/mcp"),
     ] {
-        assert_eq!(Endpoint::parse(url).map(|endpoint| endpoint.to_string()).as_deref(), Ok(expected), "{url}");
+        assert_eq!(
+            Endpoint::parse(url)
+                .map(|endpoint| endpoint.to_string())
+                .as_deref(),
+            Ok(expected),
+            "{url}"
+        );
         assert!(Endpoint::same(url, expected), "{url}");
     }
     let wrong = "|localhost:8101/mcp|/mcp|ftp://localhost/mcp|http://|http:///mcp|http://localhost:0/mcp|\
@@ -416,7 +688,10 @@ fn endpoints_are_compared_normalised() {
     }
     let https = Endpoint::parse("https://localhost/mcp");
     assert_eq!(https.is_ok(), cfg!(feature = "https"));
-    assert!(!Endpoint::same("http://localhost:8101/mcp", "http://localhost:8102/mcp"));
+    assert!(!Endpoint::same(
+        "http://localhost:8101/mcp",
+        "http://localhost:8102/mcp"
+    ));
 }
 
 #[test]
@@ -427,20 +702,31 @@ fn a_real_league_sends_nothing_else() {
     let mut types = BTreeSet::new();
     let mut conversations = BTreeMap::<String, BTreeMap<String, usize>>::new();
     for line in world.logs() {
-        let Some(name) = line["message_type"].as_str() else { continue };
+        let Some(name) = line["message_type"].as_str() else {
+            continue;
+        };
         if line["message"].is_object() && line["recipients"].is_null() {
             assert_eq!(verdict(read(&line["message"])), "ok", "{line}");
         }
         types.insert(name.to_string());
         let word = |key: &str| line[key].as_str().unwrap();
         let who = word("component").trim_end_matches(|c: char| c.is_ascii_digit());
-        let lines = conversations.entry(word("conversation_id").to_string()).or_default();
-        *lines.entry(format!("{who} {} {name}", word("event_type"))).or_default() += 1;
+        let lines = conversations
+            .entry(word("conversation_id").to_string())
+            .or_default();
+        *lines
+            .entry(format!("{who} {} {name}", word("event_type")))
+            .or_default() += 1;
     }
-    let only_faults_and_questions =
-        "GAME_ERROR LEAGUE_CONTROL LEAGUE_ERROR LEAGUE_QUERY LEAGUE_QUERY_RESPONSE LEAGUE_STATUS START_LEAGUE";
-    let all = CATALOGUE.iter().map(|entry| entry.message_type.unwrap().to_string());
-    assert_eq!(types, all.filter(|name| !only_faults_and_questions.split(' ').any(|it| it == name)).collect());
+    let only_faults_and_questions = "GAME_ERROR LEAGUE_CONTROL LEAGUE_ERROR LEAGUE_QUERY LEAGUE_QUERY_RESPONSE LEAGUE_STATUS START_LEAGUE";
+    let all = CATALOGUE
+        .iter()
+        .map(|entry| entry.message_type.unwrap().to_string());
+    assert_eq!(
+        types,
+        all.filter(|name| !only_faults_and_questions.split(' ').any(|it| it == name))
+            .collect()
+    );
     // Whoever greps a match's conversation sees it whole, from both sides.
     let once = "league_manager message_received MATCH_RESULT_REPORT,league_manager message_sent MATCH_RESULT_ACK,\
         REF message_sent MATCH_RESULT_REPORT,REF reply_received MATCH_RESULT_ACK";
@@ -448,12 +734,22 @@ fn a_real_league_sends_nothing_else() {
         REF reply_received GAME_JOIN_ACK,REF message_sent CHOOSE_PARITY_CALL,P message_received CHOOSE_PARITY_CALL,\
         P message_sent CHOOSE_PARITY_RESPONSE,REF reply_received CHOOSE_PARITY_RESPONSE,REF message_sent GAME_OVER,\
         P message_received GAME_OVER";
-    let times = |lines: &str, times| lines.split(',').map(|it| (it.to_string(), times)).collect::<BTreeMap<_, _>>();
-    let expected: BTreeMap<String, usize> = times(once, 1).into_iter().chain(times(twice, 2)).collect();
+    let times = |lines: &str, times| {
+        lines
+            .split(',')
+            .map(|it| (it.to_string(), times))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let expected: BTreeMap<String, usize> =
+        times(once, 1).into_iter().chain(times(twice, 2)).collect();
     let is_match = |lines: &&BTreeMap<_, _>| lines.contains_key("REF message_sent GAME_INVITATION");
     let matches: Vec<_> = conversations.values().filter(is_match).collect();
     assert_eq!(matches, [&expected; 6]);
-    let shown = [league.output(), league.stderr.lock().unwrap().clone(), format!("{:?}", world.logs())];
+    let shown = [
+        league.output(),
+        league.stderr.lock().unwrap().clone(),
+        format!("{:?}", world.logs()),
+    ];
     shown.iter().for_each(|text| check_no_token(text));
     assert!(shown[2].contains("tok-p01-***"));
 }

@@ -25,9 +25,15 @@ fn player(id: &'static str, choice: &'static str, held: fn(&Value) -> bool, gate
 /// Two registered players whose choices are even and odd; P01 is the one that may be held.
 fn players(manager: &str, held: fn(&Value) -> bool) -> ([Peer; 2], Gate) {
     let gate = Gate::default();
-    let both = [player("P01", "even", held, &gate), player("P02", "odd", |_| false, &gate)];
+    let both = [
+        player("P01", "even", held, &gate),
+        player("P02", "odd", |_| false, &gate),
+    ];
     for (id, peer) in ["P01", "P02"].iter().zip(&both) {
-        assert_eq!(register_player(manager, &format!("player:{id}"), &peer.url)["player_id"], **id);
+        assert_eq!(
+            register_player(manager, &format!("player:{id}"), &peer.url)["player_id"],
+            **id
+        );
     }
     (both, gate)
 }
@@ -37,7 +43,10 @@ fn check_one_result(world: &World, referee: &str) {
     let all = world.events("Recorded");
     assert_eq!(all.len(), 1, "{all:?}");
     assert_eq!(all[0]["referee_id"], referee, "{all:?}");
-    assert!(!all[0]["result"]["details"]["drawn_number"].is_null(), "nobody is punished: {all:?}");
+    assert!(
+        !all[0]["result"]["details"]["drawn_number"].is_null(),
+        "nobody is punished: {all:?}"
+    );
 }
 
 /// To whom R1M1 was given at first.
@@ -49,9 +58,13 @@ fn first_referee(world: &World) -> Value {
 fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     type Reached = fn(&Value) -> bool;
     let states: [(&str, Reached); 3] = [
-        ("GAME_INVITATION", |asked| asked["message_type"] == "GAME_INVITATION"), // before the join
-        ("CHOOSE_PARITY_CALL", |asked| asked["message_type"] == "CHOOSE_PARITY_CALL"), // between join and choice
-        ("GAME_OVER", |asked| asked["message_type"] == "GAME_OVER"),             // after the draw, before the report
+        ("GAME_INVITATION", |asked| {
+            asked["message_type"] == "GAME_INVITATION"
+        }), // before the join
+        ("CHOOSE_PARITY_CALL", |asked| {
+            asked["message_type"] == "CHOOSE_PARITY_CALL"
+        }), // between join and choice
+        ("GAME_OVER", |asked| asked["message_type"] == "GAME_OVER"), // after the draw, before the report
     ];
     for (state, held) in states {
         let world = World::new(&[]);
@@ -62,19 +75,30 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         alpha.first(state);
         first.kill();
         gate.open();
-        assert!(manager.wait().success() && second.wait().success(), "{state}");
+        assert!(
+            manager.wait().success() && second.wait().success(),
+            "{state}"
+        );
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{state}");
         // The newer invitation is another conversation, under another token, and the last result is its.
         let invitations = alpha.received("GAME_INVITATION");
         assert_eq!(invitations.len(), 2, "{state}");
-        assert_ne!(invitations[0]["auth_token"], invitations[1]["auth_token"], "{state}");
+        assert_ne!(
+            invitations[0]["auth_token"], invitations[1]["auth_token"],
+            "{state}"
+        );
         let conversation = &invitations[1]["conversation_id"];
-        assert_eq!(&alpha.received("GAME_OVER").last().unwrap()["conversation_id"], conversation, "{state}");
+        assert_eq!(
+            &alpha.received("GAME_OVER").last().unwrap()["conversation_id"],
+            conversation,
+            "{state}"
+        );
         let said = manager.output();
         // Refused, or broken off in the middle of a call.
         let lost = |line: &str| {
-            line.starts_with("REF01 could not be reached (") && line.ends_with("); its matches are announced anew")
+            line.starts_with("REF01 could not be reached (")
+                && line.ends_with("); its matches are announced anew")
         };
         assert!(said.lines().any(lost), "{state}: {said}");
     }
@@ -85,18 +109,45 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
 type Fault = (&'static str, fn(&str, bool) -> Does, &'static str);
 
 const HUNG_UP: &str = "could not be reached (it hung up without an answer)";
-const LEAGUE_ERROR: &str =
-    "answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too\u{fffd}[2J many for tok-ref01-***, so it refuses";
+const LEAGUE_ERROR: &str = "answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too\u{fffd}[2J many for tok-ref01-***, so it refuses";
 const FAULTS: [Fault; 5] = [
-    ("breaks the connection", |method, _| if method == "notify_round" { Does::Close } else { ok() }, HUNG_UP),
-    ("vanishes then", |method, given| if method == "ping" && given { Does::Close } else { ok() }, HUNG_UP),
+    (
+        "breaks the connection",
+        |method, _| {
+            if method == "notify_round" {
+                Does::Close
+            } else {
+                ok()
+            }
+        },
+        HUNG_UP,
+    ),
+    (
+        "vanishes then",
+        |method, given| {
+            if method == "ping" && given {
+                Does::Close
+            } else {
+                ok()
+            }
+        },
+        HUNG_UP,
+    ),
     (
         "answers with LEAGUE_ERROR",
         |_, _| league_error("too\u{1b}[2J many for tok-ref01-0123456789abcdef"),
         LEAGUE_ERROR,
     ),
-    ("answers with a JSON-RPC error", |_, _| rpc_error(-32000), "answered JSON-RPC error -32000 \"no\", so it refuses"),
-    ("knows no method at all", |_, _| rpc_error(-32601), "answered JSON-RPC error -32601 \"no\", so it refuses"),
+    (
+        "answers with a JSON-RPC error",
+        |_, _| rpc_error(-32000),
+        "answered JSON-RPC error -32000 \"no\", so it refuses",
+    ),
+    (
+        "knows no method at all",
+        |_, _| rpc_error(-32601),
+        "answered JSON-RPC error -32601 \"no\", so it refuses",
+    ),
 ];
 
 fn ok() -> Does {
@@ -105,12 +156,15 @@ fn ok() -> Does {
 
 fn league_error(problem: &str) -> Does {
     let context = json!({"field": "match_id", "problem": problem});
-    let body = json!({"error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context});
+    let body =
+        json!({"error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context});
     Does::Answer(message("LEAGUE_ERROR", "somebody", body))
 }
 
 fn rpc_error(code: i32) -> Does {
-    Does::Body(json!({"jsonrpc": "2.0", "error": {"code": code, "message": "no"}, "id": 1}).to_string())
+    Does::Body(
+        json!({"jsonrpc": "2.0", "error": {"code": code, "message": "no"}, "id": 1}).to_string(),
+    )
 }
 
 #[test]
@@ -119,27 +173,58 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
         let given = AtomicBool::new(false);
-        let first = Peer::new(move |request| match request["params"]["message_type"].as_str() {
-            Some("LEAGUE_COMPLETED" | "ROUND_COMPLETED") => ok(),
-            message_type => {
-                given.fetch_or(message_type == Some("ROUND_ANNOUNCEMENT"), Ordering::SeqCst);
-                answer(request["method"].as_str().unwrap(), given.load(Ordering::SeqCst))
-            }
-        });
-        let token = token_of(&register_referee(&manager.url(), "referee:REF01", &first.url, 2));
+        let first = Peer::new(
+            move |request| match request["params"]["message_type"].as_str() {
+                Some("LEAGUE_COMPLETED" | "ROUND_COMPLETED") => ok(),
+                message_type => {
+                    given.fetch_or(message_type == Some("ROUND_ANNOUNCEMENT"), Ordering::SeqCst);
+                    answer(
+                        request["method"].as_str().unwrap(),
+                        given.load(Ordering::SeqCst),
+                    )
+                }
+            },
+        );
+        let token = token_of(&register_referee(
+            &manager.url(),
+            "referee:REF01",
+            &first.url,
+            2,
+        ));
         let mut second = world.referee(&manager, "REF02", &[]);
         let (_players, _) = players(&manager.url(), |_| false);
-        assert!(manager.wait().success() && second.wait().success(), "{fault}");
+        assert!(
+            manager.wait().success() && second.wait().success(),
+            "{fault}"
+        );
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{fault}");
         let said = manager.output();
-        assert!(said.contains(&format!("REF01 {why}; its matches are announced anew")), "{fault}: {said}");
+        assert!(
+            said.contains(&format!("REF01 {why}; its matches are announced anew")),
+            "{fault}: {said}"
+        );
         let requests = first.requests.lock().unwrap();
-        let started = requests.iter().find(|request| request["method"] == "start_match").map(|it| &it["params"]);
-        assert_eq!(started.is_some(), fault == "knows no method at all", "{fault}");
+        let started = requests
+            .iter()
+            .find(|request| request["method"] == "start_match")
+            .map(|it| &it["params"]);
+        assert_eq!(
+            started.is_some(),
+            fault == "knows no method at all",
+            "{fault}"
+        );
         if let Some(start) = started {
-            let came = [&start["auth_token"], &start["league_id"], &start["round_id"], &start["match"]["match_id"]];
-            assert_eq!(came, [&json!(token), &json!(LEAGUE), &json!(1), &json!("R1M1")]);
+            let came = [
+                &start["auth_token"],
+                &start["league_id"],
+                &start["round_id"],
+                &start["match"]["match_id"],
+            ];
+            assert_eq!(
+                came,
+                [&json!(token), &json!(LEAGUE), &json!(1), &json!("R1M1")]
+            );
         }
     }
 }
@@ -148,17 +233,37 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
 fn a_referee_that_only_knows_start_match_keeps_its_match() {
     let world = World::new(&[]);
     let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
-    let first = Peer::new(|request| match request["params"]["message_type"] == "ROUND_ANNOUNCEMENT" {
-        true => status("404 Not Found", r#"{"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}"#),
-        false => ok(),
-    });
-    let token = token_of(&register_referee(&manager.url(), "referee:REF01", &first.url, 2));
+    let first =
+        Peer::new(
+            |request| match request["params"]["message_type"] == "ROUND_ANNOUNCEMENT" {
+                true => status(
+                    "404 Not Found",
+                    r#"{"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}"#,
+                ),
+                false => ok(),
+            },
+        );
+    let token = token_of(&register_referee(
+        &manager.url(),
+        "referee:REF01",
+        &first.url,
+        2,
+    ));
     let _second = world.referee(&manager, "REF02", &[]);
     let (_players, _) = players(&manager.url(), |_| false);
     until("start_match comes", || {
-        first.requests.lock().unwrap().iter().any(|request| request["method"] == "start_match").then_some(())
+        first
+            .requests
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|request| request["method"] == "start_match")
+            .then_some(())
     });
-    let answer = send(&manager.url(), &report("referee:REF01", Some(&token), "R1M1", ["P01", "P02"]));
+    let answer = send(
+        &manager.url(),
+        &report("referee:REF01", Some(&token), "R1M1", ["P01", "P02"]),
+    );
     assert_eq!(answer["status"], "recorded", "{answer}");
     assert!(manager.wait().success());
     check_one_result(&world, "REF01");
@@ -175,11 +280,21 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let ([alpha, _beta], gate) = players(&manager.url(), held);
         alpha.first("CHOOSE_PARITY_CALL");
         let late = register_referee(&manager.url(), "referee:REF02", "http://127.0.0.1:1/mcp", 1);
-        assert_eq!((&late["status"], &late["error_code"]), (&json!("REJECTED"), &json!("E019")), "one is there");
+        assert_eq!(
+            (&late["status"], &late["error_code"]),
+            (&json!("REJECTED"), &json!("E019")),
+            "one is there"
+        );
         first.kill();
         manager.line(NOBODY);
-        let status = send(&manager.url(), &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})));
-        assert!(status["reason"].as_str().unwrap().contains(NOBODY) && status["status"] == "running", "{status}");
+        let status = send(
+            &manager.url(),
+            &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})),
+        );
+        assert!(
+            status["reason"].as_str().unwrap().contains(NOBODY) && status["status"] == "running",
+            "{status}"
+        );
         gate.open();
         let mut referee = world.referee(&manager, back, &[]);
         referee.line(&format!("is {back}"));
@@ -191,7 +306,11 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
 
 #[test]
 fn a_slow_player_delays_its_own_match_only() {
-    let world = World::new(&[("system.json", "/timeouts/game_join_ack_timeout_sec", json!(15))]);
+    let world = World::new(&[(
+        "system.json",
+        "/timeouts/game_join_ack_timeout_sec",
+        json!(15),
+    )]);
     let mut manager = world.manager(&["--players", "4"]);
     let mut referee = world.referee(&manager, "REF01", &["--max-concurrent-matches", "2"]);
     let other_is_over = Gate::default();
@@ -209,7 +328,12 @@ fn a_slow_player_delays_its_own_match_only() {
         peer
     });
     assert!(manager.wait().success() && referee.wait().success());
-    assert!(world.events("Recorded").iter().all(|line| line["result"]["details"]["status"] != "TECHNICAL_LOSS"));
+    assert!(
+        world
+            .events("Recorded")
+            .iter()
+            .all(|line| line["result"]["details"]["status"] != "TECHNICAL_LOSS")
+    );
 }
 
 /// The results that REF01 has kept so far, and the matches that it has settled.
@@ -247,10 +371,17 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
             "manager" => manager.restart(&world, &arguments),
             _ => {}
         }
-        assert!(manager.wait().success() && referee.wait().success(), "{dies}");
+        assert!(
+            manager.wait().success() && referee.wait().success(),
+            "{dies}"
+        );
         check_one_result(&world, "REF01");
         assert_eq!(world.events("Recorded")[0]["result"], outcome, "{dies}");
-        assert_eq!([&alpha, &beta].map(|player| player.received("GAME_INVITATION").len()), [1, 1], "{dies}");
+        assert_eq!(
+            [&alpha, &beta].map(|player| player.received("GAME_INVITATION").len()),
+            [1, 1],
+            "{dies}"
+        );
         assert_eq!(outbox(&world).1, [json!({"settled": "R1M1"})], "{dies}");
     }
 }
@@ -269,10 +400,22 @@ fn a_stale_outbox_never_counts() {
         let (_players, _) = players(&manager.url(), |_| false);
         assert!(manager.wait().success() && referee.wait().success());
         check_one_result(&world, "REF01");
-        assert!(world.logs().iter().all(|line| line["conversation_id"] != "conv-kept"), "card: {older_card}");
+        assert!(
+            world
+                .logs()
+                .iter()
+                .all(|line| line["conversation_id"] != "conv-kept"),
+            "card: {older_card}"
+        );
         let all = files(&world.folder.join("data/referees"));
-        let aside = all.iter().find(|path| path.to_string_lossy().contains("/REF01~"));
-        assert!(fs::read_to_string(aside.unwrap()).unwrap().contains("conv-kept"));
+        let aside = all
+            .iter()
+            .find(|path| path.to_string_lossy().contains("/REF01~"));
+        assert!(
+            fs::read_to_string(aside.unwrap())
+                .unwrap()
+                .contains("conv-kept")
+        );
     }
 }
 
@@ -305,11 +448,26 @@ struct Alone {
 impl Alone {
     fn new(world: World, manager: &Peer, held: fn(&Value) -> bool) -> Alone {
         let gate = Gate::default();
-        let players = [player("P01", "even", held, &gate), player("P02", "even", |_| false, &gate)];
-        let arguments = ["--manager", &manager.url, "--referee-id", "REF01", "--max-concurrent-matches", "1"];
+        let players = [
+            player("P01", "even", held, &gate),
+            player("P02", "even", |_| false, &gate),
+        ];
+        let arguments = [
+            "--manager",
+            &manager.url,
+            "--referee-id",
+            "REF01",
+            "--max-concurrent-matches",
+            "1",
+        ];
         let referee = world.start("referee", &arguments);
         referee.line("is REF01");
-        Alone { world, players, gate, referee }
+        Alone {
+            world,
+            players,
+            gate,
+            referee,
+        }
     }
 
     /// The announcement of these matches: (its id, whether it is this referee's).
@@ -320,13 +478,24 @@ impl Alone {
                 "player_A_endpoint": a.url, "player_A_token": format!("tok-p01-{id}"),
                 "player_B_endpoint": b.url, "player_B_token": format!("tok-p02-{id}"),
             });
-            (*id, if *ours { &*own } else { "http://127.0.0.1:1/mcp" }, more)
+            (
+                *id,
+                if *ours {
+                    &*own
+                } else {
+                    "http://127.0.0.1:1/mcp"
+                },
+                more,
+            )
         };
         announces(&matches.iter().map(row).collect::<Vec<_>>())
     }
 
     fn announce(&self, matches: &[(&'static str, bool)]) {
-        assert_eq!(send(&self.referee.url(), &self.round(matches)), json!({"status": "ok"}));
+        assert_eq!(
+            send(&self.referee.url(), &self.round(matches)),
+            json!({"status": "ok"})
+        );
     }
 
     fn end(mut self) {
@@ -337,7 +506,10 @@ impl Alone {
 
 /// The matches of the messages of a type that came to a peer.
 fn matches(peer: &Peer, message_type: &str) -> Vec<String> {
-    peer.received(message_type).iter().map(|it| it["match_id"].as_str().unwrap().to_string()).collect()
+    peer.received(message_type)
+        .iter()
+        .map(|it| it["match_id"].as_str().unwrap().to_string())
+        .collect()
 }
 
 fn reported(manager: &Peer, times: usize) -> Vec<String> {
@@ -349,7 +521,8 @@ fn reported(manager: &Peer, times: usize) -> Vec<String> {
 #[test]
 fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_again() {
     let manager = stand_in::manager();
-    let held: fn(&Value) -> bool = |asked| asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R1M1";
+    let held: fn(&Value) -> bool =
+        |asked| asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R1M1";
     let it = Alone::new(World::new(&[]), &manager, held);
     it.announce(&[("R1M1", true), ("R1M2", true)]);
     it.players[0].first("CHOOSE_PARITY_CALL");
@@ -371,28 +544,48 @@ fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_ag
 fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
     let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.02))]);
     let recorded = AtomicBool::new(false);
-    let manager = Peer::new(move |request| match request["params"]["match_id"].as_str() {
-        Some("R1M1") => status("413 Too Large", ""),
-        Some("R1M2") => league_error("\u{1b}[2Jalready recorded"),
-        // It is asked again until R1M4 is recorded, which it does not keep waiting.
-        Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
-        match_id => {
-            recorded.fetch_or(match_id == Some("R1M4"), Ordering::SeqCst);
-            stand_in::answers(request)
-        }
-    });
+    let manager = Peer::new(
+        move |request| match request["params"]["match_id"].as_str() {
+            Some("R1M1") => status("413 Too Large", ""),
+            Some("R1M2") => league_error("\u{1b}[2Jalready recorded"),
+            // It is asked again until R1M4 is recorded, which it does not keep waiting.
+            Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
+            match_id => {
+                recorded.fetch_or(match_id == Some("R1M4"), Ordering::SeqCst);
+                stand_in::answers(request)
+            }
+        },
+    );
     let it = Alone::new(world, &manager, |_| false);
-    it.announce(&[("R1M1", true), ("R1M2", true), ("R1M3", true), ("R1M4", true)]);
+    it.announce(&[
+        ("R1M1", true),
+        ("R1M2", true),
+        ("R1M3", true),
+        ("R1M4", true),
+    ]);
     wait_until("all is settled", || outbox(&it.world).1.len() == 4);
     let all = matches(&manager, "MATCH_RESULT_REPORT");
     let times = |id: &str| all.iter().filter(|it| *it == id).count();
-    assert_eq!((times("R1M1"), times("R1M2"), times("R1M4")), (1, 1, 1), "{all:?}");
+    assert_eq!(
+        (times("R1M1"), times("R1M2"), times("R1M4")),
+        (1, 1, 1),
+        "{all:?}"
+    );
     assert_eq!(all.last().unwrap(), "R1M3");
     let said = it.referee.stderr.lock().unwrap().clone();
     // R1M3 did not get through: that is said too, and whom it waits for.
-    let waits = format!("results wait for the league manager at {}: it could not be reached (it hung up", manager.url);
-    let (waiting, said): (Vec<&str>, Vec<&str>) = said.split_inclusive('\n').partition(|line| line.starts_with(&waits));
-    assert_eq!((waiting.is_empty(), said.len()), (false, 2), "{waiting:?} {said:?}");
+    let waits = format!(
+        "results wait for the league manager at {}: it could not be reached (it hung up",
+        manager.url
+    );
+    let (waiting, said): (Vec<&str>, Vec<&str>) = said
+        .split_inclusive('\n')
+        .partition(|line| line.starts_with(&waits));
+    assert_eq!(
+        (waiting.is_empty(), said.len()),
+        (false, 2),
+        "{waiting:?} {said:?}"
+    );
     let (refused, escape) = ("the league manager refuses the result for good", '\u{fffd}');
     let expected = format!(
         "R1M1: {refused}: answered HTTP 413\nR1M2: {refused}: E015 MATCH_ID_MISMATCH: match_id: {escape}[2Jalready recorded\n"
@@ -404,9 +597,15 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
 #[test]
 fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     let manager = stand_in::manager();
-    let it = Alone::new(World::new(&[]), &manager, |asked| asked["message_type"] == "CHOOSE_PARITY_CALL");
+    let it = Alone::new(World::new(&[]), &manager, |asked| {
+        asked["message_type"] == "CHOOSE_PARITY_CALL"
+    });
     let own = it.referee.url();
-    for (token, code) in [(None, "E011"), (Some("tok-own-0"), "E012"), (Some(&*TOKEN.replace('f', "e")), "E012")] {
+    for (token, code) in [
+        (None, "E011"),
+        (Some("tok-own-0"), "E012"),
+        (Some(&*TOKEN.replace('f', "e")), "E012"),
+    ] {
         let mut announced = it.round(&[("R1M1", true)]);
         announced["auth_token"] = json!(token);
         let start = json!({"auth_token": token, "league_id": LEAGUE, "round_id": 1, "match": announced["matches"][0]});
@@ -416,27 +615,43 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
         }
     }
     let state = || call(&own, "get_match_state", json!({"match_id": "R1M1"}))["result"].clone();
-    assert_eq!(state()["error_code"], "E015", "no stranger's match was taken");
+    assert_eq!(
+        state()["error_code"],
+        "E015",
+        "no stranger's match was taken"
+    );
     it.announce(&[("R1M1", true)]);
     it.players[0].first("CHOOSE_PARITY_CALL");
     wait_until("P02 has answered", || {
-        let answered = |line: &Value| line["message_type"] == "CHOOSE_PARITY_RESPONSE" && line["peer"] == "P02";
+        let answered = |line: &Value| {
+            line["message_type"] == "CHOOSE_PARITY_RESPONSE" && line["peer"] == "P02"
+        };
         it.world.logs().iter().any(answered)
     });
     let during = state();
-    assert_eq!((&during["state"], &during["result"]), (&json!("COLLECTING_CHOICES"), &Value::Null));
+    assert_eq!(
+        (&during["state"], &during["result"]),
+        (&json!("COLLECTING_CHOICES"), &Value::Null)
+    );
     let text = during.to_string();
     assert!(!text.contains("even") && !text.contains("tok-"), "{text}");
     it.gate.open();
     manager.first("MATCH_RESULT_REPORT");
     let after = state();
-    assert_eq!((&after["state"], &after["result"]["choices"]["P02"]), (&json!("FINISHED"), &json!("even")));
+    assert_eq!(
+        (&after["state"], &after["result"]["choices"]["P02"]),
+        (&json!("FINISHED"), &json!("even"))
+    );
     it.end();
 }
 
 #[test]
 fn a_report_that_lies_changes_nothing() {
-    let world = World::new(&[(&format!("leagues/{LEAGUE}.json"), "/scheduling/cycles", json!(2))]);
+    let world = World::new(&[(
+        &format!("leagues/{LEAGUE}.json"),
+        "/scheduling/cycles",
+        json!(2),
+    )]);
     let manager = world.manager(&["--players", "2", "--referees", "2"]);
     let (url, first, second) = (manager.url(), listener(), listener());
     let mine = token_of(&register_referee(&url, "referee:REF01", &first.url, 1));
@@ -455,11 +670,22 @@ fn a_report_that_lies_changes_nothing() {
     ];
     let refuse = |(what, report, code): (&str, Value, &str)| {
         let (before, answer) = (world.journal(), send(&url, &report));
-        assert_eq!((&answer["message_type"], &answer["error_code"]), (&json!("LEAGUE_ERROR"), &json!(code)), "{what}");
+        assert_eq!(
+            (&answer["message_type"], &answer["error_code"]),
+            (&json!("LEAGUE_ERROR"), &json!(code)),
+            "{what}"
+        );
         assert_eq!(world.journal(), before, "{what}");
     };
     rows.into_iter().for_each(refuse);
-    assert_eq!([send(&url, &honest), send(&url, &honest)].map(|it| it["status"].clone()), ["recorded", "recorded"]);
-    refuse(("another result, late", report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]), "E015"));
+    assert_eq!(
+        [send(&url, &honest), send(&url, &honest)].map(|it| it["status"].clone()),
+        ["recorded", "recorded"]
+    );
+    refuse((
+        "another result, late",
+        report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]),
+        "E015",
+    ));
     assert_eq!(world.events("Recorded").len(), 1);
 }

@@ -15,7 +15,13 @@ use serde_json::{Value, json};
 use std::{cell::RefCell, collections::BTreeMap, collections::BTreeSet, time::Duration};
 
 fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i32; 4]) -> Scoring {
-    Scoring { win_points, draw_points, loss_points, technical_loss_points, tiebreakers: Vec::new() }
+    Scoring {
+        win_points,
+        draw_points,
+        loss_points,
+        technical_loss_points,
+        tiebreakers: Vec::new(),
+    }
 }
 
 fn usual() -> Scoring {
@@ -37,27 +43,53 @@ fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
         let players: Vec<String> = (1..=n).map(|n| format!("P{n:02}")).collect();
         let rounds = round_robin(&players, cycles as u32);
         assert_eq!(rounds.len(), cycles * (n - (n + 1) % 2), "{row}: rounds");
-        assert_eq!(rounds.concat().len(), cycles * n * (n - 1) / 2, "{row}: matches");
+        assert_eq!(
+            rounds.concat().len(),
+            cycles * n * (n - 1) / 2,
+            "{row}: matches"
+        );
         let (mut met, mut rested) = (BTreeMap::<_, Vec<bool>>::new(), BTreeMap::<_, usize>::new());
         for round in &rounds {
             let busy: BTreeSet<&String> = round.iter().flatten().collect();
-            assert_eq!(busy.len(), 2 * round.len(), "{row}: nobody twice in {round:?}");
-            round.iter().for_each(|[a, b]| met.entry((a.min(b), a.max(b))).or_default().push(a < b));
-            players.iter().for_each(|player| *rested.entry(player).or_default() += usize::from(!busy.contains(player)));
+            assert_eq!(
+                busy.len(),
+                2 * round.len(),
+                "{row}: nobody twice in {round:?}"
+            );
+            round
+                .iter()
+                .for_each(|[a, b]| met.entry((a.min(b), a.max(b))).or_default().push(a < b));
+            players.iter().for_each(|player| {
+                *rested.entry(player).or_default() += usize::from(!busy.contains(player))
+            });
         }
         assert_eq!(met.len(), n * (n - 1) / 2, "{row}: pairs");
         for (pair, lower_is_a) in &met {
-            let turns: Vec<bool> = (0..cycles).map(|cycle| lower_is_a[0] == (cycle % 2 == 0)).collect();
-            assert_eq!(*lower_is_a, turns, "{row}: {pair:?} meet once a cycle and change roles");
+            let turns: Vec<bool> = (0..cycles)
+                .map(|cycle| lower_is_a[0] == (cycle % 2 == 0))
+                .collect();
+            assert_eq!(
+                *lower_is_a, turns,
+                "{row}: {pair:?} meet once a cycle and change roles"
+            );
         }
-        assert!(rested.values().all(|rests| *rests == cycles * (n % 2)), "{row}: byes {rested:?}");
+        assert!(
+            rested.values().all(|rests| *rests == cycles * (n % 2)),
+            "{row}: byes {rested:?}"
+        );
         for player in &players {
             let a = rounds.iter().flatten().filter(|[a, _]| a == player).count();
             let b = rounds.iter().flatten().filter(|[_, b]| b == player).count();
-            assert!(a.abs_diff(b) <= 1, "{row}: {player} is A {a} times and B {b} times");
+            assert!(
+                a.abs_diff(b) <= 1,
+                "{row}: {player} is A {a} times and B {b} times"
+            );
         }
     }
-    assert!(round_robin(&[], 1).concat().is_empty() && round_robin(&["P01".into()], 1).concat().is_empty());
+    assert!(
+        round_robin(&[], 1).concat().is_empty()
+            && round_robin(&["P01".into()], 1).concat().is_empty()
+    );
 }
 
 /// `P01>P02` won, `P01=P02` drawn, `P01!P02` won since the other failed, `P01#P02` both failed.
@@ -74,20 +106,45 @@ fn ended(text: &str) -> Outcome {
 /// The table of everybody in `text`, and of `others`, after a league of these matches.
 fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) -> Vec<Standing> {
     let games: Vec<Outcome> = text.split_whitespace().map(ended).collect();
-    let scoring = Scoring { tiebreakers: ties.to_vec(), ..scoring.clone() };
-    let mut league = League::new(Rules { scoring: scoring.clone(), listed: Vec::new(), ..rules() });
-    let ids = games.iter().flat_map(|game| game.players.clone()).chain(others.iter().map(|id| id.to_string()));
+    let scoring = Scoring {
+        tiebreakers: ties.to_vec(),
+        ..scoring.clone()
+    };
+    let mut league = League::new(Rules {
+        scoring: scoring.clone(),
+        listed: Vec::new(),
+        ..rules()
+    });
+    let ids = games
+        .iter()
+        .flat_map(|game| game.players.clone())
+        .chain(others.iter().map(|id| id.to_string()));
     for (n, id) in ids.collect::<BTreeSet<_>>().iter().enumerate() {
-        enter(&mut league, &meta(Kind::Player, &local(9000 + n)), &caller(&format!("player:{id}")));
+        enter(
+            &mut league,
+            &meta(Kind::Player, &local(9000 + n)),
+            &caller(&format!("player:{id}")),
+        );
     }
     let pairs = games.iter().map(|game| game.players.clone()).collect();
-    league.apply(&Event::Started { seed: None, rounds: vec![pairs] });
+    league.apply(&Event::Started {
+        seed: None,
+        rounds: vec![pairs],
+    });
     for (n, game) in (1..).zip(&games) {
         let (match_id, result) = (format!("R1M{n}"), game.for_manager(&scoring));
-        league.apply(&Event::Recorded(Recorded { match_id, referee_id: "REF01".into(), result, at: at("11:00:00") }));
+        league.apply(&Event::Recorded(Recorded {
+            match_id,
+            referee_id: "REF01".into(),
+            result,
+            at: at("11:00:00"),
+        }));
     }
     let rows = league.table();
-    assert!((1..).zip(rows).all(|(rank, row)| row.rank == rank), "ranks without gaps: {rows:?}");
+    assert!(
+        (1..).zip(rows).all(|(rank, row)| row.rank == rank),
+        "ranks without gaps: {rows:?}"
+    );
     rows.to_vec()
 }
 
@@ -122,11 +179,21 @@ fn equals_are_told_apart_in_the_configured_order() {
     for (text, ties, expected) in rows {
         let table = standings(text, &[], &usual(), ties);
         let wanted: Vec<&str> = expected.split(' ').collect();
-        let order: Vec<&str> = table.iter().map(|row| &*row.player_id).filter(|id| wanted.contains(id)).collect();
+        let order: Vec<&str> = table
+            .iter()
+            .map(|row| &*row.player_id)
+            .filter(|id| wanted.contains(id))
+            .collect();
         assert_eq!(order, wanted, "{text} by {ties:?}");
     }
     let nobody_played = standings("", &["P100", "P99", "P09"], &usual(), &[Wins]);
-    assert_eq!(nobody_played.iter().map(|row| &*row.player_id).collect::<Vec<_>>(), ["P09", "P99", "P100"]);
+    assert_eq!(
+        nobody_played
+            .iter()
+            .map(|row| &*row.player_id)
+            .collect::<Vec<_>>(),
+        ["P09", "P99", "P100"]
+    );
 }
 
 #[test]
@@ -138,22 +205,36 @@ fn points_come_from_the_scoring_and_a_technical_loss_is_a_loss() {
         ("P01=P02", [1, 0, 1, 0, 1, 2], [1, 0, 1, 0, 1, 2]),
         ("P01!P02", [1, 1, 0, 0, 3, 5], [1, 0, 0, 1, 0, -1]),
         ("P01#P02", [1, 0, 0, 1, 0, -1], [1, 0, 0, 1, 0, -1]),
-        ("P01>P02 P02>P01 P01=P02", [3, 1, 1, 1, 4, 8], [3, 1, 1, 1, 4, 8]),
+        (
+            "P01>P02 P02>P01 P01=P02",
+            [3, 1, 1, 1, 4, 8],
+            [3, 1, 1, 1, 4, 8],
+        ),
     ];
     for (text, a, b) in rows {
-        let [usual, changed] = [usual(), other.clone()].map(|scoring| standings(text, &[], &scoring, &[]));
+        let [usual, changed] =
+            [usual(), other.clone()].map(|scoring| standings(text, &[], &scoring, &[]));
         for (id, expected) in [("P01", a), ("P02", b)] {
             let row = |table: &[Standing]| table.iter().find(|row| row.player_id == id).cloned();
             let (row, points) = (row(&usual).unwrap(), row(&changed).unwrap().points);
             let counts = [row.played, row.wins, row.draws, row.losses].map(|count| count as i32);
-            assert_eq!([&counts[..], &[row.points, points]].concat(), expected, "{text}: {id}");
+            assert_eq!(
+                [&counts[..], &[row.points, points]].concat(),
+                expected,
+                "{text}: {id}"
+            );
         }
     }
 }
 
 #[test]
 fn without_a_status_the_number_says_how_a_match_ended() {
-    let rows = [(">", Ending::Win), ("=", Ending::Draw), ("!", Ending::TechnicalLoss), ("#", Ending::TechnicalLoss)];
+    let rows = [
+        (">", Ending::Win),
+        ("=", Ending::Draw),
+        ("!", Ending::TechnicalLoss),
+        ("#", Ending::TechnicalLoss),
+    ];
     for (how, expected) in rows {
         let mut result = ended(&format!("P01{how}P02")).for_manager(&usual());
         assert_eq!(ending(&result), expected, "{how} with its status");
@@ -164,42 +245,108 @@ fn without_a_status_the_number_says_how_a_match_ended() {
 
 #[test]
 fn draws_are_uniform_and_follow_from_seed_and_match_alone() {
-    let matches: Vec<String> = (1..=100).flat_map(|r| (1..=100).map(move |m| format!("R{r}M{m}"))).collect();
+    let matches: Vec<String> = (1..=100)
+        .flat_map(|r| (1..=100).map(move |m| format!("R{r}M{m}")))
+        .collect();
     let fixed = |seed: u64| matches.iter().map(move |id| draw(Some(seed), id));
     let rows: [(&str, Vec<u32>); 4] = [
         ("one seed, all matches", fixed(7).collect()),
         ("another seed", fixed(2025).collect()),
-        ("all seeds, one match", (0..10_000).map(|seed| draw(Some(seed), "R1M1")).collect()),
-        ("a small league each", (0..1_666).flat_map(|seed| fixed(seed).take(6)).collect()),
+        (
+            "all seeds, one match",
+            (0..10_000).map(|seed| draw(Some(seed), "R1M1")).collect(),
+        ),
+        (
+            "a small league each",
+            (0..1_666).flat_map(|seed| fixed(seed).take(6)).collect(),
+        ),
     ];
     for (row, draws) in &rows {
         let count = |n: u32| draws.iter().filter(|drawn| **drawn == n).count() as f64;
         let expected = draws.len() as f64 / 10.0;
-        let chi_square: f64 = (1..=10).map(|n| (count(n) - expected).powi(2) / expected).sum();
+        let chi_square: f64 = (1..=10)
+            .map(|n| (count(n) - expected).powi(2) / expected)
+            .sum();
         assert!(draws.iter().all(|n| (1..=10).contains(n)), "{row}");
-        assert!(chi_square < 27.9, "{row}: {chi_square} is too much for nine degrees of freedom (p < 0.001)");
+        assert!(
+            chi_square < 27.9,
+            "{row}: {chi_square} is too much for nine degrees of freedom (p < 0.001)"
+        );
     }
-    assert_eq!(fixed(7).collect::<Vec<_>>(), rows[0].1, "the same in every run");
+    assert_eq!(
+        fixed(7).collect::<Vec<_>>(),
+        rows[0].1,
+        "the same in every run"
+    );
     assert_ne!(rows[0].1, rows[1].1, "another seed, other numbers");
     let unseeded: BTreeSet<u32> = (0..1_000).map(|_| draw(None, "R1M1")).collect();
-    assert_eq!(unseeded, (1..=10).collect(), "without a seed every number comes");
+    assert_eq!(
+        unseeded,
+        (1..=10).collect(),
+        "without a seed every number comes"
+    );
 }
 
 #[test]
 fn whose_choice_is_the_numbers_parity_wins() {
     use {Ending::*, Parity::*};
     let rows = [
-        (Even, Odd, 8, Some(0), "P01 chose even, number was 8 (even)", [3, 0]),
-        (Even, Odd, 7, Some(1), "P02 chose odd, number was 7 (odd)", [0, 3]),
-        (Odd, Even, 1, Some(0), "P01 chose odd, number was 1 (odd)", [3, 0]),
-        (Odd, Even, 10, Some(1), "P02 chose even, number was 10 (even)", [0, 3]),
-        (Odd, Odd, 4, None, "Both chose odd, number was 4 (even) - both incorrect", [1, 1]),
-        (Even, Even, 4, None, "Both chose even, number was 4 (even) - both correct", [1, 1]),
+        (
+            Even,
+            Odd,
+            8,
+            Some(0),
+            "P01 chose even, number was 8 (even)",
+            [3, 0],
+        ),
+        (
+            Even,
+            Odd,
+            7,
+            Some(1),
+            "P02 chose odd, number was 7 (odd)",
+            [0, 3],
+        ),
+        (
+            Odd,
+            Even,
+            1,
+            Some(0),
+            "P01 chose odd, number was 1 (odd)",
+            [3, 0],
+        ),
+        (
+            Odd,
+            Even,
+            10,
+            Some(1),
+            "P02 chose even, number was 10 (even)",
+            [0, 3],
+        ),
+        (
+            Odd,
+            Odd,
+            4,
+            None,
+            "Both chose odd, number was 4 (even) - both incorrect",
+            [1, 1],
+        ),
+        (
+            Even,
+            Even,
+            4,
+            None,
+            "Both chose even, number was 4 (even) - both correct",
+            [1, 1],
+        ),
     ];
     for (a, b, number, winner, reason, points) in rows {
         let outcome = judge(pair("P01", "P02"), [a, b], number);
         let how = if winner.is_some() { Win } else { Draw };
-        assert_eq!((outcome.winner, &*outcome.reason, outcome.ending()), (winner, reason, how));
+        assert_eq!(
+            (outcome.winner, &*outcome.reason, outcome.ending()),
+            (winner, reason, how)
+        );
         assert_eq!(score(how, winner, &usual()), points, "{reason}");
         check_told(&outcome, json!([a, b]), json!(number), points);
     }
@@ -209,9 +356,24 @@ fn whose_choice_is_the_numbers_parity_wins() {
 fn whoever_fails_loses_technically() {
     let (late, no) = (Some("came late".to_string()), None);
     let rows = [
-        ([late.clone(), no.clone()], Some(1), "P01 came late - P02 wins by default", [0, 3]),
-        ([no, late.clone()], Some(0), "P02 came late - P01 wins by default", [3, 0]),
-        ([late.clone(), late], None, "P01 came late; P02 came late - nobody wins", [0, 0]),
+        (
+            [late.clone(), no.clone()],
+            Some(1),
+            "P01 came late - P02 wins by default",
+            [0, 3],
+        ),
+        (
+            [no, late.clone()],
+            Some(0),
+            "P02 came late - P01 wins by default",
+            [3, 0],
+        ),
+        (
+            [late.clone(), late],
+            None,
+            "P01 came late; P02 came late - nobody wins",
+            [0, 0],
+        ),
     ];
     for (failures, winner, reason, points) in rows {
         let outcome = forfeit(pair("P01", "P02"), [None, Some(Parity::Odd)], failures);
@@ -225,7 +387,9 @@ fn whoever_fails_loses_technically() {
 fn check_told(outcome: &Outcome, choices: Value, number: Value, points: [i32; 2]) {
     let winner = outcome.winner.map(|seat| &outcome.players[seat]);
     let choices = json!({"P01": choices[0], "P02": choices[1]});
-    let parity = number.as_u64().map(|number| if number % 2 == 0 { "even" } else { "odd" });
+    let parity = number
+        .as_u64()
+        .map(|number| if number % 2 == 0 { "even" } else { "odd" });
     let players = json!({
         "status": outcome.ending(), "winner_player_id": winner, "drawn_number": number, "number_parity": parity,
         "choices": choices, "reason": outcome.reason,
@@ -246,7 +410,11 @@ fn only_even_and_odd_are_choices() {
     for came in illegal.as_array().unwrap() {
         let refusal = choice(came).unwrap_err();
         assert_eq!(refusal.code, Code::E004, "{came}");
-        assert!(refusal.explain().contains(&format!("got {came}")), "{}", refusal.explain());
+        assert!(
+            refusal.explain().contains(&format!("got {came}")),
+            "{}",
+            refusal.explain()
+        );
         assert_eq!(refusal.context["valid_choices"], json!(["even", "odd"]));
     }
 }
@@ -264,16 +432,41 @@ fn a_referee_counts_by_what_was_heard_of_it() {
         (true, false, true, Lost),
     ];
     for (unreachable, refused, overdue, expected) in rows {
-        let heard = Heard { unreachable, refused: refused.then(|| "answered HTTP 500".into()), overdue };
+        let heard = Heard {
+            unreachable,
+            refused: refused.then(|| "answered HTTP 500".into()),
+            overdue,
+        };
         assert_eq!(liveness::liveness(&heard), expected, "{heard:?}");
     }
     let of = |all: &[(&str, liveness::Liveness)]| -> Vec<String> {
-        liveness::present(&all.iter().map(|(id, how)| (id.to_string(), *how)).collect::<Vec<_>>())
+        liveness::present(
+            &all.iter()
+                .map(|(id, how)| (id.to_string(), *how))
+                .collect::<Vec<_>>(),
+        )
     };
-    assert_eq!(of(&[("REF01", Alive), ("REF02", Overdue), ("REF03", Lost)]), ["REF01"]);
-    assert_eq!(of(&[("REF01", Lost), ("REF02", Overdue), ("REF03", Refusing)]), ["REF02"]); // if nobody else is left
-    for (matches, at_once, seconds) in [(0, 2, 0), (1, 2, 10), (2, 2, 10), (3, 2, 20), (7, 1, 70), (3, 0, 30)] {
-        assert_eq!(patience(matches, at_once, sec(10)), sec(seconds), "{matches} matches, {at_once} at once");
+    assert_eq!(
+        of(&[("REF01", Alive), ("REF02", Overdue), ("REF03", Lost)]),
+        ["REF01"]
+    );
+    assert_eq!(
+        of(&[("REF01", Lost), ("REF02", Overdue), ("REF03", Refusing)]),
+        ["REF02"]
+    ); // if nobody else is left
+    for (matches, at_once, seconds) in [
+        (0, 2, 0),
+        (1, 2, 10),
+        (2, 2, 10),
+        (3, 2, 20),
+        (7, 1, 70),
+        (3, 0, 30),
+    ] {
+        assert_eq!(
+            patience(matches, at_once, sec(10)),
+            sec(seconds),
+            "{matches} matches, {at_once} at once"
+        );
     }
 }
 
@@ -288,25 +481,56 @@ fn the_retry_policy_counts_attempts_in_all() {
         (3, Exponential, vec![], vec![], Ok(1)),
         (3, Exponential, vec![gone()], vec![2], Ok(2)),
         (3, Exponential, vec![late(), gone()], vec![2, 4], Ok(3)),
-        (3, Exponential, vec![late(), late(), gone()], vec![2, 4], Err(gone())),
-        (3, Fixed, vec![late(), gone(), late()], vec![2, 2], Err(late())),
-        (5, Exponential, vec![late(), late(), late(), late()], vec![2, 4, 8, 16], Ok(5)),
+        (
+            3,
+            Exponential,
+            vec![late(), late(), gone()],
+            vec![2, 4],
+            Err(gone()),
+        ),
+        (
+            3,
+            Fixed,
+            vec![late(), gone(), late()],
+            vec![2, 2],
+            Err(late()),
+        ),
+        (
+            5,
+            Exponential,
+            vec![late(), late(), late(), late()],
+            vec![2, 4, 8, 16],
+            Ok(5),
+        ),
         (1, Exponential, vec![gone()], vec![], Err(gone())),
         (3, Exponential, vec![late(), wrong()], vec![2], Err(wrong())), // the same again would not help
     ];
     for (attempts, backoff, failures, delays, expected) in rows {
         let row = format!("{attempts} attempts, {backoff}, {failures:?}");
-        let policy = RetryPolicy { attempts, base_delay: sec(2), backoff };
+        let policy = RetryPolicy {
+            attempts,
+            base_delay: sec(2),
+            backoff,
+        };
         let pauses = RefCell::new(Vec::new());
         let mut made = 0;
         let attempt = || {
             made += 1;
             failures.get(made - 1).cloned().map_or(Ok(made), Err)
         };
-        let done = retry(&policy, |delay| pauses.borrow_mut().push(delay.as_secs()), CallError::is_silence, attempt);
+        let done = retry(
+            &policy,
+            |delay| pauses.borrow_mut().push(delay.as_secs()),
+            CallError::is_silence,
+            attempt,
+        );
         assert_eq!(done, expected, "{row}");
         assert_eq!(pauses.into_inner(), delays, "{row}");
     }
-    let policy = RetryPolicy { attempts: 3, base_delay: sec(2), backoff: Exponential };
+    let policy = RetryPolicy {
+        attempts: 3,
+        base_delay: sec(2),
+        backoff: Exponential,
+    };
     assert_eq!(policy.longest(sec(30)), sec(30 + 2 + 30 + 4 + 30));
 }

@@ -23,7 +23,10 @@ fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
             winner_player_id: None,
             drawn_number: None,
             number_parity: None,
-            choices: BTreeMap::from([("P01".into(), made(&text[4..5])), (text[..3].into(), made(&text[5..]))]),
+            choices: BTreeMap::from([
+                ("P01".into(), made(&text[4..5])),
+                (text[..3].into(), made(&text[5..])),
+            ]),
             reason: None,
         },
     };
@@ -33,7 +36,11 @@ fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
         match_id: "R9M1".into(),
         round_id: 9,
         standings: None,
-        history: (1..).zip(history.split_whitespace()).map(past).collect::<Vec<_>>().into(),
+        history: (1..)
+            .zip(history.split_whitespace())
+            .map(past)
+            .collect::<Vec<_>>()
+            .into(),
         strategy: strategy.into(),
         seed: Some(7),
         deadline: Instant::now() + Duration::from_secs(30),
@@ -58,20 +65,43 @@ fn each_strategy_chooses_by_what_it_has_seen() {
         ("contrary", "P02:oe P02:oe P03:oo", "P04", "odd"), // a newcomer is taken for one like all others
         ("contrary", "P02:o- P03:eo", "P02", "even"),       // P02 has never chosen
         ("frequency", "P02:ee P02:eo P02:ee", "P02", "odd"),
-        ("frequency", "P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo", "P02", "even"), // the newest weigh most
+        (
+            "frequency",
+            "P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo",
+            "P02",
+            "even",
+        ), // the newest weigh most
         ("pattern", "P02:ee P02:eo P02:ee", "P02", "even"), // after even came odd
-        ("pattern", "P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee", "P02", "odd"), // the longest stretch counts
+        (
+            "pattern",
+            "P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee",
+            "P02",
+            "odd",
+        ), // the longest stretch counts
         ("pattern", "P03:ee P03:ee P02:oo P02:oo", "P02", "even"), // others' matches say nothing
     ];
     for (strategy, history, opponent, expected) in rows {
         let choose = named(strategy).unwrap();
         let chosen = choose(&turn(strategy, opponent, history));
-        assert_eq!(chosen.word(), expected, "{strategy} against {opponent} after {history:?}");
+        assert_eq!(
+            chosen.word(),
+            expected,
+            "{strategy} against {opponent} after {history:?}"
+        );
     }
     assert!(named("nobody").is_none() && named("Even").is_none());
     assert_eq!(
         ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        ["random", "even", "odd", "alternate", "contrary", "frequency", "pattern", "coin"]
+        [
+            "random",
+            "even",
+            "odd",
+            "alternate",
+            "contrary",
+            "frequency",
+            "pattern",
+            "coin"
+        ]
     );
 }
 
@@ -91,13 +121,22 @@ fn with_a_seed_random_choices_are_the_same_in_every_run() {
         ("player", |turn, n| turn.player_id = format!("P{n:02}")),
         ("seed", |turn, n| turn.seed = Some(n as u64)),
     ];
-    for (name, strategy) in [("random", named("random").unwrap()), ("contrary", named("contrary").unwrap())] {
+    for (name, strategy) in [
+        ("random", named("random").unwrap()),
+        ("contrary", named("contrary").unwrap()),
+    ] {
         for (what, change) in rows {
             let choices: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
             let again: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
             assert_eq!(choices, again, "{name}: by {what}");
-            let even = choices.iter().filter(|choice| **choice == Parity::Even).count();
-            assert!((430..=570).contains(&even), "{name}: {even} of 1000 are even, by {what}");
+            let even = choices
+                .iter()
+                .filter(|choice| **choice == Parity::Even)
+                .count();
+            assert!(
+                (430..=570).contains(&even),
+                "{name}: {even} of 1000 are even, by {what}"
+            );
         }
     }
 }

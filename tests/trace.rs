@@ -14,9 +14,19 @@ fn traced(world: &World) -> String {
     assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let masked = text.lines().map(|line| {
-        let line = line.get(10..).filter(|_| line.starts_with(' ')).unwrap_or(line);
-        let line = if line.starts_with("conv-r1m1-") { "conv-r1m1-" } else { line };
-        match line.rsplit_once(" (").filter(|(_, took)| took.ends_with(" ms)")) {
+        let line = line
+            .get(10..)
+            .filter(|_| line.starts_with(' '))
+            .unwrap_or(line);
+        let line = if line.starts_with("conv-r1m1-") {
+            "conv-r1m1-"
+        } else {
+            line
+        };
+        match line
+            .rsplit_once(" (")
+            .filter(|(_, took)| took.ends_with(" ms)"))
+        {
             Some((said, _)) => said.to_string(),
             None => line.to_string(),
         }
@@ -32,9 +42,18 @@ fn check(name: &str, text: &str, expected: &str) {
         rows.join("\n")
     };
     assert_eq!(sorted(text), sorted(expected), "{name}:\n{text}");
-    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{name}: no {what} in\n{text}"));
-    let way =
-        ["GAME_INVITATION", "GAME_JOIN_ACK", "CHOOSE_PARITY_CALL", "GAME_OVER", "MATCH_RESULT_REPORT", "RESULT_ACK"];
+    let place = |what: &str| {
+        text.find(what)
+            .unwrap_or_else(|| panic!("{name}: no {what} in\n{text}"))
+    };
+    let way = [
+        "GAME_INVITATION",
+        "GAME_JOIN_ACK",
+        "CHOOSE_PARITY_CALL",
+        "GAME_OVER",
+        "MATCH_RESULT_REPORT",
+        "RESULT_ACK",
+    ];
     assert!(way.is_sorted_by_key(|what| place(what)), "{name}:\n{text}");
 }
 
@@ -53,8 +72,19 @@ fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
     });
     register_player(&manager.url(), "player:P02", &peer.url);
     assert!(manager.wait().success() && referee.wait().success() && player.wait().success());
-    let ends = manager.output().lines().filter(|line| line.contains(" lost technically")).count();
-    assert_eq!(ends, manager.output().lines().filter(|line| line.ends_with(" (make trace MATCH=R1M1)")).count());
+    let ends = manager
+        .output()
+        .lines()
+        .filter(|line| line.contains(" lost technically"))
+        .count();
+    assert_eq!(
+        ends,
+        manager
+            .output()
+            .lines()
+            .filter(|line| line.ends_with(" (make trace MATCH=R1M1)"))
+            .count()
+    );
     world
 }
 
@@ -98,11 +128,27 @@ fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
         other => other,
     };
     let lost = END.replace("HOW", "TECHNICAL_LOSS");
-    check("won", &traced(&play(|good| good)), &[FRAME, CALL, &END.replace("HOW", "WIN")].concat());
-    check("silence", &traced(&play(|_| Does::Silence)), &[FRAME, SILENCE, SILENCE, &lost].concat());
+    check(
+        "won",
+        &traced(&play(|good| good)),
+        &[FRAME, CALL, &END.replace("HOW", "WIN")].concat(),
+    );
+    check(
+        "silence",
+        &traced(&play(|_| Does::Silence)),
+        &[FRAME, SILENCE, SILENCE, &lost].concat(),
+    );
     let nothing = |_| Does::Answer(json!({"foo": 1}));
-    check("nothing", &traced(&play(nothing)), &[FRAME, NOTHING, NOTHING, &lost].concat());
-    check("wrong", &traced(&play(blue)), &[FRAME, WRONG, WRONG, &lost].concat());
+    check(
+        "nothing",
+        &traced(&play(nothing)),
+        &[FRAME, NOTHING, NOTHING, &lost].concat(),
+    );
+    check(
+        "wrong",
+        &traced(&play(blue)),
+        &[FRAME, WRONG, WRONG, &lost].concat(),
+    );
 }
 
 #[test]
@@ -124,7 +170,9 @@ fn a_reassigned_match_has_all_its_conversations() {
     for (id, peer) in ["P01", "P02"].iter().zip(&peers) {
         register_player(&manager.url(), &format!("player:{id}"), &peer.url);
     }
-    peers.iter().for_each(|peer| drop(peer.first("CHOOSE_PARITY_CALL")));
+    peers
+        .iter()
+        .for_each(|peer| drop(peer.first("CHOOSE_PARITY_CALL")));
     referees[0].kill();
     manager.line("its matches are announced anew");
     gate.open();
@@ -162,16 +210,52 @@ fn causes_come_before_clocks_and_the_newest_run_counts() {
             "message_type": what, "conversation_id": "conv-r1m1-new", "match_id": "R1M1"})
     };
     let started = json!({"timestamp": "2025-01-15T10:00:00Z", "component": "league_manager", "event_type": "started"});
-    let mut old = line("09:00:00", "REF01", "message_sent", "GAME_INVITATION", "P09");
+    let mut old = line(
+        "09:00:00",
+        "REF01",
+        "message_sent",
+        "GAME_INVITATION",
+        "P09",
+    );
     old["conversation_id"] = "conv-r1m1-old".into();
     let lines = [
         started,
-        line("10:00:05", "P01", "message_received", "GAME_INVITATION", "referee:REF01"), // its clock is behind
-        line("10:00:05", "P01", "message_sent", "GAME_JOIN_ACK", "referee:REF01"),
+        line(
+            "10:00:05",
+            "P01",
+            "message_received",
+            "GAME_INVITATION",
+            "referee:REF01",
+        ), // its clock is behind
+        line(
+            "10:00:05",
+            "P01",
+            "message_sent",
+            "GAME_JOIN_ACK",
+            "referee:REF01",
+        ),
         old,
-        line("10:00:09.500", "REF01", "message_sent", "GAME_INVITATION", "P01"),
-        line("10:00:10.500", "REF01", "reply_received", "GAME_JOIN_ACK", "P01"),
-        line("10:00:10.501", "REF01", "message_sent", "CHOOSE_PARITY_CALL", "P01"),
+        line(
+            "10:00:09.500",
+            "REF01",
+            "message_sent",
+            "GAME_INVITATION",
+            "P01",
+        ),
+        line(
+            "10:00:10.500",
+            "REF01",
+            "reply_received",
+            "GAME_JOIN_ACK",
+            "P01",
+        ),
+        line(
+            "10:00:10.501",
+            "REF01",
+            "message_sent",
+            "CHOOSE_PARITY_CALL",
+            "P01",
+        ),
     ];
     let expected = "      ms  manager   REF01     P01
           conv-r1m1-new
@@ -197,11 +281,19 @@ fn of_each_log_the_last_lines_are_drawn_however_many_a_stranger_writes() {
             "event_type": "message_received", "peer": peer, "message_type": "LEAGUE_QUERY",
             "conversation_id": "conv-r1m1-one", "match_id": "R1M1"})
     };
-    write("manager.jsonl", &(0..600).map(|n| line(n, "league_manager", "league_manager:x")).collect::<Vec<_>>());
+    write(
+        "manager.jsonl",
+        &(0..600)
+            .map(|n| line(n, "league_manager", "league_manager:x"))
+            .collect::<Vec<_>>(),
+    );
     write("player.jsonl", &[line(599, "P01", "REF01")]);
     let lines = Logs::default().about(&logs, "R1M1").unwrap();
     assert_eq!(lines.len(), 501);
     let text = diagram(&lines, "paper", "R1M1").unwrap();
     assert_eq!(text.matches("LEAGUE_QUERY").count(), 501, "{text}");
-    assert!(text.ends_with("of each log only the last 500 lines about the match are drawn"), "{text}");
+    assert!(
+        text.ends_with("of each log only the last 500 lines about the match are drawn"),
+        "{text}"
+    );
 }

@@ -12,11 +12,15 @@ macro_rules! bodies {
 impl Exam {
     /// A message of ours in the n-th match, with more fields, or with others.
     pub fn message(&self, message_type: &str, n: u32, more: &str) -> Value {
-        let ([manager, p91, p92], agent, [conversation, token]) = (&self.urls, self.endpoint(), self.game(n));
-        let [own, of_p91, of_p92] = [&*self.kind().numbered(90), "P91", "P92"].map(|id| self.token(id));
+        let ([manager, p91, p92], agent, [conversation, token]) =
+            (&self.urls, self.endpoint(), self.game(n));
+        let [own, of_p91, of_p92] =
+            [&*self.kind().numbered(90), "P91", "P92"].map(|id| self.token(id));
         let (now, none) = (Timestamp::now(), "{'wins': 0, 'losses': 0, 'draws': 0}");
         let deadline = now.plus(self.program.config.system.timeouts.move_timeout_sec.0);
-        let is_in = format!("'status': 'ACCEPTED', 'auth_token': '{own}', 'reason': null, 'proves_itself': true");
+        let is_in = format!(
+            "'status': 'ACCEPTED', 'auth_token': '{own}', 'reason': null, 'proves_itself': true"
+        );
         let of_match = format!(
             "'round_id': {n}, 'match_id': 'R{n}M1', 'conversation_id': '{conversation}', 'auth_token': '{token}'"
         );
@@ -50,9 +54,14 @@ impl Exam {
             RoundCompleted          "'auth_token': '{own}', 'round_id': 1, 'matches_completed': 1, 'next_round_id': null, 'summary': {{'total_matches': 1, 'wins': 1, 'draws': 0, 'technical_losses': 0}}";
             LeagueCompleted         "'auth_token': '{own}', 'total_rounds': 1, 'total_matches': 1, 'champion': {{{row}}}, 'final_standings': [{{'rank': 1, {row}}}]";
         };
-        let about = About { conversation_id: "conv-check".into(), ..About::default() };
-        let mut whole = serde_json::to_value(self.program.client.envelope(message_type, &about)).unwrap_or_default();
-        let body: Packet = serde_json::from_str(&format!("{{{body}{more}}}").replace('\'', "\"")).unwrap_or_default();
+        let about = About {
+            conversation_id: "conv-check".into(),
+            ..About::default()
+        };
+        let mut whole = serde_json::to_value(self.program.client.envelope(message_type, &about))
+            .unwrap_or_default();
+        let body: Packet = serde_json::from_str(&format!("{{{body}{more}}}").replace('\'', "\""))
+            .unwrap_or_default();
         body.into_iter().for_each(|(key, value)| whole[key] = value);
         whole
     }
@@ -64,6 +73,9 @@ impl Exam {
 
     /// The conversation and the token of a player's n-th match.
     pub fn game(&self, n: u32) -> [String; 2] {
-        [format!("conv-r{n}m1-{}", &self.secret[..8]), token("P90", &format!("{}{n}", self.secret))]
+        [
+            format!("conv-r{n}m1-{}", &self.secret[..8]),
+            token("P90", &format!("{}{n}", self.secret)),
+        ]
     }
 }

@@ -77,7 +77,9 @@ impl Exam {
             ANNOUNCEMENT if n == 1 => {}
             _ => drop(self.chosen()?),
         }
-        self.once(format!("{message_type} {n}"), || self.send(message_type, n, ""))
+        self.once(format!("{message_type} {n}"), || {
+            self.send(message_type, n, "")
+        })
     }
 
     /// What it chose in the first match.
@@ -87,15 +89,20 @@ impl Exam {
 
     /// The worse of the two replies in the first match.
     fn both(&self, judge: impl Fn(&Exchange) -> Option<Finding>) -> Option<Finding> {
-        let reply = |message_type| self.first(message_type, 1).filter(|it| it.reply().is_some());
+        let reply = |message_type| {
+            self.first(message_type, 1)
+                .filter(|it| it.reply().is_some())
+        };
         worst([INVITATION, CALL].map(|message_type| judge(&reply(message_type)?)))
     }
 
     /// Plays a match while another goes on: the answer must be about its own, or not say.
     fn kept_apart(&self, n: u32, other: u32) -> Option<Finding> {
         let (answer, other) = (self.first(CALL, n)?, self.message(CALL, other, ""));
-        let is_other = |key: &str| answer.message()[key].is_string() && answer.message()[key] == other[key];
-        let good = answer.reply().is_some() && !is_other("match_id") && !is_other("conversation_id");
+        let is_other =
+            |key: &str| answer.message()[key].is_string() && answer.message()[key] == other[key];
+        let good =
+            answer.reply().is_some() && !is_other("match_id") && !is_other("conversation_id");
         answer.shows(&answer.came, "an answer about this match, in time", good)
     }
 }

@@ -92,7 +92,11 @@ impl Exam {
     /// Gives it a match, once, and waits until that is played, or will not be: what did not come, the checks will find.
     /// If nothing came of the first match, the others are not played.
     fn play(&self, n: u32) -> Option<Exchange> {
-        let _ = if n == GOOD { None } else { Some(self.over(2, GOOD)?) };
+        let _ = if n == GOOD {
+            None
+        } else {
+            Some(self.over(2, GOOD)?)
+        };
         self.once(format!("match {n}"), || {
             let exchange = self.send(RoundAnnouncement::NAME, n, "")?;
             let (config, wanted) = (&self.program.config, if n == GOOD { 2 } else { 1 });
@@ -100,30 +104,48 @@ impl Exam {
             let reports = || self.heard(0, REPORT, n).len();
             let _ = exchange.reply().is_some()
                 && until(config.generic_limit(), || has(INVITATION) != [false; 2])
-                && until(config.match_limit(), || has(OVER) != [false; 2] || reports() > 0)
-                && until(config.generic_limit(), || has(OVER) == [true; 2] && reports() >= wanted);
+                && until(config.match_limit(), || {
+                    has(OVER) != [false; 2] || reports() > 0
+                })
+                && until(config.generic_limit(), || {
+                    has(OVER) == [true; 2] && reports() >= wanted
+                });
             Some(exchange)
         })
     }
 
     /// What a player of ours answers. In the first match it takes its time: whatever comes meanwhile comes at once.
     pub fn play_as(&self, who: usize, asked: &Exchange) -> Option<Value> {
-        let (name, match_id, token) = (asked.text("message_type"), asked.text("match_id"), asked.text("auth_token"));
+        let (name, match_id, token) = (
+            asked.text("message_type"),
+            asked.text("match_id"),
+            asked.text("auth_token"),
+        );
         let timeouts = &self.program.config.system.timeouts;
         match (match_id, name, who) {
             ("R1M1", INVITATION | CALL, _) => pause(self.hold()),
-            ("R2M1", CALL, 1) => pause((timeouts.move_timeout_sec.0 / 2).min(Duration::from_secs(2))),
+            ("R2M1", CALL, 1) => {
+                pause((timeouts.move_timeout_sec.0 / 2).min(Duration::from_secs(2)))
+            }
             ("R3M1", INVITATION, 1) => pause(timeouts.game_join_ack_timeout_sec.0 * 2),
             _ => {}
         }
         let (id, choice) = (PLAYERS[who - 1], CHOICES[who - 1].word());
-        let choice = if (match_id, who) == ("R4M1", 1) { "Even" } else { choice };
+        let choice = if (match_id, who) == ("R4M1", 1) {
+            "Even"
+        } else {
+            choice
+        };
         let own = format!(
             ", 'match_id': '{match_id}', 'player_id': '{id}', 'auth_token': '{token}', 'sender': 'player:{id}'"
         );
         Some(match name {
             INVITATION => self.message(GameJoinAck::NAME, 0, &own),
-            CALL => self.message(ChooseParityResponse::NAME, 0, &format!("{own}, 'parity_choice': '{choice}'")),
+            CALL => self.message(
+                ChooseParityResponse::NAME,
+                0,
+                &format!("{own}, 'parity_choice': '{choice}'"),
+            ),
             _ => ok(),
         })
     }
@@ -131,12 +153,18 @@ impl Exam {
     /// So long.
     fn hold(&self) -> Duration {
         let timeouts = &self.program.config.system.timeouts;
-        (timeouts.game_join_ack_timeout_sec.0.min(timeouts.move_timeout_sec.0) / 2).min(Duration::from_millis(500))
+        (timeouts
+            .game_join_ack_timeout_sec
+            .0
+            .min(timeouts.move_timeout_sec.0)
+            / 2)
+        .min(Duration::from_millis(500))
     }
 
     /// The first message of a type that one of us was sent in a match.
     fn told(&self, who: usize, message_type: &str, n: u32) -> Option<Exchange> {
-        self.play(n).and_then(|_| self.heard(who, message_type, n).into_iter().next())
+        self.play(n)
+            .and_then(|_| self.heard(who, message_type, n).into_iter().next())
     }
 
     /// How a match ended, as a player was told.
@@ -146,14 +174,18 @@ impl Exam {
 
     fn forfeited(&self, n: u32) -> Option<Finding> {
         let (exchange, over) = (self.play(n)?, self.over(2, n).unwrap_or_default());
-        let good = over["status"] == Ending::TechnicalLoss.word() && over["winner_player_id"] == PLAYERS[1];
+        let good = over["status"] == Ending::TechnicalLoss.word()
+            && over["winner_player_id"] == PLAYERS[1];
         let expected = "TECHNICAL_LOSS without a number, and P92 as the winner";
         exchange.shows(&over, expected, good && over["drawn_number"].is_null())
     }
 
     /// Whether the second message came before the first was answered.
     fn at_once(&self, message_type: &str) -> Option<Finding> {
-        let (a, b) = (self.told(1, message_type, GOOD)?, self.told(2, message_type, GOOD)?);
+        let (a, b) = (
+            self.told(1, message_type, GOOD)?,
+            self.told(2, message_type, GOOD)?,
+        );
         let apart = a.at.max(b.at) - a.at.min(b.at);
         let came = format!("one {} ms after the other", apart.as_millis());
         a.shows(came, "both before one is answered", apart < self.hold())
@@ -161,23 +193,39 @@ impl Exam {
 
     /// Judges all its messages of the first match, the report included.
     fn each(&self, judge: impl Fn(&Value) -> (String, bool)) -> Option<Finding> {
-        let all = [INVITATION, CALL, OVER, REPORT].map(|name| [0, 1, 2].map(|who| self.heard(who, name, GOOD)));
+        let all = [INVITATION, CALL, OVER, REPORT]
+            .map(|name| [0, 1, 2].map(|who| self.heard(who, name, GOOD)));
         worst(all.into_iter().flatten().flatten().map(|it| {
             let (came, good) = judge(it.message());
             let came = format!("{} with {came}", it.text("message_type"));
-            it.shows(came, "all five fields, and the same conversation throughout", good)
+            it.shows(
+                came,
+                "all five fields, and the same conversation throughout",
+                good,
+            )
         }))
     }
 
     /// Judges what both players were told in the first match, read strictly; knowing its id and the other's.
-    fn exact<T: Wire>(&self, message_type: &str, good: impl Fn(T, [&str; 2]) -> bool) -> Option<Finding> {
+    fn exact<T: Wire>(
+        &self,
+        message_type: &str,
+        good: impl Fn(T, [&str; 2]) -> bool,
+    ) -> Option<Finding> {
         worst([1, 2].map(|who| {
             let it = self.told(who, message_type, GOOD)?;
             let (came, good) = match T::read(it.message()) {
-                Ok(message) => (it.message().to_string(), good(message, [PLAYERS[who - 1], PLAYERS[2 - who]])),
+                Ok(message) => (
+                    it.message().to_string(),
+                    good(message, [PLAYERS[who - 1], PLAYERS[2 - who]]),
+                ),
                 Err(fault) => (fault.to_string(), false),
             };
-            it.shows(came, "the fields of protocol.md, and what is true of this match", good)
+            it.shows(
+                came,
+                "the fields of protocol.md, and what is true of this match",
+                good,
+            )
         }))
     }
 }

@@ -81,7 +81,10 @@ impl Contacts {
 
     /// How many agents have registered since this program runs.
     pub fn here(&self) -> usize {
-        lock(&self.all).values().filter(|contact| contact.came || contact.registered.is_some()).count()
+        lock(&self.all)
+            .values()
+            .filter(|contact| contact.came || contact.registered.is_some())
+            .count()
     }
 
     /// It is to be called once more, now.
@@ -92,7 +95,12 @@ impl Contacts {
 
     /// It has answered, in so many milliseconds. News only the first time.
     pub fn answered(&self, id: &str, milliseconds: u32) {
-        let first = lock(&self.all).entry(id.into()).or_default().answers_in.replace(milliseconds).is_none();
+        let first = lock(&self.all)
+            .entry(id.into())
+            .or_default()
+            .answers_in
+            .replace(milliseconds)
+            .is_none();
         self.changes.fetch_add(first.into(), Ordering::SeqCst);
     }
 
@@ -121,7 +129,11 @@ impl Contacts {
     /// what we know then.
     pub fn renew(&self, id: &str) -> Contact {
         let contact = self.of(id);
-        if !contact.came || contact.registered.is_some_and(|then| then.elapsed() < TOLD_ANEW) {
+        if !contact.came
+            || contact
+                .registered
+                .is_some_and(|then| then.elapsed() < TOLD_ANEW)
+        {
             return contact;
         }
         self.update(id, |contact| {

@@ -20,7 +20,8 @@ use std::{
 /// The version of the journal that we write. Older ones are read: version 1 had no first line.
 const VERSION: u32 = 2;
 /// The events that we know; another one was written by a newer program.
-const EVENTS: &str = "Registered Started Assigned Recorded Closed Paused Resumed Removed Restored Voided Again";
+const EVENTS: &str =
+    "Registered Started Assigned Recorded Closed Paused Resumed Removed Restored Voided Again";
 
 object! {
     /// The first line.
@@ -38,18 +39,27 @@ impl Journal {
     /// Opens or creates it, applies every event, and cuts off a last line that a crash left unfinished. Any other
     /// damage is refused with its line number.
     pub fn open(path: &Path, league: &mut League) -> io::Result<Journal> {
-        let file = storage::create(path, Access::Owner, OpenOptions::new().read(true).append(true))
-            .map_err(|error| storage::named(path, error))?;
+        let file = storage::create(
+            path,
+            Access::Owner,
+            OpenOptions::new().read(true).append(true),
+        )
+        .map_err(|error| storage::named(path, error))?;
         file.try_lock().map_err(|_| {
             let remedy = "end that one, or name other data with --data DIR";
-            let words = format!("{}: another league manager is running on it; {remedy}", path.display());
+            let words = format!(
+                "{}: another league manager is running on it; {remedy}",
+                path.display()
+            );
             io::Error::new(io::ErrorKind::WouldBlock, words)
         })?;
         let length = apply_all(&file, path, league)?;
         file.set_len(length)?;
         let mut journal = Journal { file, length };
         if length == 0 {
-            journal.append(&JournalHead { journal_version: VERSION })?;
+            journal.append(&JournalHead {
+                journal_version: VERSION,
+            })?;
         }
         journal.file.sync_all()?;
         Ok(journal)
@@ -58,7 +68,11 @@ impl Journal {
     /// Reads a journal that nobody writes any more, as far as it is whole.
     pub fn read(path: &Path, rules: Rules) -> io::Result<League> {
         let mut league = League::new(rules);
-        apply_all(&File::open(path).map_err(|error| storage::named(path, error))?, path, &mut league)?;
+        apply_all(
+            &File::open(path).map_err(|error| storage::named(path, error))?,
+            path,
+            &mut league,
+        )?;
         Ok(league)
     }
 
@@ -92,7 +106,9 @@ impl Journal {
             if self.file.set_len(self.length).is_err() {
                 end(&error); // half a line that cannot be cut off
             }
-            return Err(io::Error::other(format!("the journal cannot be written: {error}")));
+            return Err(io::Error::other(format!(
+                "the journal cannot be written: {error}"
+            )));
         }
         self.file.sync_data().unwrap_or_else(|error| end(&error));
         self.length += line.len() as u64;
@@ -110,7 +126,10 @@ fn apply_all(file: &File, path: &Path, league: &mut League) -> io::Result<u64> {
             break; // the end, or a torn last line
         }
         let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
-        read_line(&line, number).map_err(faulty)?.iter().for_each(|event| league.apply(event));
+        read_line(&line, number)
+            .map_err(faulty)?
+            .iter()
+            .for_each(|event| league.apply(event));
         length += line.len() as u64;
     }
     Ok(length)
@@ -134,7 +153,9 @@ fn read_line(line: &[u8], number: u32) -> Result<Option<Event>, String> {
 
 /// The disk does not do what it must: only a restart is safe.
 fn end(error: &io::Error) -> ! {
-    eprintln!("league_manager: the journal cannot be trusted any more: {error}; mend the disk and start again");
+    eprintln!(
+        "league_manager: the journal cannot be trusted any more: {error}; mend the disk and start again"
+    );
     std::process::exit(1);
 }
 
@@ -148,7 +169,10 @@ pub struct Store {
 impl Store {
     /// Puts a league and the journal it was read from together.
     pub fn new(league: League, journal: Journal) -> Store {
-        Store { book: Mutex::new((league, journal)), changed: Condvar::new() }
+        Store {
+            book: Mutex::new((league, journal)),
+            changed: Condvar::new(),
+        }
     }
 
     /// Looks at the league.
@@ -184,7 +208,9 @@ impl Store {
 
     /// Waits until the league is as asked, at most `limit`.
     pub fn wait(&self, limit: Duration, until: impl Fn(&League) -> bool) {
-        let waited = self.changed.wait_timeout_while(lock(&self.book), limit, |book| !until(&book.0));
+        let waited = self
+            .changed
+            .wait_timeout_while(lock(&self.book), limit, |book| !until(&book.0));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 

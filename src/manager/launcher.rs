@@ -22,7 +22,15 @@ use std::{
 /// How often it is looked whether the children have ended.
 const LOOK: Duration = Duration::from_millis(2);
 /// What the players of a local league play, in turn.
-const STRATEGIES: [&str; 7] = ["random", "even", "odd", "alternate", "contrary", "frequency", "pattern"];
+const STRATEGIES: [&str; 7] = [
+    "random",
+    "even",
+    "odd",
+    "alternate",
+    "contrary",
+    "frequency",
+    "pattern",
+];
 /// So many of them do not learn: a single league gives them nothing to learn from.
 const UNLEARNED: usize = 5;
 
@@ -31,7 +39,12 @@ pub fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
     if practice::cycles(args)?.is_some() {
         return Ok(practice::seats(&practice::mine(args), &STRATEGIES, players));
     }
-    Ok(STRATEGIES[..UNLEARNED].iter().cycle().take(players).map(|name| Seat::example(name, None)).collect())
+    Ok(STRATEGIES[..UNLEARNED]
+        .iter()
+        .cycle()
+        .take(players)
+        .map(|name| Seat::example(name, None))
+        .collect())
 }
 
 /// The children of a local league. Their standard inputs close when we end.
@@ -39,18 +52,32 @@ pub struct Children(Vec<(String, Child)>);
 
 impl Children {
     /// Starts so many referees, and the players, for the manager that `program` is. They get its folders and the seed.
-    pub fn start(program: &Program, seed: Option<u64>, referees: usize, players: &[Seat]) -> io::Result<Children> {
-        let referee = Seat { command: vec!["referee".into()], is_beside: true, name: None };
+    pub fn start(
+        program: &Program,
+        seed: Option<u64>,
+        referees: usize,
+        players: &[Seat],
+    ) -> io::Result<Children> {
+        let referee = Seat {
+            command: vec!["referee".into()],
+            is_beside: true,
+            name: None,
+        };
         let referees = (1..=referees).map(|n| (Kind::Referee, n as u32, &referee));
         let players = (1..).zip(players).map(|(n, seat)| (Kind::Player, n, seat));
         let start = |(kind, n, seat): (Kind, u32, &Seat)| {
             let id = kind.numbered(n);
             let mut command = command(program, kind, seat, &id, seed)?;
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-            let child = started.map_err(|error| storage::named(Path::new(command.get_program()), error))?;
+            let child =
+                started.map_err(|error| storage::named(Path::new(command.get_program()), error))?;
             Ok((format!("{kind} {id}"), child))
         };
-        referees.chain(players).map(start).collect::<io::Result<_>>().map(Children)
+        referees
+            .chain(players)
+            .map(start)
+            .collect::<io::Result<_>>()
+            .map(Children)
     }
 
     /// How many there are.
@@ -78,19 +105,44 @@ impl Children {
 
 /// A program, as the agent of that id. Who has no name and is not listed is named after its id; a port that is not free
 /// is another's, and any free one will do.
-fn command(program: &Program, kind: Kind, seat: &Seat, id: &str, seed: Option<u64>) -> io::Result<Command> {
+fn command(
+    program: &Program,
+    kind: Kind,
+    seat: &Seat,
+    id: &str,
+    seed: Option<u64>,
+) -> io::Result<Command> {
     let name = seat.command.first().map(String::as_str).unwrap_or_default();
-    let mut command = Command::new(if seat.is_beside { beside_us(name)? } else { name.into() });
+    let mut command = Command::new(if seat.is_beside {
+        beside_us(name)?
+    } else {
+        name.into()
+    });
     command.args(seat.command.iter().skip(1));
-    command.args([id_option(kind), id, "--manager", &program.endpoint, "--until-stdin-closes", "--any-port"]);
+    command.args([
+        id_option(kind),
+        id,
+        "--manager",
+        &program.endpoint,
+        "--until-stdin-closes",
+        "--any-port",
+    ]);
     for shared in ["--config", "--data", "--logs", "--league-id"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
         }
     }
     let listed = program.config.listed().any(|(_, listed, _)| listed == id);
-    let called = if kind == Kind::Referee { "Referee" } else { "Agent" };
-    if let Some(name) = seat.name.clone().or((!listed).then(|| format!("{called} {id}"))) {
+    let called = if kind == Kind::Referee {
+        "Referee"
+    } else {
+        "Agent"
+    };
+    if let Some(name) = seat
+        .name
+        .clone()
+        .or((!listed).then(|| format!("{called} {id}")))
+    {
         command.args(["--display-name", &name]);
     }
     if program.args.has("--port") {
@@ -103,14 +155,19 @@ fn command(program: &Program, kind: Kind, seat: &Seat, id: &str, seed: Option<u6
 }
 
 fn beside_us(program: &str) -> io::Result<PathBuf> {
-    Ok(std::env::current_exe()?.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+    Ok(std::env::current_exe()?
+        .with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// What `start` and `status` need: the configuration, where the manager is, and a client.
 fn caller(args: &Args) -> Result<(Config, String, Client), Stop> {
     let config = program::load(args)?;
     let manager = program::manager(args, &config).to_string();
-    let client = Client::new("launcher", config.generic_limit(), program::log(args, "launcher"));
+    let client = Client::new(
+        "launcher",
+        config.generic_limit(),
+        program::log(args, "launcher"),
+    );
     client.sign_as("launcher", &config.league.league_id);
     Ok((config, manager, client))
 }
@@ -118,7 +175,11 @@ fn caller(args: &Args) -> Result<(Config, String, Client), Stop> {
 /// Sends START_LEAGUE to a running manager.
 pub fn start(args: &Args) -> Result<(), Stop> {
     let status = order(args, |league_id| StartLeague { league_id }.into())?;
-    if status.status == Progress::Waiting { Err(Stop::failed("the league has not started")) } else { Ok(()) }
+    if status.status == Progress::Waiting {
+        Err(Stop::failed("the league has not started"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Sends LEAGUE_CONTROL with the word, and what stands behind it, to a running manager.
@@ -126,8 +187,21 @@ pub fn control(args: &Args) -> Result<(), Stop> {
     let word = args.word.unwrap_or_default();
     let action = Action::read(&word.into()).map_err(|fault| Stop::usage(fault.to_string()))?;
     let named = args.operand.as_ref().map(|id| id.to_uppercase());
-    let (player_id, match_id) = if action == Action::Replay { (None, named) } else { (named, None) };
-    order(args, |league_id| LeagueControl { league_id, action, player_id, match_id }.into()).map(drop)
+    let (player_id, match_id) = if action == Action::Replay {
+        (None, named)
+    } else {
+        (named, None)
+    };
+    order(args, |league_id| {
+        LeagueControl {
+            league_id,
+            action,
+            player_id,
+            match_id,
+        }
+        .into()
+    })
+    .map(drop)
 }
 
 /// Sends what the operator wants to a running manager, and shows the status that it answers.
@@ -135,15 +209,27 @@ fn order(args: &Args, message: impl FnOnce(String) -> Message) -> Result<LeagueS
     let (config, manager, client) = caller(args)?;
     let auth_token = program::operator_token(args)?;
     let words = args.word.unwrap_or_default();
-    let about = About { conversation_id: conversation(&format!("{words}-league")), auth_token, ..About::default() };
+    let about = About {
+        conversation_id: conversation(&format!("{words}-league")),
+        auth_token,
+        ..About::default()
+    };
     let message = message(config.league.league_id.clone());
-    match client.ask(&Peer::manager(&manager), &message, &about, config.generic_limit()) {
+    match client.ask(
+        &Peer::manager(&manager),
+        &message,
+        &about,
+        config.generic_limit(),
+    ) {
         Ok(Message::LeagueStatus(status)) => {
             print_status(&status);
             Ok(status)
         }
         Ok(Message::LeagueError(error)) => Err(Stop::failed(error.explain())),
-        Ok(other) => Err(Stop::failed(format!("the manager at {manager} answered with {}", other.name()))),
+        Ok(other) => Err(Stop::failed(format!(
+            "the manager at {manager} answered with {}",
+            other.name()
+        ))),
         Err(error) => Err(no_answer(&manager, &error)),
     }
 }
@@ -151,11 +237,14 @@ fn order(args: &Args, message: impl FnOnce(String) -> Message) -> Result<LeagueS
 /// Asks a running manager how far its league has come.
 pub fn status(args: &Args) -> Result<(), Stop> {
     let (config, manager, client) = caller(args)?;
-    let endpoint = Endpoint::parse(&manager).map_err(|legal| Stop::usage(format!("--manager: expected {legal}")))?;
+    let endpoint = Endpoint::parse(&manager)
+        .map_err(|legal| Stop::usage(format!("--manager: expected {legal}")))?;
     let health = client.get(&endpoint, "/health", config.generic_limit());
     let health = health.map_err(|error| no_answer(&manager, &error))?;
     let status = LeagueStatus::read(&health).map_err(|fault| {
-        Stop::failed(format!("the answer of the league manager at {manager} is no status: {fault}"))
+        Stop::failed(format!(
+            "the answer of the league manager at {manager} is no status: {fault}"
+        ))
     })?;
     print_status(&status);
     Ok(())
@@ -163,13 +252,18 @@ pub fn status(args: &Args) -> Result<(), Stop> {
 
 fn no_answer(manager: &str, error: &CallError) -> Stop {
     let what = error.explain();
-    Stop::failed(format!("the league manager at {manager} {what}; start one, or name it with --manager URL"))
+    Stop::failed(format!(
+        "the league manager at {manager} {what}; start one, or name it with --manager URL"
+    ))
 }
 
 fn print_status(status: &LeagueStatus) {
     say(&format!("league   {}", shown(&status.league_id)));
     say(&format!("status   {}", status.status));
-    say(&format!("round    {} of {}", status.current_round, status.total_rounds));
+    say(&format!(
+        "round    {} of {}",
+        status.current_round, status.total_rounds
+    ));
     say(&format!("matches  {} completed", status.matches_completed));
     if let Some(reason) = &status.reason {
         say(&format!("reason   {}", shown(reason)));

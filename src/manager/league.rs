@@ -14,7 +14,9 @@ use crate::manager::standings::{add, by_number, empty_row, lost_technically, ran
 use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing, Tally};
 use crate::wire::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, collections::BTreeSet, net::IpAddr, sync::OnceLock, time::Duration};
+use std::{
+    collections::BTreeMap, collections::BTreeSet, net::IpAddr, sync::OnceLock, time::Duration,
+};
 
 /// What the configuration and the command line say about the league.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +98,10 @@ pub enum Event {
     /// An agent registered, or re-attached: what it is from now on.
     Registered(Member),
     /// The schedule stands: who meets whom, by round. A reproducible league has a seed.
-    Started { seed: Option<u64>, rounds: Vec<Vec<[String; 2]>> },
+    Started {
+        seed: Option<u64>,
+        rounds: Vec<Vec<[String; 2]>>,
+    },
     /// Matches were given to referees.
     Assigned {
         /// Older journals say `orders`.
@@ -205,14 +210,20 @@ impl League {
 
     /// The agents of a kind, in the order of their ids.
     pub fn members(&self, kind: Kind) -> Vec<&Member> {
-        let mut members: Vec<&Member> = self.members.values().filter(|member| member.kind == kind).collect();
+        let mut members: Vec<&Member> = self
+            .members
+            .values()
+            .filter(|member| member.kind == kind)
+            .collect();
         members.sort_by(|one, other| by_number(&one.id, &other.id));
         members
     }
 
     /// The player of that id, if there is one.
     pub fn player(&self, id: &str) -> Option<&Member> {
-        self.members.get(id).filter(|member| member.kind == Kind::Player)
+        self.members
+            .get(id)
+            .filter(|member| member.kind == Kind::Player)
     }
 
     /// The match of that id, if there is one.
@@ -232,7 +243,12 @@ impl League {
 
     /// Counts the tables that there have been: each result makes one, and each that is voided.
     pub fn tables(&self) -> usize {
-        self.played.len() + 2 * self.matches.iter().map(|game| game.voids as usize).sum::<usize>()
+        self.played.len()
+            + 2 * self
+                .matches
+                .iter()
+                .map(|game| game.voids as usize)
+                .sum::<usize>()
     }
 
     /// How many rounds the schedule has; 0 before the start.
@@ -249,7 +265,9 @@ impl League {
 
     /// The matches of a round that have no result yet.
     pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Match> {
-        self.round(round).iter().filter(|game| game.recorded.is_none())
+        self.round(round)
+            .iter()
+            .filter(|game| game.recorded.is_none())
     }
 
     /// The first round that is not over.
@@ -269,10 +287,18 @@ impl League {
     /// The table as it stands, best first.
     pub fn table(&self) -> &[Standing] {
         self.table.get_or_init(|| {
-            let rows = self.seasons.values().map(|season| season.row.clone()).collect();
+            let rows = self
+                .seasons
+                .values()
+                .map(|season| season.row.clone())
+                .collect();
             let against = |id: &str, group: &BTreeSet<String>| {
-                let among = self.games(id).filter(|game| group.contains(game.opponent(id)));
-                among.filter_map(|game| game.recorded.as_ref()?.result.score.get(id)).sum()
+                let among = self
+                    .games(id)
+                    .filter(|game| group.contains(game.opponent(id)));
+                among
+                    .filter_map(|game| game.recorded.as_ref()?.result.score.get(id))
+                    .sum()
             };
             ranked(rows, &self.rules.scoring.tiebreakers, against)
         })
@@ -281,7 +307,11 @@ impl League {
     /// What a player has won, lost and drawn so far.
     pub fn tally(&self, player_id: &str) -> Option<Tally> {
         let row = self.row(player_id)?;
-        Some(Tally { wins: row.wins, losses: row.losses, draws: row.draws })
+        Some(Tally {
+            wins: row.wins,
+            losses: row.losses,
+            draws: row.draws,
+        })
     }
 
     /// A player's row of the table, without a rank.
@@ -291,14 +321,20 @@ impl League {
 
     /// A player's matches, in the order of the schedule.
     pub fn games(&self, player_id: &str) -> impl Iterator<Item = &Match> {
-        let places = self.seasons.get(player_id).map_or(&[][..], |season| &season.games);
+        let places = self
+            .seasons
+            .get(player_id)
+            .map_or(&[][..], |season| &season.games);
         places.iter().filter_map(|place| self.matches.get(*place))
     }
 
     /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
     /// invited, and recovers with the next match it plays.
     pub fn state_of(&self, member: &Member) -> AgentState {
-        let suspended = self.seasons.get(&member.id).is_some_and(|season| season.suspended);
+        let suspended = self
+            .seasons
+            .get(&member.id)
+            .is_some_and(|season| season.suspended);
         match (self.closed, self.started, suspended) {
             (true, ..) => AgentState::Shutdown,
             (_, false, _) => AgentState::Registered,
@@ -313,16 +349,31 @@ impl League {
     }
 
     fn pairings(&self) -> Vec<Vec<[String; 2]>> {
-        let players: Vec<String> = self.members(Kind::Player).into_iter().map(|player| player.id.clone()).collect();
+        let players: Vec<String> = self
+            .members(Kind::Player)
+            .into_iter()
+            .map(|player| player.id.clone())
+            .collect();
         round_robin(&players, self.rules.cycles)
     }
 
     /// What a league that has not started lacks to do so.
     pub fn lacks(&self) -> Option<String> {
-        let count = |kind| self.members.values().filter(|member| member.kind == kind).count();
-        let (players, referees, needed) = (count(Kind::Player), count(Kind::Referee), self.rules.min_players.max(2));
+        let count = |kind| {
+            self.members
+                .values()
+                .filter(|member| member.kind == kind)
+                .count()
+        };
+        let (players, referees, needed) = (
+            count(Kind::Player),
+            count(Kind::Referee),
+            self.rules.min_players.max(2),
+        );
         let lacking = !self.started && (players < needed || referees == 0);
-        let have = || format!("{players} of at least {needed} players and {referees} of at least 1 referee");
+        let have = || {
+            format!("{players} of at least {needed} players and {referees} of at least 1 referee")
+        };
         lacking.then(|| have() + " have registered")
     }
 
@@ -330,18 +381,33 @@ impl League {
     pub fn start(&self, seed: Option<u64>) -> Result<Option<Event>, String> {
         match self.lacks() {
             Some(lacks) => Err(lacks),
-            None => Ok((!self.started).then(|| Event::Started { seed, rounds: self.pairings() })),
+            None => Ok((!self.started).then(|| Event::Started {
+                seed,
+                rounds: self.pairings(),
+            })),
         }
     }
 
     /// Gives the open matches of a round to the referees that are there, by their capacity. Matches whose referee is
     /// among `present` stay where they are. `token` makes a fresh token for a player.
-    pub fn assign(&self, round: u32, present: &[String], mut token: impl FnMut(&str) -> String) -> Option<Event> {
-        let referees: Vec<&Member> = present.iter().filter_map(|id| self.members.get(id)).collect();
-        let mut load: BTreeMap<&str, u32> = referees.iter().map(|referee| (&*referee.id, 0)).collect();
+    pub fn assign(
+        &self,
+        round: u32,
+        present: &[String],
+        mut token: impl FnMut(&str) -> String,
+    ) -> Option<Event> {
+        let referees: Vec<&Member> = present
+            .iter()
+            .filter_map(|id| self.members.get(id))
+            .collect();
+        let mut load: BTreeMap<&str, u32> =
+            referees.iter().map(|referee| (&*referee.id, 0)).collect();
         let mut orphans = Vec::new();
         // While the league is paused, only what has begun goes on.
-        for game in self.open_matches(round).filter(|game| !self.paused || game.assignment.is_some()) {
+        for game in self
+            .open_matches(round)
+            .filter(|game| !self.paused || game.assignment.is_some())
+        {
             match game.referee().and_then(|id| load.get_mut(id)) {
                 Some(matches) => *matches += 1,
                 None => orphans.push(game),
@@ -350,15 +416,23 @@ impl League {
         let mut assignments = Vec::new();
         for game in orphans {
             // The least laden for what it can carry; among equals the first. 2520 is a multiple of each capacity, 1 to 10.
-            let laden = |it: &&&Member| (load[&*it.id] + 1) * 2520 / it.max_concurrent_matches.max(1);
+            let laden =
+                |it: &&&Member| (load[&*it.id] + 1) * 2520 / it.max_concurrent_matches.max(1);
             let lightest = referees.iter().min_by_key(laden)?;
             *load.entry(&lightest.id).or_default() += 1;
-            let tokens = game.players.each_ref().map(|player| match lightest.uses_match_tokens {
-                true => token(player),
-                false => String::new(),
-            });
+            let tokens = game
+                .players
+                .each_ref()
+                .map(|player| match lightest.uses_match_tokens {
+                    true => token(player),
+                    false => String::new(),
+                });
             let (match_id, referee_id) = (game.id.clone(), lightest.id.clone());
-            assignments.push(MatchAssignment { match_id, referee_id, tokens });
+            assignments.push(MatchAssignment {
+                match_id,
+                referee_id,
+                tokens,
+            });
         }
         (!assignments.is_empty()).then_some(Event::Assigned { assignments })
     }
@@ -371,14 +445,18 @@ impl League {
             Event::Started { seed, rounds } => self.set_up(*seed, rounds),
             Event::Assigned { assignments } => {
                 for given in assignments {
-                    self.find_mut(&given.match_id).into_iter().for_each(|game| game.assignment = Some(given.clone()));
+                    self.find_mut(&given.match_id)
+                        .into_iter()
+                        .for_each(|game| game.assignment = Some(given.clone()));
                 }
             }
             Event::Recorded(recorded) => self.count(recorded),
             Event::Closed => self.closed = true,
             Event::Paused => self.paused = true,
             Event::Resumed => self.paused = false,
-            Event::Removed { player_id } if self.started => drop(self.removed.insert(player_id.clone())),
+            Event::Removed { player_id } if self.started => {
+                drop(self.removed.insert(player_id.clone()))
+            }
             Event::Removed { player_id } => {
                 self.members.remove(player_id);
                 self.seasons.remove(player_id);
@@ -395,15 +473,22 @@ impl League {
 
     /// Forgets a result, and counts all others anew in their order.
     fn void(&mut self, match_id: &str) {
-        let Some(game) = self.find_mut(match_id) else { return };
+        let Some(game) = self.find_mut(match_id) else {
+            return;
+        };
         (game.assignment, game.recorded, game.voids) = (None, None, game.voids + 1);
         for season in self.seasons.values_mut() {
-            (season.row, season.suspended) = (empty_row(&season.row.player_id, &season.row.display_name), false);
+            (season.row, season.suspended) = (
+                empty_row(&season.row.player_id, &season.row.display_name),
+                false,
+            );
         }
         (self.rounds_completed, self.table) = (0, OnceLock::new());
         for id in std::mem::take(&mut self.played) {
             let recorded = self.find_mut(&id).and_then(|game| game.recorded.take());
-            recorded.into_iter().for_each(|recorded| self.count(&recorded));
+            recorded
+                .into_iter()
+                .for_each(|recorded| self.count(&recorded));
         }
     }
 
@@ -411,8 +496,17 @@ impl League {
         self.let_in.remove(&member.id);
         if member.kind == Kind::Player {
             let (id, name) = (&member.id, &member.display_name);
-            let new = || Season { row: empty_row(id, name), games: Vec::new(), suspended: false };
-            self.seasons.entry(id.clone()).or_insert_with(new).row.display_name.clone_from(name);
+            let new = || Season {
+                row: empty_row(id, name),
+                games: Vec::new(),
+                suspended: false,
+            };
+            self.seasons
+                .entry(id.clone())
+                .or_insert_with(new)
+                .row
+                .display_name
+                .clone_from(name);
             self.table = OnceLock::new();
         }
         self.members.insert(member.id.clone(), member.clone());
@@ -423,14 +517,21 @@ impl League {
         for (place, game) in self.matches.iter().enumerate() {
             self.places.insert(game.id.clone(), place);
             for player in &game.players {
-                self.seasons.entry(player.clone()).and_modify(|season| season.games.push(place));
+                self.seasons
+                    .entry(player.clone())
+                    .and_modify(|season| season.games.push(place));
             }
         }
     }
 
     fn count(&mut self, recorded: &Recorded) {
-        let game = self.places.get(&recorded.match_id).and_then(|place| self.matches.get_mut(*place));
-        let Some(game) = game.filter(|game| game.recorded.is_none()) else { return };
+        let game = self
+            .places
+            .get(&recorded.match_id)
+            .and_then(|place| self.matches.get_mut(*place));
+        let Some(game) = game.filter(|game| game.recorded.is_none()) else {
+            return;
+        };
         game.recorded = Some(recorded.clone());
         for player in &game.players {
             if let Some(season) = self.seasons.get_mut(player) {
@@ -438,7 +539,10 @@ impl League {
                 season.suspended = lost_technically(player, &recorded.result);
             }
         }
-        while self.open_round().is_some_and(|round| self.open_matches(round).next().is_none()) {
+        while self
+            .open_round()
+            .is_some_and(|round| self.open_matches(round).next().is_none())
+        {
             self.rounds_completed += 1;
         }
         self.played.push(recorded.match_id.clone());
@@ -449,7 +553,9 @@ impl League {
 impl Match {
     /// The id of the referee it was given to.
     pub fn referee(&self) -> Option<&str> {
-        self.assignment.as_ref().map(|assignment| &*assignment.referee_id)
+        self.assignment
+            .as_ref()
+            .map(|assignment| &*assignment.referee_id)
     }
 
     /// Where that player sits, if it plays in it: 0 for A, 1 for B.
@@ -470,7 +576,14 @@ fn matches_of(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
     for (round, pairs) in (1..).zip(rounds) {
         for (n, players) in (1..).zip(pairs.iter().cloned()) {
             let id = format!("R{round}M{n}");
-            matches.push(Match { id, round, players, assignment: None, recorded: None, voids: 0 });
+            matches.push(Match {
+                id,
+                round,
+                players,
+                assignment: None,
+                recorded: None,
+                voids: 0,
+            });
         }
     }
     matches

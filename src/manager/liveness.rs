@@ -29,8 +29,12 @@ pub enum Liveness {
 /// Whether a referee counts of which that was heard.
 pub fn liveness(heard: &Heard) -> Liveness {
     match heard {
-        Heard { refused: Some(_), .. } => Liveness::Refusing,
-        Heard { unreachable: true, .. } => Liveness::Lost,
+        Heard {
+            refused: Some(_), ..
+        } => Liveness::Refusing,
+        Heard {
+            unreachable: true, ..
+        } => Liveness::Lost,
         Heard { overdue: true, .. } => Liveness::Overdue,
         _ => Liveness::Alive,
     }
@@ -38,9 +42,18 @@ pub fn liveness(heard: &Heard) -> Liveness {
 
 /// Those that get matches: whoever is alive; if nobody is, those that are overdue.
 pub fn present(referees: &[(String, Liveness)]) -> Vec<String> {
-    let those = |wanted| referees.iter().filter(move |(_, how)| *how == wanted).map(|(id, _)| id.clone());
+    let those = |wanted| {
+        referees
+            .iter()
+            .filter(move |(_, how)| *how == wanted)
+            .map(|(id, _)| id.clone())
+    };
     let alive: Vec<String> = those(Liveness::Alive).collect();
-    if alive.is_empty() { those(Liveness::Overdue).collect() } else { alive }
+    if alive.is_empty() {
+        those(Liveness::Overdue).collect()
+    } else {
+        alive
+    }
 }
 
 /// How long so many matches can take at most, played so many at once.

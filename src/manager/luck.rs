@@ -28,8 +28,12 @@ pub struct Lottery {
 impl Lottery {
     /// The chance that somebody has at least `points`: exact where few tables are possible, else simulated.
     pub fn chance(&self, points: i32) -> f64 {
-        self.exact(points)
-            .unwrap_or_else(|| self.simulated(points, (DRAWN / self.games.len().max(1)).clamp(100, 200_000)))
+        self.exact(points).unwrap_or_else(|| {
+            self.simulated(
+                points,
+                (DRAWN / self.games.len().max(1)).clamp(100, 200_000),
+            )
+        })
     }
 
     /// Counted over all tables that are possible; none where they are too many.
@@ -50,17 +54,26 @@ impl Lottery {
             }
             tables = next;
         }
-        let reached = tables.into_iter().filter(|(table, _)| table.iter().any(|sum| *sum >= points));
+        let reached = tables
+            .into_iter()
+            .filter(|(table, _)| table.iter().any(|sum| *sum >= points));
         Some(reached.map(|(_, chance)| chance).sum())
     }
 
     /// The share of so many leagues of coin-flippers.
     pub fn simulated(&self, points: i32, leagues: usize) -> f64 {
-        let (mut random, [won, lost, drawn]) = (fastrand::Rng::with_seed(SEED), self.endings().map(|it| it.0));
+        let (mut random, [won, lost, drawn]) = (
+            fastrand::Rng::with_seed(SEED),
+            self.endings().map(|it| it.0),
+        );
         let reached = (0..leagues).filter(|_| {
             let (mut table, mut coins) = (vec![0; self.players], 0);
             for (n, [a, b]) in self.games.iter().enumerate() {
-                coins = if n % 32 == 0 { random.u64(..) } else { coins >> 2 }; // two coins a match
+                coins = if n % 32 == 0 {
+                    random.u64(..)
+                } else {
+                    coins >> 2
+                }; // two coins a match
                 let gained = [won, lost, drawn, drawn][(coins & 3) as usize];
                 table[*a] += gained[0];
                 table[*b] += gained[1];
@@ -72,8 +85,17 @@ impl Lottery {
 
     /// What both get, and how likely that is.
     fn endings(&self) -> [([i32; 2], f64); 3] {
-        let Scoring { win_points: win, draw_points: draw, loss_points: loss, .. } = self.scoring;
-        [([win, loss], 0.25), ([loss, win], 0.25), ([draw, draw], 0.5)]
+        let Scoring {
+            win_points: win,
+            draw_points: draw,
+            loss_points: loss,
+            ..
+        } = self.scoring;
+        [
+            ([win, loss], 0.25),
+            ([loss, win], 0.25),
+            ([draw, draw], 0.5),
+        ]
     }
 }
 
@@ -81,12 +103,32 @@ impl League {
     /// The matches played so far as a lottery, and the points of whoever leads; none before the first.
     pub fn lottery(&self) -> Option<(Lottery, i32)> {
         let table = self.table();
-        let places: BTreeMap<&str, usize> = table.iter().zip(0..).map(|(row, n)| (&*row.player_id, n)).collect();
+        let places: BTreeMap<&str, usize> = table
+            .iter()
+            .zip(0..)
+            .map(|(row, n)| (&*row.player_id, n))
+            .collect();
         let played = self.matches.iter().filter(|game| game.recorded.is_some());
-        let games = played.filter_map(|game| Some([*places.get(&*game.players[0])?, *places.get(&*game.players[1])?]));
+        let games = played.filter_map(|game| {
+            Some([
+                *places.get(&*game.players[0])?,
+                *places.get(&*game.players[1])?,
+            ])
+        });
         let games: Vec<[usize; 2]> = games.collect();
-        let most = table.iter().map(|row| row.points).max().filter(|_| !games.is_empty())?;
-        Some((Lottery { players: table.len(), games, scoring: self.rules.scoring.clone() }, most))
+        let most = table
+            .iter()
+            .map(|row| row.points)
+            .max()
+            .filter(|_| !games.is_empty())?;
+        Some((
+            Lottery {
+                players: table.len(),
+                games,
+                scoring: self.rules.scoring.clone(),
+            },
+            most,
+        ))
     }
 }
 

@@ -7,8 +7,8 @@
 use crate::manager::league::{League, Match, MatchAssignment, Member};
 use crate::manager::standings::ending;
 use crate::protocol::{
-    Champion, Ending, FinalRow, GAME, Kind, LeagueCompleted, LeagueStandingsUpdate, MatchEntry, RoundAnnouncement,
-    RoundCompleted, RoundSummary, Standing,
+    Champion, Ending, FinalRow, GAME, Kind, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
+    RoundAnnouncement, RoundCompleted, RoundSummary, Standing,
 };
 
 impl League {
@@ -16,13 +16,21 @@ impl League {
     /// token; referees find endpoints and records, and both tokens of the matches that are theirs. Without a
     /// reader nothing is in it that is for one alone.
     pub fn announcement(&self, round_id: u32, reader: Option<&Member>) -> RoundAnnouncement {
-        let matches = self.assigned(round_id).map(|(game, given)| self.entry(game, given, reader)).collect();
-        RoundAnnouncement { league_id: self.rules.league_id.clone(), round_id, matches }
+        let matches = self
+            .assigned(round_id)
+            .map(|(game, given)| self.entry(game, given, reader))
+            .collect();
+        RoundAnnouncement {
+            league_id: self.rules.league_id.clone(),
+            round_id,
+            matches,
+        }
     }
 
     /// What is still to be played and has a referee.
     pub fn assigned(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
-        self.open_matches(round).filter_map(|game| Some((game, game.assignment.as_ref()?)))
+        self.open_matches(round)
+            .filter_map(|game| Some((game, game.assignment.as_ref()?)))
     }
 
     /// A match as `reader` may see it, or everybody.
@@ -31,7 +39,8 @@ impl League {
         let endpoint = |id: &String| self.members.get(id).map(|member| member.endpoint.clone());
         let referee = reader.filter(|reader| reader.kind == Kind::Referee);
         let its_own = referee.is_some_and(|referee| referee.id == given.referee_id);
-        let token = |seat: usize| Some(given.tokens[seat].clone()).filter(|token| !token.is_empty());
+        let token =
+            |seat: usize| Some(given.tokens[seat].clone()).filter(|token| !token.is_empty());
         MatchEntry {
             match_id: game.id.clone(),
             game_type: GAME.into(),
@@ -50,15 +59,27 @@ impl League {
 
     /// The table as a notice, with the round of the last result.
     pub fn standings_update(&self) -> LeagueStandingsUpdate {
-        let last = self.played.last().and_then(|id| self.find(id)).map_or(1, |game| game.round);
+        let last = self
+            .played
+            .last()
+            .and_then(|id| self.find(id))
+            .map_or(1, |game| game.round);
         let standings = self.table().to_vec();
-        LeagueStandingsUpdate { league_id: self.rules.league_id.clone(), round_id: last, standings }
+        LeagueStandingsUpdate {
+            league_id: self.rules.league_id.clone(),
+            round_id: last,
+            standings,
+        }
     }
 
     /// A round's end.
     pub fn round_completed(&self, round: u32) -> RoundCompleted {
         let games = self.round(round);
-        let endings = || games.iter().filter_map(|game| Some(ending(&game.recorded.as_ref()?.result)));
+        let endings = || {
+            games
+                .iter()
+                .filter_map(|game| Some(ending(&game.recorded.as_ref()?.result)))
+        };
         let count = |wanted| endings().filter(|ending| *ending == wanted).count() as u32;
         RoundCompleted {
             league_id: self.rules.league_id.clone(),
@@ -89,7 +110,11 @@ impl League {
             league_id: self.rules.league_id.clone(),
             total_rounds: self.rounds(),
             total_matches: self.matches.len() as u32,
-            champion: Champion { player_id, display_name, points: first.points },
+            champion: Champion {
+                player_id,
+                display_name,
+                points: first.points,
+            },
             final_standings: table.iter().map(row).collect(),
         })
     }

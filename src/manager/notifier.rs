@@ -77,9 +77,18 @@ impl Notifier {
         client: &Arc<Client>,
         (policy, limit): (RetryPolicy, Duration),
     ) {
-        let (store, contacts, client) = (Arc::clone(store), Arc::clone(contacts), Arc::clone(client));
+        let (store, contacts, client) =
+            (Arc::clone(store), Arc::clone(contacts), Arc::clone(client));
         let edition = Mutex::new(Arc::new(store.read(Edition::known)));
-        let notifier = Notifier { store, contacts, client, policy, limit, edition, published: Condvar::new() };
+        let notifier = Notifier {
+            store,
+            contacts,
+            client,
+            policy,
+            limit,
+            edition,
+            published: Condvar::new(),
+        };
         spawn("editor", move || Arc::new(notifier).edit());
     }
 
@@ -98,7 +107,14 @@ impl Notifier {
     /// Makes a new edition, if there is anything new, and has a thread for every agent; says whether something waits
     /// for its pace.
     fn publish(self: &Arc<Self>, readers: &mut BTreeSet<String>) -> bool {
-        let unread = |league: &League| league.members.keys().filter(|id| !readers.contains(*id)).cloned().collect();
+        let unread = |league: &League| {
+            league
+                .members
+                .keys()
+                .filter(|id| !readers.contains(*id))
+                .cloned()
+                .collect()
+        };
         let unread: Vec<String> = self.store.read(unread);
         for id in unread {
             let (here, reader) = (Arc::clone(self), id.clone());
@@ -108,7 +124,9 @@ impl Notifier {
         }
         let old = Arc::clone(&lock(&self.edition));
         let news = self.contacts.news();
-        let (new, waits) = self.store.read(|league| old.successor(league, news, &self.client));
+        let (new, waits) = self
+            .store
+            .read(|league| old.successor(league, news, &self.client));
         if new.is_news(&old) {
             *lock(&self.edition) = Arc::new(new);
             self.published.notify_all();
@@ -119,47 +137,84 @@ impl Notifier {
     /// One agent's thread: compares and tells, for ever.
     fn serve(&self, id: &str) {
         // Another number than the contact's: it begins with a ping.
-        let mut told = Told { untold: self.contacts.of(id).untold.wrapping_sub(1), ..Told::default() };
+        let mut told = Told {
+            untold: self.contacts.of(id).untold.wrapping_sub(1),
+            ..Told::default()
+        };
         loop {
             let edition = Arc::clone(&lock(&self.edition));
             let contact = self.contacts.renew(id);
             let kind = self.store.read(|league| Some(league.members.get(id)?.kind));
             let task = kind.and_then(|kind| self.next(&edition, &contact, id, kind, &mut told));
             if let (Some(task), Some(kind)) = (task, kind) {
-                let done = panic::catch_unwind(AssertUnwindSafe(|| self.tell(id, kind, &contact, task, &mut told)));
+                let done = panic::catch_unwind(AssertUnwindSafe(|| {
+                    self.tell(id, kind, &contact, task, &mut told)
+                }));
                 drop(done); // a panic is reported by the hook, and the comparison starts again
                 continue;
             }
             let is_read = |now: &mut Arc<Edition>| Arc::ptr_eq(now, &edition);
-            let waited = self.published.wait_timeout_while(lock(&self.edition), self.policy.base_delay, is_read);
+            let waited = self.published.wait_timeout_while(
+                lock(&self.edition),
+                self.policy.base_delay,
+                is_read,
+            );
             drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
     }
 
     /// What an agent has to be told next.
-    fn next(&self, edition: &Edition, contact: &Contact, id: &str, kind: Kind, told: &mut Told) -> Option<Task> {
+    fn next(
+        &self,
+        edition: &Edition,
+        contact: &Contact,
+        id: &str,
+        kind: Kind,
+        told: &mut Told,
+    ) -> Option<Task> {
         if told.untold != contact.untold {
             // The ends of the first rounds are no news any more.
-            let rounds = edition.rounds.last_key_value().map_or((0, 0), |((changes, round), _)| (*changes, round - 1));
-            *told = Told { untold: contact.untold, rounds, ..Told::default() };
+            let rounds = edition
+                .rounds
+                .last_key_value()
+                .map_or((0, 0), |((changes, round), _)| (*changes, round - 1));
+            *told = Told {
+                untold: contact.untold,
+                rounds,
+                ..Told::default()
+            };
             return Some(Task::Ping);
         }
         let is_player = kind == Kind::Player;
-        if let Some((results, letter)) = edition.table.as_ref().filter(|table| is_player && table.0 > told.results) {
+        if let Some((results, letter)) = edition
+            .table
+            .as_ref()
+            .filter(|table| is_player && table.0 > told.results)
+        {
             return Some(Task::Table(*results, Arc::clone(letter)));
         }
-        if let Some((round, letter)) = edition.rounds.range((Bound::Excluded(told.rounds), Bound::Unbounded)).next() {
+        if let Some((round, letter)) = edition
+            .rounds
+            .range((Bound::Excluded(told.rounds), Bound::Unbounded))
+            .next()
+        {
             return Some(Task::Round(*round, Arc::clone(letter)));
         }
         let announcement = edition.announcement;
-        let announcement = if is_player { announcement } else { announcement.min(self.contacts.released()) };
+        let announcement = if is_player {
+            announcement
+        } else {
+            announcement.min(self.contacts.released())
+        };
         if announcement > told.announcement {
             let task = match &edition.open {
-                Some(open) if is_player && open.since > told.announcement => {
-                    Some(Task::OpenMatches(announcement, Arc::clone(&open.letter), open.own(id)))
-                }
+                Some(open) if is_player && open.since > told.announcement => Some(
+                    Task::OpenMatches(announcement, Arc::clone(&open.letter), open.own(id)),
+                ),
                 _ if is_player => None,
-                _ => self.copy_for(id, &told.entries).map(|copy| Task::Announcement(announcement, copy)),
+                _ => self
+                    .copy_for(id, &told.entries)
+                    .map(|copy| Task::Announcement(announcement, copy)),
             };
             if task.is_some() {
                 return task;
@@ -171,14 +226,20 @@ impl Notifier {
         }
         // A referee at work is asked from time to time whether it is there; and whoever did not answer.
         let asked = kind == Kind::Referee || contact.trouble.is_some();
-        let idle = told.called.is_none_or(|then| then.elapsed() >= self.policy.base_delay);
+        let idle = told
+            .called
+            .is_none_or(|then| then.elapsed() >= self.policy.base_delay);
         (contact.asked || asked && idle && edition.end.is_none()).then_some(Task::Ping)
     }
 
     /// A referee's copy of the announcement, if there is a match in it that it does not know.
     fn copy_for(&self, id: &str, known: &[MatchEntry]) -> Option<RoundAnnouncement> {
-        let copy = |league: &League| Some(league.announcement(league.open_round()?, Some(league.members.get(id)?)));
-        self.store.read(copy).filter(|copy| copy.matches.iter().any(|entry| !known.contains(entry)))
+        let copy = |league: &League| {
+            Some(league.announcement(league.open_round()?, Some(league.members.get(id)?)))
+        };
+        self.store
+            .read(copy)
+            .filter(|copy| copy.matches.iter().any(|entry| !known.contains(entry)))
     }
 
     /// Tells an agent something, as often as it is worth it, and notes how that went.
@@ -197,7 +258,10 @@ impl Notifier {
             || {
                 let begun = Instant::now();
                 self.attempt(id, &task).inspect(|()| {
-                    self.contacts.answered(id, u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX));
+                    self.contacts.answered(
+                        id,
+                        u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX),
+                    );
                 })
             },
         );
@@ -221,25 +285,50 @@ impl Notifier {
         let Some((to, token)) = self.store.read(|league| {
             let member = league.members.get(id)?;
             let (kind, endpoint) = (member.kind, member.endpoint.clone());
-            Some((Peer { kind, id: id.into(), endpoint, max: MAX_NOTICE }, member.token.clone()))
+            Some((
+                Peer {
+                    kind,
+                    id: id.into(),
+                    endpoint,
+                    max: MAX_NOTICE,
+                },
+                member.token.clone(),
+            ))
         }) else {
             return Ok(());
         };
-        let deliver = |letter, own| self.client.deliver(&to, letter, &token, own, self.limit).map(drop);
+        let deliver = |letter, own| {
+            self.client
+                .deliver(&to, letter, &token, own, self.limit)
+                .map(drop)
+        };
         match task {
             Task::Ping => self.client.ping(&to, &token, self.limit),
-            Task::Table(_, letter) | Task::Round(_, letter) | Task::End(letter) => deliver(letter, None),
+            Task::Table(_, letter) | Task::Round(_, letter) | Task::End(letter) => {
+                deliver(letter, None)
+            }
             Task::OpenMatches(_, letter, own) => deliver(letter, own.as_ref()),
             Task::Announcement(_, copy) => self.announce(&to, token, copy),
         }
     }
 
     /// Announces the open matches of a round to a referee. Its answer matters: an error means that it refuses them.
-    fn announce(&self, to: &Peer, token: String, copy: &RoundAnnouncement) -> Result<(), CallError> {
+    fn announce(
+        &self,
+        to: &Peer,
+        token: String,
+        copy: &RoundAnnouncement,
+    ) -> Result<(), CallError> {
         let conversation_id = conversation(&format!("round-{}-announce", copy.round_id));
-        let about =
-            About { conversation_id, auth_token: Some(token), round_id: Some(copy.round_id), ..About::default() };
-        let mut result = self.client.notify(to, &copy.clone().into(), &about, self.limit);
+        let about = About {
+            conversation_id,
+            auth_token: Some(token),
+            round_id: Some(copy.round_id),
+            ..About::default()
+        };
+        let mut result = self
+            .client
+            .notify(to, &copy.clone().into(), &about, self.limit);
         if matches!(result, Err(CallError::Rpc(-32601, _))) {
             result = self.start_matches(to, copy, &about);
         }
@@ -248,28 +337,47 @@ impl Notifier {
             Ok(answer) if is_refusal(answer) => {
                 let name = answer["message_type"].as_str().unwrap_or_default();
                 let why = LeagueError::read(answer).map(|error| error.explain()); // GAME_ERROR has the same fields
-                Some(cut(&format!("answered {name} {}", why.unwrap_or_default()), SHOWN))
+                Some(cut(
+                    &format!("answered {name} {}", why.unwrap_or_default()),
+                    SHOWN,
+                ))
             }
             _ => None,
         };
         if let Some(why) = &refused {
-            self.client.log.say(Level::Warning, "assignment_refused", format!("{} {why}", to.id));
+            self.client.log.say(
+                Level::Warning,
+                "assignment_refused",
+                format!("{} {why}", to.id),
+            );
         }
-        self.contacts.update(&to.id, |contact| contact.heard.refused = refused);
+        self.contacts
+            .update(&to.id, |contact| contact.heard.refused = refused);
         result.map(drop)
     }
 
     /// Hands matches over one by one to a referee that knows no ROUND_ANNOUNCEMENT.
-    fn start_matches(&self, to: &Peer, copy: &RoundAnnouncement, about: &About) -> Result<Value, CallError> {
+    fn start_matches(
+        &self,
+        to: &Peer,
+        copy: &RoundAnnouncement,
+        about: &About,
+    ) -> Result<Value, CallError> {
         let mut answer = Ok(ok());
-        for entry in copy.matches.iter().filter(|entry| Endpoint::same(&entry.referee_endpoint, &to.endpoint)) {
+        for entry in copy
+            .matches
+            .iter()
+            .filter(|entry| Endpoint::same(&entry.referee_endpoint, &to.endpoint))
+        {
             let start = StartMatch {
                 league_id: copy.league_id.clone(),
                 round_id: copy.round_id,
                 r#match: entry.clone(),
                 auth_token: about.auth_token.clone(),
             };
-            let Ok(Value::Object(packet)) = serde_json::to_value(start) else { return answer };
+            let Ok(Value::Object(packet)) = serde_json::to_value(start) else {
+                return answer;
+            };
             answer = self.client.send(to, "start_match", &packet, self.limit);
             if answer.as_ref().map_or(true, is_refusal) {
                 break;
@@ -280,14 +388,21 @@ impl Notifier {
 
     fn announced(&self, id: &str, announcement: Announcement, told: &mut Told) {
         told.announcement = announcement;
-        self.contacts.update(id, |contact| contact.announced = announcement);
+        self.contacts
+            .update(id, |contact| contact.announced = announcement);
         self.store.nudge(); // the round loop waits until players know
     }
 
     /// Notes whether the agent answered, for the next task, the round loop and the screen.
     fn hear(&self, id: &str, before: &Contact, result: &Result<(), CallError>, farewell: bool) {
-        let silent = result.as_ref().err().filter(|error| error.is_silence() && !error.is_ours());
-        let (trouble, absent) = (silent.map(CallError::explain), silent.is_some_and(CallError::is_absence));
+        let silent = result
+            .as_ref()
+            .err()
+            .filter(|error| error.is_silence() && !error.is_ours());
+        let (trouble, absent) = (
+            silent.map(CallError::explain),
+            silent.is_some_and(CallError::is_absence),
+        );
         let known = (&before.trouble, before.heard.unreachable, before.farewell);
         if before.asked || known != (&trouble, absent, farewell) {
             self.contacts.update(id, |contact| {
@@ -301,5 +416,7 @@ impl Notifier {
 }
 
 fn is_refusal(answer: &Value) -> bool {
-    answer["message_type"].as_str().is_some_and(|name| name.ends_with("_ERROR"))
+    answer["message_type"]
+        .as_str()
+        .is_some_and(|name| name.ends_with("_ERROR"))
 }

@@ -57,9 +57,19 @@ pub struct Pages {
 impl Pages {
     /// Pages below the data folder, for one league.
     pub fn new(data: &Path, league_id: &str, terminal: Terminal, log: &Arc<Log>) -> Pages {
-        let (league, matches) = (data.join("leagues").join(league_id), data.join("matches").join(league_id));
+        let (league, matches) = (
+            data.join("leagues").join(league_id),
+            data.join("matches").join(league_id),
+        );
         let (written, failing) = (Mutex::default(), AtomicBool::new(false));
-        Pages { league, matches, written, failing, terminal, log: Arc::clone(log) }
+        Pages {
+            league,
+            matches,
+            written,
+            failing,
+            terminal,
+            log: Arc::clone(log),
+        }
     }
 
     /// Writes from now on what is new.
@@ -95,7 +105,10 @@ impl Pages {
     fn write(&self, store: &Store) -> io::Result<()> {
         let mut written = lock(&self.written);
         let (standings, rounds, pages) = store.read(|league| {
-            let begun = league.matches.iter().filter_map(|game| Some((page_state(game)?, game)));
+            let begun = league
+                .matches
+                .iter()
+                .filter_map(|game| Some((page_state(game)?, game)));
             let news = begun.filter(|(now, game)| written.get(&game.id) != Some(now));
             let pages: Vec<_> = news.map(|(now, game)| (now, match_page(game))).collect();
             (standings_page(league), rounds_page(league), pages)
@@ -130,7 +143,10 @@ fn rounds_page(league: &League) -> RoundsPage {
         schema_version: "1.0.0".into(),
         league_id: league.rules.league_id.clone(),
         last_updated: Timestamp::now(),
-        rounds: league.schedule(None).map(|schedule| schedule.rounds).unwrap_or_default(),
+        rounds: league
+            .schedule(None)
+            .map(|schedule| schedule.rounds)
+            .unwrap_or_default(),
     }
 }
 
@@ -142,7 +158,11 @@ fn match_page(game: &Match) -> MatchPage {
         round_id: game.round,
         player_A_id: a,
         player_B_id: b,
-        state: if recorded.is_some() { MatchState::Finished } else { MatchState::WaitingForPlayers },
+        state: if recorded.is_some() {
+            MatchState::Finished
+        } else {
+            MatchState::WaitingForPlayers
+        },
         referee_id: game.referee().map(String::from),
         result: recorded.map(|recorded| recorded.result.clone()),
         recorded_at: recorded.map(|recorded| recorded.at),

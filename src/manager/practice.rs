@@ -36,7 +36,11 @@ pub struct Seat {
 impl Seat {
     /// Our player with one of its strategies.
     pub fn example(strategy: &str, name: Option<String>) -> Seat {
-        Seat { command: ["player", "--strategy", strategy].map(String::from).into(), is_beside: true, name }
+        Seat {
+            command: ["player", "--strategy", strategy].map(String::from).into(),
+            is_beside: true,
+            name,
+        }
     }
 }
 
@@ -51,34 +55,67 @@ pub struct Practice {
 pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
     let (mine, cycles): (bool, Option<u32>) = (args.has("--mine"), args.number("--cycles")?);
     if (mine || cycles.is_some()) && args.word != Some("local") {
-        return Err(Stop::usage("--mine and --cycles are for a local league: league_manager local --mine COMMAND"));
+        return Err(Stop::usage(
+            "--mine and --cycles are for a local league: league_manager local --mine COMMAND",
+        ));
     }
     match cycles.filter(|cycles| !(1..=MAX_CYCLES).contains(cycles)) {
-        Some(wrong) => Err(Stop::usage(format!("--cycles: got {wrong}, expected 1 to {MAX_CYCLES}"))),
+        Some(wrong) => Err(Stop::usage(format!(
+            "--cycles: got {wrong}, expected 1 to {MAX_CYCLES}"
+        ))),
         None => Ok(cycles.or(mine.then_some(1))),
     }
 }
 
 /// The commands of `--mine`: several options, or several commands in one, with commas.
 pub fn mine(args: &Args) -> Vec<Vec<String>> {
-    let words = |command: &str| command.split_whitespace().map(String::from).collect::<Vec<_>>();
-    args.all("--mine").iter().flat_map(|all| all.split(',')).map(words).filter(|words| !words.is_empty()).collect()
+    let words = |command: &str| {
+        command
+            .split_whitespace()
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    args.all("--mine")
+        .iter()
+        .flat_map(|all| all.split(','))
+        .map(words)
+        .filter(|words| !words.is_empty())
+        .collect()
 }
 
 /// The players of a practice, in the order of their ids: first those commands, then `finished` strategies in turn. Each
 /// has a name of its own.
 pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Seat> {
     let own = |command: &Vec<String>| {
-        let last = command.iter().rev().find(|word| !word.starts_with('-')).map_or("", String::as_str);
+        let last = command
+            .iter()
+            .rev()
+            .find(|word| !word.starts_with('-'))
+            .map_or("", String::as_str);
         let name = cut(last.rsplit(['/', '\\']).next().unwrap_or(last), NAME);
         let is_beside = command.len() == 1 && !command[0].contains(['/', '\\']);
-        Seat { command: command.clone(), is_beside, name: Some(name) }
+        Seat {
+            command: command.clone(),
+            is_beside,
+            name: Some(name),
+        }
     };
     let example = |name: &&str| Seat::example(name, Some(name.to_string()));
     let mut seats: Vec<Seat> = Vec::new();
-    for seat in mine.iter().map(own).chain(finished.iter().cycle().map(example)).take(players) {
+    for seat in mine
+        .iter()
+        .map(own)
+        .chain(finished.iter().cycle().map(example))
+        .take(players)
+    {
         let name = seat.name.clone().unwrap_or_default();
-        let mut names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name} {n}") });
+        let mut names = (1..).map(|n| {
+            if n == 1 {
+                name.clone()
+            } else {
+                format!("{name} {n}")
+            }
+        });
         let name = names.find(|name| seats.iter().all(|seat| seat.name.as_ref() != Some(name)));
         seats.push(Seat { name, ..seat });
     }
@@ -87,7 +124,10 @@ pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Sea
 
 /// What is about to be played.
 pub fn begins(league: &League) -> String {
-    let (players, cycles) = (league.members(Kind::Player).len(), counted(league.rules.cycles, "cycle"));
+    let (players, cycles) = (
+        league.members(Kind::Player).len(),
+        counted(league.rules.cycles, "cycle"),
+    );
     let matches = counted(league.matches.len() as u32, "match").replace("matchs", "matches");
     format!("practice: {players} players, {cycles}, {matches}")
 }
@@ -100,23 +140,33 @@ impl Practice {
             args.set(option, &folder.to_string_lossy());
             folder
         };
-        Practice { data: below("--data", "data"), logs: below("--logs", "logs"), lock: None }
+        Practice {
+            data: below("--data", "data"),
+            logs: below("--logs", "logs"),
+            lock: None,
+        }
     }
 
     /// Deletes what the last practice left, and says so. What no practice made is left alone.
     pub fn replace_the_last(&mut self) -> Result<(), Stop> {
         let mark = self.data.with_extension("lock");
         let is_ours = mark.exists();
-        let folders = [&self.data, &self.logs].into_iter().filter(|folder| folder.exists());
+        let folders = [&self.data, &self.logs]
+            .into_iter()
+            .filter(|folder| folder.exists());
         if let Some(folder) = folders.clone().next().filter(|_| !is_ours) {
             let words = format!("{} is there, but not from a practice", folder.display());
-            return Err(Stop::failed(format!("{words}; move it, or name others with --data DIR and --logs DIR")));
+            return Err(Stop::failed(format!(
+                "{words}; move it, or name others with --data DIR and --logs DIR"
+            )));
         }
         let lock = storage::create(&mark, Access::Owner, OpenOptions::new().write(true))
             .map_err(|error| storage::named(&mark, error))?;
         if lock.try_lock().is_err() {
             let words = format!("another practice is running in {}", self.data.display());
-            return Err(Stop::failed(format!("{words}; end it, or name another folder with --data DIR")));
+            return Err(Stop::failed(format!(
+                "{words}; end it, or name another folder with --data DIR"
+            )));
         }
         self.lock = Some(lock);
         for folder in folders {
@@ -128,7 +178,10 @@ impl Practice {
                 }
                 pause(Duration::from_millis(100)); // agents of the last practice are still ending, and write
             }
-            say(&format!("{}: the last practice is replaced", folder.display()));
+            say(&format!(
+                "{}: the last practice is replaced",
+                folder.display()
+            ));
         }
         Ok(())
     }
@@ -136,8 +189,11 @@ impl Practice {
     /// Who answered calls for a choice, after how many milliseconds each.
     pub fn answers(&self, league: &League) -> Vec<(String, u64)> {
         let referees = league.members(Kind::Referee);
-        let logs = referees.iter().map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
-        logs.flat_map(|log| answers(&log).unwrap_or_default()).collect()
+        let logs = referees
+            .iter()
+            .map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
+        logs.flat_map(|log| answers(&log).unwrap_or_default())
+            .collect()
     }
 }
 
@@ -145,8 +201,17 @@ impl Practice {
 fn answers(log: &Path) -> io::Result<Vec<(String, u64)>> {
     let answer = |line: String| {
         let line: Value = serde_json::from_str(&line).ok()?;
-        let is_choice = line["event_type"] == "reply_received" && line["message_type"] == ChooseParityResponse::NAME;
-        Some((line["peer"].as_str()?.to_string(), line["elapsed_ms"].as_u64()?)).filter(|_| is_choice)
+        let is_choice = line["event_type"] == "reply_received"
+            && line["message_type"] == ChooseParityResponse::NAME;
+        Some((
+            line["peer"].as_str()?.to_string(),
+            line["elapsed_ms"].as_u64()?,
+        ))
+        .filter(|_| is_choice)
     };
-    Ok(BufReader::new(File::open(log)?).lines().map_while(Result::ok).filter_map(answer).collect())
+    Ok(BufReader::new(File::open(log)?)
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(answer)
+        .collect())
 }

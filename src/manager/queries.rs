@@ -7,8 +7,8 @@
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{empty_row, ending, lost_technically};
 use crate::protocol::{
-    AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity, Progress,
-    QueryError, QueryParams, QueryType, Refusal, Standing, Tally,
+    AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity,
+    Progress, QueryError, QueryParams, QueryType, Refusal, Standing, Tally,
 };
 use crate::wire::{Fault, Wire, cut};
 use crate::{object, words};
@@ -49,16 +49,31 @@ object! {
 
 impl League {
     /// Answers a query; an error only where it has no type to answer with.
-    pub fn answer(&self, query: &LeagueQuery, sender: &Member) -> Result<LeagueQueryResponse, Refusal> {
-        let query_type = String::read(&query.query_type.0).map_err(|fault| fault.under("query_type"))?;
+    pub fn answer(
+        &self,
+        query: &LeagueQuery,
+        sender: &Member,
+    ) -> Result<LeagueQueryResponse, Refusal> {
+        let query_type =
+            String::read(&query.query_type.0).map_err(|fault| fault.under("query_type"))?;
         let error = |refusal: Refusal| QueryError {
             error_code: refusal.code.to_string(),
             error_name: refusal.code.name().into(),
             error_description: refusal.explain(),
         };
         Ok(match self.answer_data(query, sender) {
-            Ok(data) => LeagueQueryResponse { query_type, success: true, data: Some(data), error: None },
-            Err(why) => LeagueQueryResponse { query_type, success: false, data: None, error: Some(error(why)) },
+            Ok(data) => LeagueQueryResponse {
+                query_type,
+                success: true,
+                data: Some(data),
+                error: None,
+            },
+            Err(why) => LeagueQueryResponse {
+                query_type,
+                success: false,
+                data: None,
+                error: Some(error(why)),
+            },
         })
     }
 
@@ -67,49 +82,83 @@ impl League {
         let query_type = query.query_type.get().map_err(at("query_type"))?;
         let params = match &query.query_params {
             Some(params) => params.get().map_err(at("query_params"))?,
-            None => QueryParams { player_id: None, round_id: None },
+            None => QueryParams {
+                player_id: None,
+                round_id: None,
+            },
         };
         let player = || {
             let id = match (&params.player_id, sender.kind) {
                 (Some(id), _) => id,
                 (None, Kind::Player) => &sender.id,
-                (None, _) => return Err(Refusal::field(Code::E003, "query_params.player_id", "missing")),
+                (None, _) => {
+                    return Err(Refusal::field(
+                        Code::E003,
+                        "query_params.player_id",
+                        "missing",
+                    ));
+                }
             };
             let unknown = || format!("Player ID {} not found in registry", cut(id, 60));
-            self.player(id).ok_or_else(|| Refusal::new(Code::E005, unknown()))
+            self.player(id)
+                .ok_or_else(|| Refusal::new(Code::E005, unknown()))
         };
         let data = match query_type {
             QueryType::Standings => serde_json::to_value(self.standings_data()),
             QueryType::Schedule => serde_json::to_value(self.schedule(params.round_id)?),
-            QueryType::NextMatch => serde_json::to_value(NextMatchData { next_match: self.next_match(&player()?.id) }),
+            QueryType::NextMatch => serde_json::to_value(NextMatchData {
+                next_match: self.next_match(&player()?.id),
+            }),
             QueryType::PlayerStats => serde_json::to_value(self.stats(player()?)),
         };
-        Ok(data.ok().and_then(|data| data.as_object().cloned()).unwrap_or_default())
+        Ok(data
+            .ok()
+            .and_then(|data| data.as_object().cloned())
+            .unwrap_or_default())
     }
 
     /// The table as an answer.
     pub fn standings_data(&self) -> StandingsData {
-        StandingsData { standings: self.table().to_vec() }
+        StandingsData {
+            standings: self.table().to_vec(),
+        }
     }
 
     /// What `each` makes of every round; before the start of those that there would be with the players so far.
     pub fn by_round<T>(&self, each: impl Fn(u32, &[Match]) -> Option<T>) -> Vec<T> {
-        let preview = if self.started { Vec::new() } else { self.preview() };
-        let matches = if self.started { &self.matches } else { &preview };
+        let preview = if self.started {
+            Vec::new()
+        } else {
+            self.preview()
+        };
+        let matches = if self.started {
+            &self.matches
+        } else {
+            &preview
+        };
         let rounds = matches.chunk_by(|one, other| one.round == other.round);
-        rounds.filter_map(|games| each(games.first()?.round, games)).collect()
+        rounds
+            .filter_map(|games| each(games.first()?.round, games))
+            .collect()
     }
 
     /// The schedule, or one round of it.
     pub fn schedule(&self, round: Option<u32>) -> Result<ScheduleData, Refusal> {
         let rounds = self.by_round(|round_id, games| {
             let wanted = round.is_none_or(|round| round == round_id);
-            wanted.then(|| ScheduledRound { round_id, matches: games.iter().map(scheduled).collect() })
+            wanted.then(|| ScheduledRound {
+                round_id,
+                matches: games.iter().map(scheduled).collect(),
+            })
         });
         match round {
             Some(_) if rounds.is_empty() => {
                 let last = self.by_round(|_, _| Some(())).len();
-                Err(Refusal::field(Code::E003, "query_params.round_id", format!("must be 1 to {last}")))
+                Err(Refusal::field(
+                    Code::E003,
+                    "query_params.round_id",
+                    format!("must be 1 to {last}"),
+                ))
             }
             _ => Ok(ScheduleData { rounds }),
         }
@@ -144,14 +193,31 @@ impl League {
             choices: ChoiceCounts { even: 0, odd: 0 },
             opponents: BTreeMap::new(),
         };
-        for (game, recorded) in self.games(&player.id).filter_map(|game| Some((game, game.recorded.as_ref()?))) {
-            match recorded.result.details.choices.get(&player.id).copied().flatten() {
+        for (game, recorded) in self
+            .games(&player.id)
+            .filter_map(|game| Some((game, game.recorded.as_ref()?)))
+        {
+            match recorded
+                .result
+                .details
+                .choices
+                .get(&player.id)
+                .copied()
+                .flatten()
+            {
                 Some(Parity::Even) => stats.choices.even += 1,
                 Some(Parity::Odd) => stats.choices.odd += 1,
                 None => {}
             }
-            let nothing = Tally { wins: 0, losses: 0, draws: 0 };
-            let against = stats.opponents.entry(game.opponent(&player.id).into()).or_insert(nothing);
+            let nothing = Tally {
+                wins: 0,
+                losses: 0,
+                draws: 0,
+            };
+            let against = stats
+                .opponents
+                .entry(game.opponent(&player.id).into())
+                .or_insert(nothing);
             match (&recorded.result.winner, ending(&recorded.result)) {
                 (Some(winner), _) if *winner == player.id => against.wins += 1,
                 (_, Ending::Draw) => against.draws += 1,
@@ -164,7 +230,8 @@ impl League {
 
     /// How far the league has come. `waiting`: what one that has started waits for.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
-        let paused = (self.paused && self.progress() != Progress::Completed).then(|| PAUSED.to_string());
+        let paused =
+            (self.paused && self.progress() != Progress::Completed).then(|| PAUSED.to_string());
         LeagueStatus {
             league_id: self.rules.league_id.clone(),
             status: self.progress(),
@@ -191,6 +258,9 @@ fn scheduled(game: &Match) -> ScheduledMatch {
         player_A_id: game.players[0].clone(),
         player_B_id: game.players[1].clone(),
         status: match_status(game),
-        winner: game.recorded.as_ref().and_then(|recorded| recorded.result.winner.clone()),
+        winner: game
+            .recorded
+            .as_ref()
+            .and_then(|recorded| recorded.result.winner.clone()),
     }
 }

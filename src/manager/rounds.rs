@@ -55,11 +55,29 @@ struct Round<'a> {
 }
 
 /// Plays the league from where it stands to its end.
-pub fn play(program: &Program, store: &Store, contacts: &Contacts, terminal: Terminal, lead: Duration) {
+pub fn play(
+    program: &Program,
+    store: &Store,
+    contacts: &Contacts,
+    terminal: Terminal,
+    lead: Duration,
+) {
     while let Some(round) = store.read(League::open_round) {
         let (due, out, lead_over) = Default::default();
         let newest = (Announcement::default(), Instant::now());
-        Round { program, store, contacts, terminal, lead, round, due, out, newest, lead_over }.play();
+        Round {
+            program,
+            store,
+            contacts,
+            terminal,
+            lead,
+            round,
+            due,
+            out,
+            newest,
+            lead_over,
+        }
+        .play();
     }
     *lock(&contacts.waiting) = None;
 }
@@ -69,7 +87,9 @@ impl Round<'_> {
     fn play(mut self) {
         let (mut known, mut since, mut stalled) = (Default::default(), Instant::now(), false);
         loop {
-            let (changes, open) = self.store.read(|league| (league.changes, league.open_round()));
+            let (changes, open) = self
+                .store
+                .read(|league| (league.changes, league.open_round()));
             if open != Some(self.round) {
                 return;
             }
@@ -89,7 +109,9 @@ impl Round<'_> {
                 }
                 self.hand_out(&present, since.elapsed() >= SILENCE);
             }
-            self.store.wait(TICK, |league| league.changes != changes || self.contacts.changes() != heard);
+            self.store.wait(TICK, |league| {
+                league.changes != changes || self.contacts.changes() != heard
+            });
         }
     }
 
@@ -98,13 +120,18 @@ impl Round<'_> {
     fn hand_out(&mut self, present: &[String], silent: bool) {
         let digits = self.program.config.system.security.token_length.0;
         let token = |id: &str| token(id, &secret(digits));
-        let assigned = self.store.decide(|league| league.assign(self.round, present, token));
+        let assigned = self
+            .store
+            .decide(|league| league.assign(self.round, present, token));
         if let Err(full) = assigned {
             return self.wait_for(Some(full.to_string()), true); // tried again with the next look
         }
         self.release();
         self.expect_reports();
-        self.wait_for(self.whom_we_wait_for().filter(|_| silent), self.due.values().any(|due| due.matches > 0));
+        self.wait_for(
+            self.whom_we_wait_for().filter(|_| silent),
+            self.due.values().any(|due| due.matches > 0),
+        );
     }
 
     /// Why nothing can be played at the moment, if so. What nobody plays for, since somebody was removed, is recorded.
@@ -121,23 +148,39 @@ impl Round<'_> {
 
     /// Every referee, and whether it counts. Of one that has ceased to count it is forgotten what it was told.
     fn referees(&mut self) -> Vec<(String, Liveness)> {
-        let late = self.due.iter().filter(|(_, due)| Instant::now() > due.until).map(|(id, _)| id.clone());
+        let late = self
+            .due
+            .iter()
+            .filter(|(_, due)| Instant::now() > due.until)
+            .map(|(id, _)| id.clone());
         for id in late.collect::<Vec<_>>() {
-            self.contacts.update(&id, |contact| contact.heard.overdue = true);
+            self.contacts
+                .update(&id, |contact| contact.heard.overdue = true);
             self.out.remove(&id); // told once more, if it is the only one left
         }
         let mut referees = Vec::new();
-        let ids =
-            |league: &League| league.members(Kind::Referee).into_iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+        let ids = |league: &League| {
+            league
+                .members(Kind::Referee)
+                .into_iter()
+                .map(|it| it.id.clone())
+                .collect::<Vec<_>>()
+        };
         for id in self.store.read(ids) {
             let contact = self.contacts.of(&id);
             let how = liveness(&contact.heard);
             if how == Liveness::Alive {
                 self.out.remove(&id);
             } else if self.out.insert(id.clone()) {
-                let until = self.due.get(&id).map_or("in its time".into(), |due| format!("by {}", due.written));
+                let until = self
+                    .due
+                    .get(&id)
+                    .map_or("in its time".into(), |due| format!("by {}", due.written));
                 let why = match how {
-                    Liveness::Refusing => format!("{}, so it refuses", contact.heard.refused.unwrap_or_default()),
+                    Liveness::Refusing => format!(
+                        "{}, so it refuses",
+                        contact.heard.refused.unwrap_or_default()
+                    ),
                     Liveness::Overdue => format!("has not reported all its matches {until}"),
                     _ => contact.trouble.unwrap_or_default(),
                 };
@@ -154,14 +197,23 @@ impl Round<'_> {
         self.contacts.forget(id);
         self.store.nudge();
         if !self.open_matches(id).is_empty() {
-            self.warn("referee_lost", &format!("{id} {why}; its matches are announced anew"));
+            self.warn(
+                "referee_lost",
+                &format!("{id} {why}; its matches are announced anew"),
+            );
         }
     }
 
     /// The open matches that a referee has.
     fn open_matches(&self, id: &str) -> Vec<String> {
         let own = |game: &&Match| game.referee() == Some(id);
-        self.store.read(|league| league.open_matches(self.round).filter(own).map(|game| game.id.clone()).collect())
+        self.store.read(|league| {
+            league
+                .open_matches(self.round)
+                .filter(own)
+                .map(|game| game.id.clone())
+                .collect()
+        })
     }
 
     /// Lets referees be told as soon as the players know (but for those that do not answer) and the lead has passed.
@@ -178,7 +230,12 @@ impl Round<'_> {
             let contact = self.contacts.of(id);
             contact.announced >= newest || contact.trouble.is_some()
         };
-        let all_know = |league: &League| league.members(Kind::Player).iter().all(|player| knows(&player.id));
+        let all_know = |league: &League| {
+            league
+                .members(Kind::Player)
+                .iter()
+                .all(|player| knows(&player.id))
+        };
         if self.newest.1.elapsed() < KNOWN && !self.store.read(all_know) {
             return;
         }
@@ -195,31 +252,51 @@ impl Round<'_> {
         self.store.read(|league| {
             for (_, assignment) in league.assigned(self.round) {
                 if let Some(referee) = league.members.get(&assignment.referee_id) {
-                    given.entry(referee.id.clone()).or_insert((0, referee.max_concurrent_matches)).0 += 1;
+                    given
+                        .entry(referee.id.clone())
+                        .or_insert((0, referee.max_concurrent_matches))
+                        .0 += 1;
                 }
             }
         });
         self.due.retain(|id, _| given.contains_key(id));
         for (id, (matches, at_once)) in given {
-            let told = self.contacts.released() == newest && self.contacts.of(&id).announced >= newest;
+            let told =
+                self.contacts.released() == newest && self.contacts.of(&id).announced >= newest;
             if told && self.due.get(&id).is_none_or(|due| matches > due.matches) {
                 let time = patience(matches, at_once, self.program.config.match_limit());
                 let (until, written) = (Instant::now() + time, Timestamp::now().plus(time));
-                self.due.insert(id, Due { matches, until, written });
+                self.due.insert(
+                    id,
+                    Due {
+                        matches,
+                        until,
+                        written,
+                    },
+                );
             }
         }
     }
 
     /// Whom the league waits for, and until when.
     fn whom_we_wait_for(&self) -> Option<String> {
-        let left = self.lead_over.map(|over| over.saturating_duration_since(Instant::now()));
+        let left = self
+            .lead_over
+            .map(|over| over.saturating_duration_since(Instant::now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
             let begin = Timestamp::now().plus(left);
-            return Some(format!("round {} is announced: its matches begin at {begin}", self.round));
+            return Some(format!(
+                "round {} is announced: its matches begin at {begin}",
+                self.round
+            ));
         }
         let to_report = |(id, due): (&String, &Due)| {
             let open = self.open_matches(id);
-            let what = if open.len() > 3 { format!("{} matches", open.len()) } else { open.join(", ") };
+            let what = if open.len() > 3 {
+                format!("{} matches", open.len())
+            } else {
+                open.join(", ")
+            };
             format!("{id} to report {what} (until {})", due.written)
         };
         let each: Vec<String> = self.due.iter().map(to_report).collect();

@@ -27,12 +27,19 @@ pub fn round_robin(players: &[String], cycles: u32) -> Vec<Vec<[String; 2]>> {
 fn one_round(players: &[String], ring: usize, round: usize) -> Vec<[String; 2]> {
     let last = players.get(ring).map(|last| {
         let top = &players[round];
-        if round.is_multiple_of(2) { [top, last] } else { [last, top] }
+        if round.is_multiple_of(2) {
+            [top, last]
+        } else {
+            [last, top]
+        }
     });
     let others = (1..=ring / 2).map(|distance| {
         let left = &players[(round + distance) % ring];
         let right = &players[(round + ring - distance) % ring];
         [left, right]
     });
-    last.into_iter().chain(others).map(|pair| pair.map(String::clone)).collect()
+    last.into_iter()
+        .chain(others)
+        .map(|pair| pair.map(String::clone))
+        .collect()
 }

@@ -40,14 +40,24 @@ pub struct TurnedAway {
 impl TurnedAway {
     /// The line to be shown for one more, if any.
     pub fn line(&mut self, words: String, now: Instant) -> Option<String> {
-        if self.since.is_none_or(|since| now.duration_since(since) >= AWHILE) {
-            *self = TurnedAway { lines: BTreeSet::new(), since: Some(now) };
+        if self
+            .since
+            .is_none_or(|since| now.duration_since(since) >= AWHILE)
+        {
+            *self = TurnedAway {
+                lines: BTreeSet::new(),
+                since: Some(now),
+            };
         }
         if self.lines.len() > TURNED_AWAY || !self.lines.insert(words.clone()) {
             return None;
         }
         let all = self.lines.len() > TURNED_AWAY;
-        Some(if all { "more registrations are not accepted; the log has all of them".into() } else { words })
+        Some(if all {
+            "more registrations are not accepted; the log has all of them".into()
+        } else {
+            words
+        })
     }
 }
 
@@ -81,14 +91,25 @@ pub fn follow(
         started: false,
         round: 0,
         results: league.played.len(),
-        voids: league.matches.iter().map(|game| (game.id.clone(), game.voids)).collect(),
+        voids: league
+            .matches
+            .iter()
+            .map(|game| (game.id.clone(), game.voids))
+            .collect(),
     });
     let (line, out) = channel();
     let store = Arc::clone(store);
     spawn("screen", move || {
         let _line = line;
         loop {
-            let look = |league: &League| (league.changes, league.progress(), shown.news(league), progress(league));
+            let look = |league: &League| {
+                (
+                    league.changes,
+                    league.progress(),
+                    shown.news(league),
+                    progress(league),
+                )
+            };
             let (changes, how, lines, progress) = store.read(look);
             lines.iter().for_each(|line| terminal.say(line));
             match how {
@@ -113,20 +134,33 @@ impl Shown {
         if league.started && !self.started {
             self.started = true;
             let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
-            lines.push(format!("\n{}, {players} players, {}", self.title, counted(rounds, "round")));
+            lines.push(format!(
+                "\n{}, {players} players, {}",
+                self.title,
+                counted(rounds, "round")
+            ));
         }
         for game in league.matches.iter().filter(|game| game.voids > 0) {
             if self.voids.insert(game.id.clone(), game.voids) != Some(game.voids) {
-                lines.push(format!("  {:<7} does not count, and is played again", game.id));
+                lines.push(format!(
+                    "  {:<7} does not count, and is played again",
+                    game.id
+                ));
                 self.results = self.results.saturating_sub(1);
             }
         }
-        for game in league.played[self.results.min(league.played.len())..].iter().filter_map(|id| league.find(id)) {
+        for game in league.played[self.results.min(league.played.len())..]
+            .iter()
+            .filter_map(|id| league.find(id))
+        {
             self.begin(game.round, league, &mut lines);
             lines.push(result_line(league, game));
         }
         self.results = league.played.len();
-        league.open_round().into_iter().for_each(|round| self.begin(round, league, &mut lines));
+        league
+            .open_round()
+            .into_iter()
+            .for_each(|round| self.begin(round, league, &mut lines));
         lines
     }
 
@@ -138,32 +172,50 @@ impl Shown {
                 let leaders = table.get(..LEADERS).unwrap_or(table);
                 lines.push(format!("\n{}", grid(leaders)));
                 lines.extend(
-                    (leaders.len() < table.len()).then(|| format!("      … and {} more", table.len() - LEADERS)),
+                    (leaders.len() < table.len())
+                        .then(|| format!("      … and {} more", table.len() - LEADERS)),
                 );
             }
             self.round = round;
-            lines.push(format!("\n{}", bold(&format!("Round {round} of {}", league.rounds()))));
+            lines.push(format!(
+                "\n{}",
+                bold(&format!("Round {round} of {}", league.rounds()))
+            ));
         }
     }
 
     /// Greets whoever has registered since the last time.
     fn arrivals(&mut self, league: &League) -> Vec<String> {
         self.greeted.retain(|id, _| league.members.contains_key(id)); // before the start one may have been removed
-        let is_new = |it: &&Member| self.greeted.get(&it.id).is_none_or(|(_, times)| *times != it.registrations);
+        let is_new = |it: &&Member| {
+            self.greeted
+                .get(&it.id)
+                .is_none_or(|(_, times)| *times != it.registrations)
+        };
         let arrived: Vec<&Member> = league.members.values().filter(is_new).collect();
         let mut lines = Vec::new();
         for member in arrived {
             let (id, times) = greeting(member);
             let again = self.greeted.insert(id, times).is_some();
-            let count = self.greeted.values().filter(|(kind, _)| *kind == member.kind).count();
+            let count = self
+                .greeted
+                .values()
+                .filter(|(kind, _)| *kind == member.kind)
+                .count();
             let is_player = member.kind == Kind::Player;
-            let of = self.awaited.map(|(players, referees)| if is_player { players } else { referees });
+            let of = self
+                .awaited
+                .map(|(players, referees)| if is_player { players } else { referees });
             let said = match (again, of) {
                 (true, _) => "is back".into(),
                 (false, Some(of)) => format!("is {} {count} of {of}", member.kind),
                 (false, None) => format!("is {} {count}", member.kind),
             };
-            lines.push(format!("{:<5} {} {said}", member.id, pad(&shown(&member.display_name), 16)));
+            lines.push(format!(
+                "{:<5} {} {said}",
+                member.id,
+                pad(&shown(&member.display_name), 16)
+            ));
         }
         lines
     }
@@ -175,9 +227,19 @@ fn greeting(member: &Member) -> (String, (Kind, u32)) {
 
 /// How far the open round is.
 fn progress(league: &League) -> String {
-    let Some(round) = league.open_round() else { return String::new() };
-    let (all, open) = (league.round(round).len(), league.open_matches(round).count());
-    format!("  round {round} of {}: {} of {} matches played", league.rounds(), all - open, all)
+    let Some(round) = league.open_round() else {
+        return String::new();
+    };
+    let (all, open) = (
+        league.round(round).len(),
+        league.open_matches(round).count(),
+    );
+    format!(
+        "  round {round} of {}: {} of {} matches played",
+        league.rounds(),
+        all - open,
+        all
+    )
 }
 
 /// The table with aligned columns.
@@ -191,7 +253,11 @@ fn end(league: &League) -> Vec<String> {
     let mut lines = vec![format!("\n{}", grid(table))];
     if let Some(first) = table.first() {
         let name = shown(&first.display_name);
-        let words = format!("Champion: {name} ({}) with {}", first.player_id, counted(first.points, "point"));
+        let words = format!(
+            "Champion: {name} ({}) with {}",
+            first.player_id,
+            counted(first.points, "point")
+        );
         lines.push(format!("\n{}", bold(&words)));
     }
     lines
@@ -199,26 +265,51 @@ fn end(league: &League) -> Vec<String> {
 
 /// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; of a technical loss, the sentence that says how.
 fn result_line(league: &League, game: &Match) -> String {
-    let Some(recorded) = &game.recorded else { return String::new() };
+    let Some(recorded) = &game.recorded else {
+        return String::new();
+    };
     let result = &recorded.result;
     let who = |id: &String| {
-        let name = league.player(id).map_or_else(|| id.clone(), |player| shown(&player.display_name));
+        let name = league
+            .player(id)
+            .map_or_else(|| id.clone(), |player| shown(&player.display_name));
         match result.details.choices.get(id).copied().flatten() {
             Some(choice) => format!("{name} ({choice})"),
             None => name,
         }
     };
     let [a, b] = &game.players;
-    let (first, second) = if result.winner.as_ref() == Some(b) { (b, a) } else { (a, b) };
-    let number = result.details.drawn_number.map_or(String::new(), |number| format!(": the number was {number}"));
-    let why = result.details.reason.as_ref().map_or(String::new(), |why| format!(": {}", sentence(why, first, second)));
+    let (first, second) = if result.winner.as_ref() == Some(b) {
+        (b, a)
+    } else {
+        (a, b)
+    };
+    let number = result
+        .details
+        .drawn_number
+        .map_or(String::new(), |number| format!(": the number was {number}"));
+    let why = result.details.reason.as_ref().map_or(String::new(), |why| {
+        format!(": {}", sentence(why, first, second))
+    });
     // Of a match that the manager itself recorded no log tells.
     let is_played = recorded.referee_id != Kind::Manager.word();
-    let more = if is_played { format!(" (make trace MATCH={})", game.id) } else { String::new() };
+    let more = if is_played {
+        format!(" (make trace MATCH={})", game.id)
+    } else {
+        String::new()
+    };
     let told = match (ending(result), &result.winner) {
         (Ending::Draw, _) => format!("{} and {} drew{number}", who(first), who(second)),
-        (Ending::TechnicalLoss, None) => format!("{} and {} both lost technically{why}{more}", who(first), who(second)),
-        (Ending::TechnicalLoss, _) => format!("{} won, {} lost technically{why}{more}", who(first), who(second)),
+        (Ending::TechnicalLoss, None) => format!(
+            "{} and {} both lost technically{why}{more}",
+            who(first),
+            who(second)
+        ),
+        (Ending::TechnicalLoss, _) => format!(
+            "{} won, {} lost technically{why}{more}",
+            who(first),
+            who(second)
+        ),
         (Ending::Win, _) => format!("{} beat {}{number}", who(first), who(second)),
     };
     format!("  {:<7} {told}", game.id)
@@ -229,5 +320,8 @@ fn sentence(reason: &str, winner: &str, loser: &str) -> String {
     let reason = cut(&shown(reason), LONGEST_REASON);
     let reason = reason.strip_prefix(&format!("{loser} ")).unwrap_or(&reason);
     let ends = [&*format!(" - {winner} wins by default"), " - nobody wins"];
-    ends.iter().find_map(|end| reason.strip_suffix(end)).unwrap_or(reason).into()
+    ends.iter()
+        .find_map(|end| reason.strip_suffix(end))
+        .unwrap_or(reason)
+        .into()
 }

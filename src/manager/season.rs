@@ -28,12 +28,32 @@ pub fn add_up(leagues: &[League]) -> (Vec<Row>, bool) {
     for league in leagues {
         let table = league.table();
         for standing in table {
-            let is_shared = table.iter().filter(|other| other.display_name == standing.display_name).count() > 1;
+            let is_shared = table
+                .iter()
+                .filter(|other| other.display_name == standing.display_name)
+                .count()
+                > 1;
             shared |= is_shared;
-            let Standing { player_id: id, display_name: name, .. } = standing;
-            let name = if is_shared { format!("{name} ({id})") } else { name.clone() };
-            let new = Row { leagues: 0, titles: 0, sum: empty_row("", &name) };
-            let Row { leagues, titles, sum } = rows.entry(name).or_insert(new);
+            let Standing {
+                player_id: id,
+                display_name: name,
+                ..
+            } = standing;
+            let name = if is_shared {
+                format!("{name} ({id})")
+            } else {
+                name.clone()
+            };
+            let new = Row {
+                leagues: 0,
+                titles: 0,
+                sum: empty_row("", &name),
+            };
+            let Row {
+                leagues,
+                titles,
+                sum,
+            } = rows.entry(name).or_insert(new);
             *leagues += 1;
             *titles += u32::from(standing.rank == 1);
             sum.played += standing.played;
@@ -45,7 +65,9 @@ pub fn add_up(leagues: &[League]) -> (Vec<Row>, bool) {
     }
     let mut rows: Vec<Row> = rows.into_values().collect();
     rows.sort_by_key(|row| std::cmp::Reverse((row.sum.points, row.titles, row.sum.wins)));
-    (1..).zip(&mut rows).for_each(|(rank, row)| row.sum.rank = rank);
+    (1..)
+        .zip(&mut rows)
+        .for_each(|(rank, row)| row.sum.rank = rank);
     (rows, shared)
 }
 
@@ -53,12 +75,17 @@ pub fn add_up(leagues: &[League]) -> (Vec<Row>, bool) {
 /// today, decide who was first among equals.
 pub fn run(args: &Args, rules: impl Fn(&Config) -> Rules) -> Result<(), Stop> {
     let config = program::load(args)?;
-    let (id, folder) = (&config.league.league_id, Path::new(args.text("--data").unwrap_or("data")).join("leagues"));
+    let (id, folder) = (
+        &config.league.league_id,
+        Path::new(args.text("--data").unwrap_or("data")).join("leagues"),
+    );
     let (mut leagues, mut unfinished) = (Vec::new(), 0);
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let journal = entry.path().join("journal.jsonl");
-        let is_ours = name.strip_prefix(&**id).is_some_and(|rest| rest.is_empty() || rest.starts_with('~'));
+        let is_ours = name
+            .strip_prefix(&**id)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('~'));
         if is_ours && journal.exists() {
             let league = Journal::read(&journal, rules(&config))?;
             match league.progress() {
@@ -68,26 +95,48 @@ pub fn run(args: &Args, rules: impl Fn(&Config) -> Rules) -> Result<(), Stop> {
         }
     }
     if leagues.is_empty() {
-        return Err(Stop::failed(format!("no league of {id} in {} was played to its end", folder.display())));
+        return Err(Stop::failed(format!(
+            "no league of {id} in {} was played to its end",
+            folder.display()
+        )));
     }
     let (rows, shared) = add_up(&leagues);
-    say(&format!("{}, {}\n", counted(leagues.len() as u32, "league"), shown(&config.league.display_name)));
+    say(&format!(
+        "{}, {}\n",
+        counted(leagues.len() as u32, "league"),
+        shown(&config.league.display_name)
+    ));
     say(&columns(&HEADS, 1, rows.iter().map(row_of)));
     if shared {
-        say("\nSeveral players of one league have the same name: they are kept apart by their ids.");
+        say(
+            "\nSeveral players of one league have the same name: they are kept apart by their ids.",
+        );
     }
     if unfinished > 0 {
-        say(&format!("\nLeft out: {} not played to the end.", counted(unfinished, "league")));
+        say(&format!(
+            "\nLeft out: {} not played to the end.",
+            counted(unfinished, "league")
+        ));
     }
     let path = folder.join(format!("{id}.season.csv"));
-    replace(&path, Access::Everybody, &csv(&HEADS, rows.iter().map(row_of)))?;
+    replace(
+        &path,
+        Access::Everybody,
+        &csv(&HEADS, rows.iter().map(row_of)),
+    )?;
     say(&format!("\nas CSV in {}", path.display()));
     Ok(())
 }
 
-const HEADS: [&str; 9] = ["Rank", "Player", "Leagues", "Titles", "Played", "Wins", "Draws", "Losses", "Points"];
+const HEADS: [&str; 9] = [
+    "Rank", "Player", "Leagues", "Titles", "Played", "Wins", "Draws", "Losses", "Points",
+];
 
 fn row_of(row: &Row) -> Vec<String> {
     let [rank, _, name, numbers @ ..] = cells(&row.sum);
-    [&[rank, name, row.leagues.to_string(), row.titles.to_string()], &numbers[..]].concat()
+    [
+        &[rank, name, row.leagues.to_string(), row.titles.to_string()],
+        &numbers[..],
+    ]
+    .concat()
 }

@@ -15,17 +15,37 @@ use std::{fs, io, path::PathBuf, time::Duration};
 /// What the files and the command line say about the league: `most` players may register, `cycles` overrules the file.
 pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules {
     let (people, security) = (&config.league.participants, &config.system.security);
-    let listed = |kind, id: &String, at: &Url, active| Listed { kind, id: id.clone(), endpoint: at.0.clone(), active };
+    let listed = |kind, id: &String, at: &Url, active| Listed {
+        kind,
+        id: id.clone(),
+        endpoint: at.0.clone(),
+        active,
+    };
     let agents = &config.agents;
-    let referees = agents.referees.iter().map(|it| listed(Kind::Referee, &it.referee_id, &it.endpoint, it.active));
-    let players = agents.players.iter().map(|it| listed(Kind::Player, &it.player_id, &it.default_endpoint, it.active));
+    let referees = agents
+        .referees
+        .iter()
+        .map(|it| listed(Kind::Referee, &it.referee_id, &it.endpoint, it.active));
+    let players = agents
+        .players
+        .iter()
+        .map(|it| listed(Kind::Player, &it.player_id, &it.default_endpoint, it.active));
     Rules {
         league_id: config.league.league_id.clone(),
         scoring: config.league.scoring.clone(),
-        cycles: cycles.or(config.league.scheduling.cycles.map(|cycles| cycles.0)).unwrap_or(1),
+        cycles: cycles
+            .or(config.league.scheduling.cycles.map(|cycles| cycles.0))
+            .unwrap_or(1),
         min_players: people.min_players.0 as usize,
-        max_players: most.unwrap_or(usize::MAX).min(people.max_players.0 as usize),
-        game_types: config.games.games.iter().map(|game| game.game_type.word().into()).collect(),
+        max_players: most
+            .unwrap_or(usize::MAX)
+            .min(people.max_players.0 as usize),
+        game_types: config
+            .games
+            .games
+            .iter()
+            .map(|game| game.game_type.word().into())
+            .collect(),
         listed: referees.chain(players).collect(),
         tokens: security.enable_auth_tokens,
         token_lifetime: security.token_ttl_hours.0,
@@ -35,16 +55,29 @@ pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules
 /// How many players and referees start the league: as asked for, or as a `local` league has them.
 pub fn awaited(program: &Program, local: bool) -> Result<Option<(usize, usize)>, Stop> {
     let mine = practice::mine(&program.args).len();
-    let Some(players) = program.args.number("--players")?.or(local.then_some(4.max(mine + 1))) else { return Ok(None) };
+    let Some(players) = program
+        .args
+        .number("--players")?
+        .or(local.then_some(4.max(mine + 1)))
+    else {
+        return Ok(None);
+    };
     if players < mine {
-        return Err(Stop::usage(format!("--players: got {players}, expected at least the {mine} of --mine")));
+        return Err(Stop::usage(format!(
+            "--players: got {players}, expected at least the {mine} of --mine"
+        )));
     }
-    let referees = program.args.number("--referees")?.unwrap_or(if local { 2 } else { 1 });
+    let referees = program
+        .args
+        .number("--referees")?
+        .unwrap_or(if local { 2 } else { 1 });
     let people = &program.config.league.participants;
     let (min, max) = (people.min_players.0 as usize, people.max_players.0 as usize);
     if !(min..=max).contains(&players) {
         let legal = format!("{min} to {max}, as in the league file (participants)");
-        return Err(Stop::usage(format!("--players: got {players}, expected {legal}")));
+        return Err(Stop::usage(format!(
+            "--players: got {players}, expected {legal}"
+        )));
     }
     if referees == 0 {
         return Err(Stop::usage("--referees: got 0, expected at least 1"));
@@ -55,11 +88,19 @@ pub fn awaited(program: &Program, local: bool) -> Result<Option<(usize, usize)>,
 /// Between a round's announcement and its matches. A `local` league needs none: its agents are there.
 pub fn lead(program: &Program, local: bool) -> Result<Duration, Stop> {
     match program.args.number("--lead-sec")? {
-        Some(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| Stop::usage(format!("--lead-sec: got {seconds}, expected seconds, 0 or more"))),
+        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
+            Stop::usage(format!(
+                "--lead-sec: got {seconds}, expected seconds, 0 or more"
+            ))
+        }),
         None if local => Ok(Duration::ZERO),
         None => {
-            let lead = program.config.league.scheduling.round_announcement_lead_sec.as_ref();
+            let lead = program
+                .config
+                .league
+                .scheduling
+                .round_announcement_lead_sec
+                .as_ref();
             Ok(lead.map_or(Duration::from_secs(60), |lead| lead.0))
         }
     }
@@ -67,7 +108,11 @@ pub fn lead(program: &Program, local: bool) -> Result<Duration, Stop> {
 
 /// Where the operator's token stands.
 pub fn operator_file(program: &Program) -> PathBuf {
-    program.data.join("leagues").join(program.league_id()).join("operator.token")
+    program
+        .data
+        .join("leagues")
+        .join(program.league_id())
+        .join("operator.token")
 }
 
 /// The operator's token: a file that only its owner can read, made with the league.
@@ -76,7 +121,10 @@ pub fn operator_token(program: &Program) -> io::Result<String> {
     if let Ok(known) = fs::read_to_string(&file) {
         return Ok(known.trim().to_string());
     }
-    let new = token("operator", &secret(program.config.system.security.token_length.0));
+    let new = token(
+        "operator",
+        &secret(program.config.system.security.token_length.0),
+    );
     storage::replace(&file, Access::Owner, &format!("{new}\n"))?;
     Ok(new)
 }

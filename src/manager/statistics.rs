@@ -32,7 +32,10 @@ impl Sample {
     pub fn of(numbers: &[i32]) -> Sample {
         let count = numbers.len();
         let mean = numbers.iter().map(|it| f64::from(*it)).sum::<f64>() / count.max(1) as f64;
-        let squares: f64 = numbers.iter().map(|it| (f64::from(*it) - mean).powi(2)).sum();
+        let squares: f64 = numbers
+            .iter()
+            .map(|it| (f64::from(*it) - mean).powi(2))
+            .sum();
         let error = (count > 1).then(|| (squares / (count - 1) as f64 / count as f64).sqrt());
         Sample { count, mean, error }
     }
@@ -40,7 +43,12 @@ impl Sample {
     /// Whether the difference from what a coin gets is more than luck, in words.
     pub fn verdict(&self, coin: f64) -> &'static str {
         let (gain, error) = (self.mean - coin, self.error.unwrap_or_default());
-        match (self.count < FEW, gain.abs() > 2.0 * error, gain.abs() > 3.0 * error, gain > 0.0) {
+        match (
+            self.count < FEW,
+            gain.abs() > 2.0 * error,
+            gain.abs() > 3.0 * error,
+            gain > 0.0,
+        ) {
             (true, ..) => "too few matches to say",
             (_, false, ..) => "like a coin: luck alone can do this",
             (.., false, true) => "better than a coin, perhaps by luck: play more cycles",
@@ -53,7 +61,8 @@ impl Sample {
 
 /// The points per match that a coin gets, whomever it plays.
 pub fn coin(scoring: &Scoring) -> f64 {
-    let [win, draw, loss] = [scoring.win_points, scoring.draw_points, scoring.loss_points].map(f64::from);
+    let [win, draw, loss] =
+        [scoring.win_points, scoring.draw_points, scoring.loss_points].map(f64::from);
     draw / 2.0 + (win + loss) / 4.0
 }
 
@@ -68,41 +77,90 @@ fn points(league: &League, player: &Member, against: Option<&Member>) -> Sample 
     let with = |game: &&Match| against.is_none_or(|it| game.opponent(&player.id) == it.id);
     let of = |game: &Match| {
         let result = &game.recorded.as_ref()?.result;
-        Some(standings::points(&game.players, result, &league.rules.scoring)[game.seat(&player.id)?])
+        Some(
+            standings::points(&game.players, result, &league.rules.scoring)
+                [game.seat(&player.id)?],
+        )
     };
-    Sample::of(&league.games(&player.id).filter(with).filter_map(of).collect::<Vec<i32>>())
+    Sample::of(
+        &league
+            .games(&player.id)
+            .filter(with)
+            .filter_map(of)
+            .collect::<Vec<i32>>(),
+    )
 }
 
 /// The whole report, as lines for a terminal. `answers`: who has answered, after how many milliseconds.
 pub fn report(league: &League, answers: &[(String, u64)]) -> Vec<String> {
     let (players, coin) = (league.members(Kind::Player), coin(&league.rules.scoring));
     let names: Vec<String> = players.iter().map(|it| shown(&it.display_name)).collect();
-    let widest = names.iter().map(|name| width(name)).max().unwrap_or(0).max("Strategy".len());
-    let line = |id: &str, name: &str, columns: &str| format!("{id:<4}  {}  {columns}", pad(name, widest));
+    let widest = names
+        .iter()
+        .map(|name| width(name))
+        .max()
+        .unwrap_or(0)
+        .max("Strategy".len());
+    let line =
+        |id: &str, name: &str, columns: &str| format!("{id:<4}  {}  {columns}", pad(name, widest));
     let table = |head: &str, columns: &dyn Fn(&Member) -> String| -> Vec<String> {
-        let rows = players.iter().zip(&names).map(|(it, name)| line(&it.id, name, &columns(it)));
-        std::iter::once(format!("\n{}", line("Id", "Strategy", head))).chain(rows).collect()
+        let rows = players
+            .iter()
+            .zip(&names)
+            .map(|(it, name)| line(&it.id, name, &columns(it)));
+        std::iter::once(format!("\n{}", line("Id", "Strategy", head)))
+            .chain(rows)
+            .collect()
     };
     let won = |it: &Member| {
         let sample = points(league, it, None);
-        let error = sample.error.map_or("    ?".into(), |error| format!("{error:.3}"));
-        format!("{:>7}     {:>5.3} ± {error}  {}", sample.count, sample.mean, sample.verdict(coin))
+        let error = sample
+            .error
+            .map_or("    ?".into(), |error| format!("{error:.3}"));
+        format!(
+            "{:>7}     {:>5.3} ± {error}  {}",
+            sample.count,
+            sample.mean,
+            sample.verdict(coin)
+        )
     };
-    let mut lines = table(&format!("Matches  Points per match  ({coin:.2} is what a coin gets)"), &won);
+    let mut lines = table(
+        &format!("Matches  Points per match  ({coin:.2} is what a coin gets)"),
+        &won,
+    );
     for opponents in players.chunks(COLUMNS) {
         let ids: String = opponents.iter().map(|it| format!("{:>6}", it.id)).collect();
         let cell = |it: &Member, other: &Member| match points(league, it, Some(other)) {
             Sample { count: 0, .. } => format!("{:>6}", "-"),
             sample => format!("{:>6.2}", sample.mean),
         };
-        let cells = |it: &Member| opponents.iter().map(|other| cell(it, other)).collect::<String>();
-        lines.extend(table(&format!("Points per match against\n{}", line("", "", &ids)), &cells));
+        let cells = |it: &Member| {
+            opponents
+                .iter()
+                .map(|other| cell(it, other))
+                .collect::<String>()
+        };
+        lines.extend(table(
+            &format!("Points per match against\n{}", line("", "", &ids)),
+            &cells,
+        ));
     }
-    lines.extend(table("Technical losses  Answers in ms: median  worst", &|it| {
-        let own = answers.iter().filter(|(peer, _)| *peer == it.id).map(|(_, elapsed)| *elapsed);
-        let (median, worst) = median_and_worst(own.collect())
-            .map_or(("-".into(), "-".into()), |(median, worst)| (median.to_string(), worst.to_string()));
-        format!("{:>16}  {median:>21}  {worst:>5}", league.stats(it).technical_losses)
-    }));
+    lines.extend(table(
+        "Technical losses  Answers in ms: median  worst",
+        &|it| {
+            let own = answers
+                .iter()
+                .filter(|(peer, _)| *peer == it.id)
+                .map(|(_, elapsed)| *elapsed);
+            let (median, worst) = median_and_worst(own.collect())
+                .map_or(("-".into(), "-".into()), |(median, worst)| {
+                    (median.to_string(), worst.to_string())
+                });
+            format!(
+                "{:>16}  {median:>21}  {worst:>5}",
+                league.stats(it).technical_losses
+            )
+        },
+    ));
     lines
 }

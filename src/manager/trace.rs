@@ -39,7 +39,9 @@ pub fn trace(args: &Args) -> Result<(), Stop> {
     let lines = lines.map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))?;
     let unknown = || {
         let (id, at) = (cut(&match_id, 60), folder.display());
-        Stop::failed(format!("no log in {at} knows of a match {id}; the logs of a league stand where --logs DIR says"))
+        Stop::failed(format!(
+            "no log in {at} knows of a match {id}; the logs of a league stand where --logs DIR says"
+        ))
     };
     say(&diagram(&lines, &config.league.league_id, &match_id).ok_or_else(unknown)?);
     Ok(())
@@ -67,7 +69,10 @@ impl Logs {
             known.read_on(&mut file)?;
             let places = |key: &str| known.places.get(key).map(Vec::as_slice).unwrap_or_default();
             let about = places(match_id);
-            for place in places("").iter().chain(&about[about.len().saturating_sub(MOST)..]) {
+            for place in places("")
+                .iter()
+                .chain(&about[about.len().saturating_sub(MOST)..])
+            {
                 file.seek(SeekFrom::Start(*place))?;
                 let mut line = Vec::new();
                 file.read_until(b'\n', &mut line)?;
@@ -85,7 +90,10 @@ fn below(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
         let path = entry?.path();
         if path.is_dir() {
             paths.append(&mut below(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
             paths.insert(path);
         }
     }
@@ -112,8 +120,14 @@ impl Known {
 /// lines that is all that is ever wanted, so none is parsed here; a wrong guess is dropped by `diagram`.
 fn subjects(line: &str) -> BTreeSet<String> {
     let behind = |mark: &str, end: char| line.split_once(mark)?.1.split(end).next();
-    let life = behind(r#""event_type":""#, '"').filter(|event| LIFE.contains(event)).map(|_| "");
-    let known = [behind(r#""match_id":""#, '"'), behind(r#""conversation_id":"conv-"#, '-'), life];
+    let life = behind(r#""event_type":""#, '"')
+        .filter(|event| LIFE.contains(event))
+        .map(|_| "");
+    let known = [
+        behind(r#""match_id":""#, '"'),
+        behind(r#""conversation_id":"conv-"#, '-'),
+        life,
+    ];
     known.into_iter().flatten().map(str::to_uppercase).collect()
 }
 
@@ -135,7 +149,15 @@ impl<'a> End<'a> {
     fn of(place: usize, line: &'a Value) -> Option<End<'a>> {
         let (lane, peer) = (name(text(line, "component")), name(text(line, "peer")));
         let (event, what) = (text(line, "event_type"), text(line, "message_type"));
-        let end = End { place, lane, peer, event, what, at: Timestamp::parse(text(line, "timestamp"))?, line };
+        let end = End {
+            place,
+            lane,
+            peer,
+            event,
+            what,
+            at: Timestamp::parse(text(line, "timestamp"))?,
+            line,
+        };
         let is_one = end.is_sending() || end.is_receipt() || event == FAILED;
         (is_one && !lane.is_empty() && !peer.is_empty()).then_some(end)
     }
@@ -150,7 +172,11 @@ impl<'a> End<'a> {
 
     /// From whom to whom.
     fn way(&self) -> [&'a str; 2] {
-        if self.is_receipt() { [self.peer, self.lane] } else { [self.lane, self.peer] }
+        if self.is_receipt() {
+            [self.peer, self.lane]
+        } else {
+            [self.lane, self.peer]
+        }
     }
 }
 
@@ -168,7 +194,12 @@ struct Arrow<'a> {
 impl<'a> Arrow<'a> {
     fn new(end: &'a End<'a>) -> Self {
         let failed = (end.event == FAILED).then_some(end.line);
-        Arrow { end, came: end.is_receipt().then_some(end), failed, complaint: None }
+        Arrow {
+            end,
+            came: end.is_receipt().then_some(end),
+            failed,
+            complaint: None,
+        }
     }
 
     /// Whether both ends of it were logged.
@@ -184,19 +215,34 @@ pub fn diagram(lines: &[Value], league_id: &str, match_id: &str) -> Option<Strin
     for (place, line) in lines.iter().enumerate() {
         let conversation = text(line, "conversation_id");
         if text(line, "match_id") == match_id || conversation.starts_with(&prefix) {
-            talks.entry(conversation).or_default().extend(End::of(place, line));
+            talks
+                .entry(conversation)
+                .or_default()
+                .extend(End::of(place, line));
         }
     }
-    let foreign = |end: &End| end.line["message"]["league_id"].as_str().is_some_and(|id| id != league_id);
+    let foreign = |end: &End| {
+        end.line["message"]["league_id"]
+            .as_str()
+            .is_some_and(|id| id != league_id)
+    };
     talks.retain(|_, ends| !ends.iter().any(foreign));
     let first = |ends: &Vec<End>| ends.iter().map(|end| end.at).min();
     let newest = talks.values().filter_map(first).max()?;
-    let began = starts(lines).into_iter().filter(|start| *start <= newest).max();
+    let began = starts(lines)
+        .into_iter()
+        .filter(|start| *start <= newest)
+        .max();
     talks.retain(|_, ends| first(ends).is_some_and(|at| began.is_none_or(|began| at >= began)));
     let mut talks: Vec<_> = talks.into_iter().collect();
     talks.sort_by_key(|(_, ends)| first(ends));
-    let (begin, lanes) = (talks.first().and_then(|(_, ends)| first(ends))?, lanes(&talks));
-    let heads = lanes.iter().map(|lane| format!("{:<LANE$}", cut(&shown(lane), LANE - 2)));
+    let (begin, lanes) = (
+        talks.first().and_then(|(_, ends)| first(ends))?,
+        lanes(&talks),
+    );
+    let heads = lanes
+        .iter()
+        .map(|lane| format!("{:<LANE$}", cut(&shown(lane), LANE - 2)));
     let mut out = vec![row("ms", &heads.collect::<String>(), "")];
     let mut dotted = false;
     for (conversation, ends) in &talks {
@@ -207,13 +253,31 @@ pub fn diagram(lines: &[Value], league_id: &str, match_id: &str) -> Option<Strin
         out.extend(arrows.iter().flat_map(|arrow| draw(arrow, &lanes, begin)));
     }
     out.extend(dotted.then(|| "dotted: only one end has logged it".into()));
-    let logged: BTreeSet<&str> = lines.iter().map(|line| name(text(line, "component"))).collect();
-    let silent: Vec<&str> = lanes.into_iter().filter(|lane| !logged.contains(lane)).collect();
+    let logged: BTreeSet<&str> = lines
+        .iter()
+        .map(|line| name(text(line, "component")))
+        .collect();
+    let silent: Vec<&str> = lanes
+        .into_iter()
+        .filter(|lane| !logged.contains(lane))
+        .collect();
     let why = "agents on other machines have theirs there";
-    out.extend((!silent.is_empty()).then(|| format!("no log here of {}: {why}", shown(&silent.join(", ")))));
-    let of = |lane: &str| talks.iter().flat_map(|(_, ends)| ends).filter(|end| end.lane == lane).count();
+    out.extend(
+        (!silent.is_empty())
+            .then(|| format!("no log here of {}: {why}", shown(&silent.join(", ")))),
+    );
+    let of = |lane: &str| {
+        talks
+            .iter()
+            .flat_map(|(_, ends)| ends)
+            .filter(|end| end.lane == lane)
+            .count()
+    };
     let cut_off = logged.iter().any(|lane| of(lane) >= MOST);
-    out.extend(cut_off.then(|| format!("of each log only the last {MOST} lines about the match are drawn")));
+    out.extend(
+        cut_off
+            .then(|| format!("of each log only the last {MOST} lines about the match are drawn")),
+    );
     Some(out.join("\n"))
 }
 
@@ -223,19 +287,27 @@ fn text<'a>(line: &'a Value, key: &str) -> &'a str {
 
 /// `referee:REF01` and `REF01` are the same, and so are all names of a manager.
 fn name(sender: &str) -> &str {
-    if sender.starts_with(MANAGER.0) { MANAGER.1 } else { sender.split_once(':').map_or(sender, |(_, name)| name) }
+    if sender.starts_with(MANAGER.0) {
+        MANAGER.1
+    } else {
+        sender.split_once(':').map_or(sender, |(_, name)| name)
+    }
 }
 
 /// When a manager began a league, as far as the logs tell: it started, and did not find one to go on with.
 fn starts(lines: &[Value]) -> Vec<Timestamp> {
-    let is_life =
-        |line: &&Value| name(text(line, "component")) == MANAGER.1 && LIFE.contains(&text(line, "event_type"));
+    let is_life = |line: &&Value| {
+        name(text(line, "component")) == MANAGER.1 && LIFE.contains(&text(line, "event_type"))
+    };
     let life: Vec<&Value> = lines.iter().filter(is_life).collect();
     let is_new = |n: &usize| {
         let next = life.get(n + 1).map_or("", |next| text(next, "event_type"));
         text(life[*n], "event_type") == "started" && next != "resumed"
     };
-    (0..life.len()).filter(is_new).filter_map(|n| Timestamp::parse(text(life[n], "timestamp"))).collect()
+    (0..life.len())
+        .filter(is_new)
+        .filter_map(|n| Timestamp::parse(text(life[n], "timestamp")))
+        .collect()
 }
 
 /// The manager, the referees in the order in which they came, player A, player B, whoever else.
@@ -262,7 +334,11 @@ fn pair<'a>(ends: &'a [End<'a>]) -> Vec<Arrow<'a>> {
     let mut ways = BTreeMap::<([&str; 2], &str), (Vec<Arrow>, Vec<&End>)>::new();
     for end in ends {
         // A notice's answer goes the other way than the notice.
-        let what = if end.event == "notice_answered" { "" } else { end.what };
+        let what = if end.event == "notice_answered" {
+            ""
+        } else {
+            end.what
+        };
         let (sent, came) = ways.entry((end.way(), what)).or_default();
         match sent.last_mut() {
             _ if end.is_receipt() => came.push(end),
@@ -279,8 +355,15 @@ fn pair<'a>(ends: &'a [End<'a>]) -> Vec<Arrow<'a>> {
         };
         let mut order: Vec<usize> = (0..sent.len()).collect();
         order.sort_by_key(|n| chance(&sent[*n]));
-        let (lost, mut came) = (&order[..sent.len().saturating_sub(came.len())], came.into_iter());
-        for (_, arrow) in sent.iter_mut().enumerate().filter(|(n, _)| !lost.contains(n)) {
+        let (lost, mut came) = (
+            &order[..sent.len().saturating_sub(came.len())],
+            came.into_iter(),
+        );
+        for (_, arrow) in sent
+            .iter_mut()
+            .enumerate()
+            .filter(|(n, _)| !lost.contains(n))
+        {
             arrow.came = came.next();
         }
         arrows.extend(sent.into_iter().chain(came.map(Arrow::new)));
@@ -294,8 +377,14 @@ fn in_order(mut left: Vec<Arrow>) -> Vec<Arrow> {
     let mut done = Vec::new();
     while !left.is_empty() {
         let mut open = BTreeMap::<&str, usize>::new(); // the first end in each log that is left
-        for end in left.iter().flat_map(|arrow| [Some(arrow.end), arrow.came]).flatten() {
-            open.entry(end.lane).and_modify(|first| *first = end.place.min(*first)).or_insert(end.place);
+        for end in left
+            .iter()
+            .flat_map(|arrow| [Some(arrow.end), arrow.came])
+            .flatten()
+        {
+            open.entry(end.lane)
+                .and_modify(|first| *first = end.place.min(*first))
+                .or_insert(end.place);
         }
         let is_free = |end: &End| open.get(end.lane) == Some(&end.place);
         let free = (0..left.len()).filter(|n| is_free(left[*n].end));
@@ -308,16 +397,28 @@ fn in_order(mut left: Vec<Arrow>) -> Vec<Arrow> {
 /// Gives each answer that was wrong the sentence of the GAME_ERROR that says so: the first complaint of a player's
 /// answers is about its first one, for a good answer is its last. Silence is no answer, and marked where it was met.
 fn blame(arrows: &mut [Arrow]) {
-    let sent = arrows.iter().map(|arrow| arrow.end).filter(|end| end.what == GameError::NAME && end.is_sending());
-    let errors = sent.filter_map(|end| Some((end.way(), GameError::read(&end.line["message"]).ok()?)));
+    let sent = arrows
+        .iter()
+        .map(|arrow| arrow.end)
+        .filter(|end| end.what == GameError::NAME && end.is_sending());
+    let errors =
+        sent.filter_map(|end| Some((end.way(), GameError::read(&end.line["message"]).ok()?)));
     let silence = [Code::E001.code(), Code::E009.code()];
-    let errors: Vec<_> = errors.filter(|(_, error)| !silence.contains(&&*error.error_code)).collect();
+    let errors: Vec<_> = errors
+        .filter(|(_, error)| !silence.contains(&&*error.error_code))
+        .collect();
     for ([referee, player], error) in errors {
         let is_answer = |arrow: &&mut Arrow| {
             let fits = arrow.end.what.is_empty() || arrow.end.what == error.action_required;
-            fits && arrow.end.way() == [player, referee] && arrow.came.is_some() && arrow.complaint.is_none()
+            fits && arrow.end.way() == [player, referee]
+                && arrow.came.is_some()
+                && arrow.complaint.is_none()
         };
-        arrows.iter_mut().find(is_answer).into_iter().for_each(|arrow| arrow.complaint = Some(error.explain()));
+        arrows
+            .iter_mut()
+            .find(is_answer)
+            .into_iter()
+            .for_each(|arrow| arrow.complaint = Some(error.explain()));
     }
 }
 
@@ -330,21 +431,55 @@ fn row(at: &str, lanes: &str, said: &str) -> String {
 fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
     let place = |lane: &str| 1 + LANE * lanes.iter().position(|it| *it == lane).unwrap_or(0);
     let [from, to] = arrow.end.way().map(place);
-    let empty: Vec<char> = (0..=1 + LANE * (lanes.len() - 1)).map(|x| if x % LANE == 1 { '|' } else { ' ' }).collect();
+    let empty: Vec<char> = (0..=1 + LANE * (lanes.len() - 1))
+        .map(|x| if x % LANE == 1 { '|' } else { ' ' })
+        .collect();
     let mut drawn = empty.clone();
-    (from.min(to) + 1..from.max(to)).for_each(|x| drawn[x] = if arrow.is_whole() { '-' } else { '.' });
-    let (tip, head) = if from < to { (to - 1, '>') } else { (to + 1, '<') };
+    (from.min(to) + 1..from.max(to))
+        .for_each(|x| drawn[x] = if arrow.is_whole() { '-' } else { '.' });
+    let (tip, head) = if from < to {
+        (to - 1, '>')
+    } else {
+        (to + 1, '<')
+    };
     let is_lost = arrow.failed.is_some() && arrow.came.is_none();
-    drawn.get_mut(tip).into_iter().for_each(|tip| *tip = if is_lost { 'x' } else { head });
+    drawn
+        .get_mut(tip)
+        .into_iter()
+        .for_each(|tip| *tip = if is_lost { 'x' } else { head });
     let came = arrow.came.map(|end| end.line);
-    let took = came.into_iter().chain(arrow.failed).find_map(|line| line["elapsed_ms"].as_u64());
+    let took = came
+        .into_iter()
+        .chain(arrow.failed)
+        .find_map(|line| line["elapsed_ms"].as_u64());
     let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
     let at = arrow.end.at.distance(begin).as_millis().to_string();
     let failed = arrow.failed.map(|line| text(line, "message").to_string());
-    let wrong = |line: &Value| Some(format!("{} {}", line["error_code"].as_str()?, text(line, "field")));
-    let faults = failed.into_iter().chain(arrow.complaint.clone().or(came.and_then(wrong)));
-    let faults = faults.map(|why| row("", &String::from_iter(&empty), &format!("✗ {}", cut(&shown(&why), LONGEST))));
-    [row(&at, &String::from_iter(drawn), &(what(arrow.end) + &took))].into_iter().chain(faults).collect()
+    let wrong = |line: &Value| {
+        Some(format!(
+            "{} {}",
+            line["error_code"].as_str()?,
+            text(line, "field")
+        ))
+    };
+    let faults = failed
+        .into_iter()
+        .chain(arrow.complaint.clone().or(came.and_then(wrong)));
+    let faults = faults.map(|why| {
+        row(
+            "",
+            &String::from_iter(&empty),
+            &format!("✗ {}", cut(&shown(&why), LONGEST)),
+        )
+    });
+    [row(
+        &at,
+        &String::from_iter(drawn),
+        &(what(arrow.end) + &took),
+    )]
+    .into_iter()
+    .chain(faults)
+    .collect()
 }
 
 /// The type of a message, and the little in it that decides.
@@ -355,7 +490,12 @@ fn what(end: &End) -> String {
         ChooseParityResponse::NAME => format!("{} {}", end.what, message["parity_choice"]),
         GameJoinAck::NAME if message["accept"] == false => format!("{} accept false", end.what),
         GameError::NAME | LeagueError::NAME => {
-            format!("{} {} {}", end.what, text(message, "error_code"), text(message, "error_description"))
+            format!(
+                "{} {} {}",
+                end.what,
+                text(message, "error_code"),
+                text(message, "error_description")
+            )
         }
         GameOver::NAME => format!("{} {}", end.what, text(&message["game_result"], "status")),
         "" => "an answer that is no message".into(),

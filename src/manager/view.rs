@@ -86,7 +86,14 @@ impl Views {
     pub fn new(store: &Arc<Store>, contacts: &Arc<Contacts>, heading: Heading) -> Views {
         let (store, contacts) = (Arc::clone(store), Arc::clone(contacts));
         let (made, asked, luck) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Views { store, contacts, heading, made, asked, luck }
+        Views {
+            store,
+            contacts,
+            heading,
+            made,
+            asked,
+            luck,
+        }
     }
 
     /// `GET /league.json`; 304 for whoever has it already. `here`: on this machine.
@@ -95,17 +102,32 @@ impl Views {
         let (tag, bytes) = self.newest(here);
         let known = |it: &str| it == "*" || it.trim_start_matches("W/") == tag;
         let has_it = if_none_match.is_some_and(|tags| tags.split(',').map(str::trim).any(known));
-        let (status, body) = if has_it { ("304 Not Modified", Vec::new()) } else { ("200 OK", bytes.to_vec()) };
+        let (status, body) = if has_it {
+            ("304 Not Modified", Vec::new())
+        } else {
+            ("200 OK", bytes.to_vec())
+        };
         let headers = "Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n";
-        Reply { status, headers: format!("{headers}Cache-Control: no-cache\r\nETag: {tag}\r\n"), body }
+        Reply {
+            status,
+            headers: format!("{headers}Cache-Control: no-cache\r\nETag: {tag}\r\n"),
+            body,
+        }
     }
 
     fn newest(&self, here: bool) -> (String, Arc<Vec<u8>>) {
         let mut all = lock(&self.made);
         let made = &mut all[usize::from(here)];
-        let (changes, over) = self.store.read(|it| (it.changes, it.progress() == Progress::Completed));
-        let seen = (changes, self.contacts.changes(), lock(&self.contacts.waiting).clone());
-        let fresh = |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
+        let (changes, over) = self
+            .store
+            .read(|it| (it.changes, it.progress() == Progress::Completed));
+        let seen = (
+            changes,
+            self.contacts.changes(),
+            lock(&self.contacts.waiting).clone(),
+        );
+        let fresh =
+            |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
         if let Some(made) = made.as_ref().filter(|made| fresh(made)) {
             return (made.tag.clone(), Arc::clone(&made.bytes));
         }
@@ -113,7 +135,13 @@ impl Views {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let (tag, bytes) = (format!("\"{:016x}\"", hasher.finish()), Arc::new(bytes));
-        *made = Some(Made { seen, over, at: Instant::now(), tag: tag.clone(), bytes: Arc::clone(&bytes) });
+        *made = Some(Made {
+            seen,
+            over,
+            at: Instant::now(),
+            tag: tag.clone(),
+            bytes: Arc::clone(&bytes),
+        });
         (tag, bytes)
     }
 
@@ -124,7 +152,9 @@ impl Views {
 
     /// What `get_league` answers: one round's matches, unless all are asked for.
     pub fn answer(&self, asked: &GetLeague, here: bool) -> LeagueView {
-        self.view(here, |open, round| asked.rounds.is_some() || round == asked.round_id.unwrap_or(open))
+        self.view(here, |open, round| {
+            asked.rounds.is_some() || round == asked.round_id.unwrap_or(open)
+        })
     }
 
     /// `wanted`: whether a round is, given the open one.
@@ -134,10 +164,16 @@ impl Views {
             let status = league.status(waiting);
             let open = status.current_round.max(1);
             let round = |round_id: u32, games: &[Match]| {
-                wanted(open, round_id).then(|| RoundView { round_id, matches: games.iter().map(match_view).collect() })
+                wanted(open, round_id).then(|| RoundView {
+                    round_id,
+                    matches: games.iter().map(match_view).collect(),
+                })
             };
-            let agents = [Kind::Referee, Kind::Player].into_iter().flat_map(|kind| league.members(kind));
-            let agent = |member: &Member| agent_view(league, member, self.contacts.of(&member.id), here);
+            let agents = [Kind::Referee, Kind::Player]
+                .into_iter()
+                .flat_map(|kind| league.members(kind));
+            let agent =
+                |member: &Member| agent_view(league, member, self.contacts.of(&member.id), here);
             let over = status.status == Progress::Completed;
             LeagueView {
                 schema_version: "1.0.0".into(),
@@ -164,7 +200,9 @@ impl Views {
     /// The sentence about the luck in a league that is over: counted once, and without the league's lock.
     pub fn luck(&self) -> Option<String> {
         let sentence = |(lottery, points)| luck::sentence(&lottery, points);
-        self.luck.get_or_init(|| self.store.read(League::lottery).map(sentence)).clone()
+        self.luck
+            .get_or_init(|| self.store.read(League::lottery).map(sentence))
+            .clone()
     }
 
     /// At the end: stays until those that are looking have seen it.
@@ -178,15 +216,21 @@ impl Views {
 fn agent_view(league: &League, member: &Member, contact: Contact, here: bool) -> AgentView {
     let is_player = member.kind == Kind::Player;
     let stats = is_player.then(|| league.stats(member));
-    let open = league.open_round().into_iter().flat_map(|round| league.open_matches(round));
-    let own = open.filter(|game| game.referee() == Some(&member.id)).count() as u32;
+    let open = league
+        .open_round()
+        .into_iter()
+        .flat_map(|round| league.open_matches(round));
+    let own = open
+        .filter(|game| game.referee() == Some(&member.id))
+        .count() as u32;
     AgentView {
         id: member.id.clone(),
         kind: member.kind,
         display_name: member.display_name.clone(),
         state: league.state_of(member),
         removed: league.removed.contains(&member.id),
-        reachable: (contact.trouble.is_some() || contact.answers_in.is_some()).then_some(contact.trouble.is_none()),
+        reachable: (contact.trouble.is_some() || contact.answers_in.is_some())
+            .then_some(contact.trouble.is_none()),
         trouble: contact.trouble,
         endpoint: here.then(|| member.endpoint.clone()),
         answers_in_ms: contact.answers_in,
@@ -211,6 +255,8 @@ fn match_view(game: &Match) -> MatchView {
         drawn_number: result.and_then(|result| result.details.drawn_number),
         choices: result.map(|result| result.details.choices.clone()),
         score: result.map(|result| result.score.clone()),
-        reason: result.filter(|_| how == Some(Ending::TechnicalLoss)).and_then(|it| it.details.reason.clone()),
+        reason: result
+            .filter(|_| how == Some(Ending::TechnicalLoss))
+            .and_then(|it| it.details.reason.clone()),
     }
 }

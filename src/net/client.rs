@@ -45,8 +45,15 @@ pub struct Letter {
 struct Addresses(DefaultResolver);
 
 impl Resolver for Addresses {
-    fn resolve(&self, uri: &Uri, config: &Config, limit: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let literal = uri.host().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        limit: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let literal = uri
+            .host()
+            .and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
         let (Some(address), Some(port)) = (literal, uri.port_u16()) else {
             return self.0.resolve(uri, config, limit);
         };
@@ -72,12 +79,21 @@ pub struct Peer {
 impl Peer {
     /// The league manager, at that URL.
     pub fn manager(endpoint: &str) -> Peer {
-        Peer { kind: Kind::Manager, id: Kind::Manager.word().into(), endpoint: endpoint.into(), max: MAX_NOTICE }
+        Peer {
+            kind: Kind::Manager,
+            id: Kind::Manager.word().into(),
+            endpoint: endpoint.into(),
+            max: MAX_NOTICE,
+        }
     }
 
     /// How it signs.
     fn sender(&self) -> String {
-        if self.kind == Kind::Manager { self.id.clone() } else { format!("{}:{}", self.kind, self.id) }
+        if self.kind == Kind::Manager {
+            self.id.clone()
+        } else {
+            format!("{}:{}", self.kind, self.id)
+        }
     }
 }
 
@@ -117,7 +133,11 @@ impl Client {
             .user_agent("even-odd-league");
         Client {
             identity: Mutex::new((sender.into(), None)),
-            http: ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Addresses::default()),
+            http: ureq::Agent::with_parts(
+                config.build(),
+                DefaultConnector::new(),
+                Addresses::default(),
+            ),
             next_id: AtomicU64::new(1),
             patience,
             log,
@@ -162,13 +182,23 @@ impl Client {
 
     /// Sends a request and returns the message that answers it. What we know already is supplied: who answers, and in
     /// which conversation. A foreign conversation is a warning only.
-    pub fn ask(&self, to: &Peer, message: &Message, about: &About, limit: Duration) -> Result<Message, CallError> {
+    pub fn ask(
+        &self,
+        to: &Peer,
+        message: &Message,
+        about: &About,
+        limit: Duration,
+    ) -> Result<Message, CallError> {
         let started = Instant::now();
         let result = self.exchange(to, message, about, limit)?;
         let read = protocol::read(&result, || given(to, about, &result));
         let (refusal, empty) = (read.as_ref().err(), Map::new());
         let line = Line {
-            level: if refusal.is_some() { Level::Warning } else { Level::Info },
+            level: if refusal.is_some() {
+                Level::Warning
+            } else {
+                Level::Info
+            },
             conversation_id: Some(&about.conversation_id), // where the reply itself has none
             peer: Some(&to.id),
             error_code: refusal.map(|it| it.code.code()),
@@ -187,21 +217,46 @@ impl Client {
     }
 
     /// Sends a notice: any 2xx delivers it. What is answered is logged, and changes nothing.
-    pub fn notify(&self, to: &Peer, message: &Message, about: &About, limit: Duration) -> Result<Value, CallError> {
+    pub fn notify(
+        &self,
+        to: &Peer,
+        message: &Message,
+        about: &About,
+        limit: Duration,
+    ) -> Result<Value, CallError> {
         let answer = self.exchange(to, message, about, limit);
         let notice = Packet::from_iter([("message_type".to_string(), message.name().into())]);
         self.delivered(to, &notice, answer)
     }
 
     /// The one way out: writes, logs and sends a message, and returns the `result` that came.
-    fn exchange(&self, to: &Peer, message: &Message, about: &About, limit: Duration) -> Result<Value, CallError> {
+    fn exchange(
+        &self,
+        to: &Peer,
+        message: &Message,
+        about: &About,
+        limit: Duration,
+    ) -> Result<Value, CallError> {
         let packet = self.write(message, about);
-        self.note("message_sent", &packet, Line { peer: Some(&to.id), ..Line::default() });
+        self.note(
+            "message_sent",
+            &packet,
+            Line {
+                peer: Some(&to.id),
+                ..Line::default()
+            },
+        );
         self.send(to, message.tool(), &packet, limit)
     }
 
     /// Sends a packet under a method and returns the `result`. Only failures are logged.
-    pub fn send(&self, to: &Peer, method: &str, packet: &Packet, limit: Duration) -> Result<Value, CallError> {
+    pub fn send(
+        &self,
+        to: &Peer,
+        method: &str,
+        packet: &Packet,
+        limit: Duration,
+    ) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let body = call(method, packet, id);
         self.patiently(to, packet, || self.post(to, id, &body, limit))
@@ -209,14 +264,34 @@ impl Client {
 
     /// Writes a notice for many, once, and logs it: only the token differs from reader to reader.
     pub fn compose(&self, message: &Message, about: &About, recipients: usize) -> Letter {
-        let mut packet = self.write(message, &About { auth_token: Some(String::new()), ..about.clone() });
+        let mut packet = self.write(
+            message,
+            &About {
+                auth_token: Some(String::new()),
+                ..about.clone()
+            },
+        );
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut head = call(message.tool(), &packet, id);
-        let tail = head.split_off(head.find(NO_TOKEN).map_or(head.len(), |at| at + NO_TOKEN.len() - 1));
+        let tail = head.split_off(
+            head.find(NO_TOKEN)
+                .map_or(head.len(), |at| at + NO_TOKEN.len() - 1),
+        );
         packet.remove("auth_token");
-        self.note("message_sent", &packet, Line { recipients: Some(recipients), ..Line::default() });
+        self.note(
+            "message_sent",
+            &packet,
+            Line {
+                recipients: Some(recipients),
+                ..Line::default()
+            },
+        );
         packet.retain(|key, _| ["message_type", "conversation_id"].contains(&key.as_str()));
-        Letter { id, body: [head, tail], packet }
+        Letter {
+            id,
+            body: [head, tail],
+            packet,
+        }
     }
 
     /// Delivers a notice that was written for many: any 2xx does. What is `mine` is put in behind a text that stands in
@@ -230,15 +305,24 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let mut body = letter.body.join(token);
-        if let Some((at, text)) = mine.and_then(|(behind, text)| Some((body.find(behind)? + behind.len(), text))) {
+        if let Some((at, text)) =
+            mine.and_then(|(behind, text)| Some((body.find(behind)? + behind.len(), text)))
+        {
             body.insert_str(at, text);
         }
-        let answer = self.patiently(to, &letter.packet, || self.post(to, letter.id, &body, limit));
+        let answer = self.patiently(to, &letter.packet, || {
+            self.post(to, letter.id, &body, limit)
+        });
         self.delivered(to, &letter.packet, answer)
     }
 
     /// Any 2xx delivers a notice. What was answered is logged, and changes nothing.
-    fn delivered(&self, to: &Peer, notice: &Packet, answer: Result<Value, CallError>) -> Result<Value, CallError> {
+    fn delivered(
+        &self,
+        to: &Peer,
+        notice: &Packet,
+        answer: Result<Value, CallError>,
+    ) -> Result<Value, CallError> {
         let answer = match answer {
             Err(CallError::Status(200..=299, body)) => Value::String(body),
             Err(CallError::Wrong(_, came)) => Value::String(came),
@@ -246,7 +330,15 @@ impl Client {
         };
         if answer != ok() {
             let message = Some(Body::Words(cut(&answer.to_string(), SHOWN)));
-            self.note("notice_answered", notice, Line { peer: Some(&to.id), message, ..Line::default() });
+            self.note(
+                "notice_answered",
+                notice,
+                Line {
+                    peer: Some(&to.id),
+                    message,
+                    ..Line::default()
+                },
+            );
         }
         Ok(answer)
     }
@@ -283,12 +375,24 @@ impl Client {
     }
 
     /// Posts a body as it is, wrong or right, and returns the status and the body of the answer, whatever they are.
-    pub fn post_raw(&self, url: &str, body: &str, max: usize, limit: Duration) -> Result<(u16, Vec<u8>), CallError> {
-        let endpoint = Endpoint::parse(url)
-            .map_err(|legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60))))?;
+    pub fn post_raw(
+        &self,
+        url: &str,
+        body: &str,
+        max: usize,
+        limit: Duration,
+    ) -> Result<(u16, Vec<u8>), CallError> {
+        let endpoint = Endpoint::parse(url).map_err(|legal| {
+            CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60)))
+        })?;
         // Both, for MCP servers that insist; plain agents ignore it.
-        let request = self.http.post(endpoint.to_string()).header("Accept", "application/json, text/event-stream");
-        let request = request.content_type("application/json").header("Connection", "close");
+        let request = self
+            .http
+            .post(endpoint.to_string())
+            .header("Accept", "application/json, text/event-stream");
+        let request = request
+            .content_type("application/json")
+            .header("Connection", "close");
         let request = request.config().timeout_global(Some(limit)).build();
         finish(request.send(body), limit, max as u64)
     }
@@ -304,7 +408,11 @@ impl Client {
             Err(_) => return Err(CallError::Wrong(not("JSON"), text())),
         };
         if reply.get("id").is_some_and(|came| *came != json!(id)) {
-            self.log.say(Level::Warning, "foreign_id", format!("{} answered with another JSON-RPC id", to.id));
+            self.log.say(
+                Level::Warning,
+                "foreign_id",
+                format!("{} answered with another JSON-RPC id", to.id),
+            );
         }
         result(reply)
     }
@@ -312,15 +420,26 @@ impl Client {
     /// Whether anybody is there: any HTTP answer means yes. The agent's own token proves who asks.
     pub fn ping(&self, to: &Peer, token: &str, limit: Duration) -> Result<(), CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = call("ping", &Packet::from_iter([("auth_token".to_string(), token.into())]), id);
+        let body = call(
+            "ping",
+            &Packet::from_iter([("auth_token".to_string(), token.into())]),
+            id,
+        );
         match self.post(to, id, &body, limit) {
-            Err(error) if error.is_silence() && !matches!(error, CallError::Status(..)) => Err(error),
+            Err(error) if error.is_silence() && !matches!(error, CallError::Status(..)) => {
+                Err(error)
+            }
             _ => Ok(()),
         }
     }
 
     /// Gets a page beside an agent's endpoint, `/health` for instance.
-    pub fn get(&self, endpoint: &Endpoint, path: &str, limit: Duration) -> Result<Value, CallError> {
+    pub fn get(
+        &self,
+        endpoint: &Endpoint,
+        path: &str,
+        limit: Duration,
+    ) -> Result<Value, CallError> {
         let page = self.http.get(endpoint.clone().with_path(path).to_string());
         let response = page.config().timeout_global(Some(limit)).build().call();
         let (status, bytes) = finish(response, limit, MAX_NOTICE as u64)?;
@@ -336,8 +455,20 @@ impl Client {
     pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
         let text = |key: &str| packet.get(key).and_then(Value::as_str);
         let message = line.message.or(Some(Body::Packet(packet)));
-        let (message_type, conversation_id) = (text("message_type"), text("conversation_id").or(line.conversation_id));
-        self.log.write(event_type, Line { message_type, conversation_id, match_id: text("match_id"), message, ..line });
+        let (message_type, conversation_id) = (
+            text("message_type"),
+            text("conversation_id").or(line.conversation_id),
+        );
+        self.log.write(
+            event_type,
+            Line {
+                message_type,
+                conversation_id,
+                match_id: text("match_id"),
+                message,
+                ..line
+            },
+        );
     }
 }
 
@@ -365,19 +496,34 @@ pub fn call(method: &str, params: &impl Serialize, id: impl Serialize) -> String
         params: &'a P,
         id: I,
     }
-    serde_json::to_string(&RpcCall { jsonrpc: "2.0", method, params, id }).unwrap_or_default()
+    serde_json::to_string(&RpcCall {
+        jsonrpc: "2.0",
+        method,
+        params,
+        id,
+    })
+    .unwrap_or_default()
 }
 
 /// Whether an object is a reply, whatever status it came with.
 fn is_reply(reply: &Packet) -> bool {
-    reply.contains_key("message_type") || ["result", "error"].iter().any(|key| reply.contains_key(*key))
+    reply.contains_key("message_type")
+        || ["result", "error"]
+            .iter()
+            .any(|key| reply.contains_key(*key))
 }
 
 /// What a reply says: its `result`. Some agents answer with a request, some without the shell.
 fn result(mut reply: Packet) -> Result<Value, CallError> {
     if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
-        let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
-        let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+        let message = error
+            .get("message")
+            .and_then(Value::as_str)
+            .unwrap_or("no message");
+        let code = error
+            .get("code")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
         return Err(CallError::Rpc(code, quotable(message)));
     }
     if reply.contains_key("message_type") {
@@ -399,9 +545,16 @@ fn finish(
 ) -> Result<(u16, Vec<u8>), CallError> {
     let mut response = response.map_err(|error| blame(error, limit))?;
     let status = response.status().as_u16();
-    match response.body_mut().with_config().limit(max + 1).read_to_vec() {
+    match response
+        .body_mut()
+        .with_config()
+        .limit(max + 1)
+        .read_to_vec()
+    {
         Ok(body) if body.len() as u64 <= max => Ok((status, body)),
-        Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => Err(CallError::Broken(format!("it is over {max} bytes"))),
+        Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
+            Err(CallError::Broken(format!("it is over {max} bytes")))
+        }
         Err(error) => Err(match blame(error, limit) {
             CallError::Unreachable(why) => CallError::Broken(why), // there was an answer, but not all of it
             other => other,
@@ -417,7 +570,9 @@ fn blame(error: ureq::Error, limit: Duration) -> CallError {
         ureq::Error::Timeout(_) => CallError::Late(limit),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => CallError::Late(limit),
         ureq::Error::Io(error) if spent(&error) => CallError::Ours(error.to_string()),
-        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => CallError::Broken(cause(&error)),
+        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
+            CallError::Broken(cause(&error))
+        }
         // A missing descriptor or port hides behind other errors too: try to open one before blaming the peer.
         error => match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
             Ok(_) => CallError::Unreachable(cause(&error)),
@@ -430,9 +585,15 @@ fn blame(error: ureq::Error, limit: Duration) -> CallError {
 fn cause(error: &ureq::Error) -> String {
     match error {
         ureq::Error::HostNotFound => "host unknown".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "connection refused".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => "connection reset".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "it hung up without an answer".into(),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            "connection refused".into()
+        }
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+            "connection reset".into()
+        }
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "it hung up without an answer".into()
+        }
         other => other.to_string().trim_start_matches("io: ").into(),
     }
 }

@@ -54,7 +54,10 @@ impl Call<'_> {
 }
 
 fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
-    let found = request.headers().iter().find(|header| header.field.equiv(name));
+    let found = request
+        .headers()
+        .iter()
+        .find(|header| header.field.equiv(name));
     found.map(|header| header.value.as_str().trim())
 }
 
@@ -71,13 +74,22 @@ pub struct Reply {
 impl Reply {
     /// JSON, or nothing.
     pub fn new(status: &'static str, body: impl Into<String>) -> Reply {
-        Reply { status, headers: "Content-Type: application/json\r\n".into(), body: body.into().into_bytes() }
+        Reply {
+            status,
+            headers: "Content-Type: application/json\r\n".into(),
+            body: body.into().into_bytes(),
+        }
     }
 
     /// Words for a person.
     pub fn text(status: &'static str, body: impl Into<String>) -> Reply {
-        let headers = "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n".into();
-        Reply { status, headers, body: body.into().into_bytes() }
+        let headers =
+            "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n".into();
+        Reply {
+            status,
+            headers,
+            body: body.into().into_bytes(),
+        }
     }
 }
 
@@ -107,7 +119,9 @@ impl Door {
 
     /// Waits until no request is being answered, at most so long.
     pub fn wait_until_empty(&self, limit: Duration) {
-        let _ = self.left.wait_timeout_while(self.count(), limit, |inside| *inside > 0);
+        let _ = self
+            .left
+            .wait_timeout_while(self.count(), limit, |inside| *inside > 0);
     }
 }
 
@@ -126,21 +140,34 @@ pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
 }
 
 /// Serves from now on, in threads of its own. Bodies over `max_body` bytes get a 413.
-pub fn serve(listener: TcpListener, max_body: usize, service: Arc<dyn Service>) -> io::Result<Arc<Door>> {
+pub fn serve(
+    listener: TcpListener,
+    max_body: usize,
+    service: Arc<dyn Service>,
+) -> io::Result<Arc<Door>> {
     static HOOK: Once = Once::new();
     let watcher = Arc::clone(&service);
     HOOK.call_once(|| {
         panic::set_hook(Box::new(move |info| {
             watcher.fault(&info.to_string().replace('\n', " "));
-            let of_worker = info.location().is_some_and(|at| at.file().ends_with("client.rs"));
+            let of_worker = info
+                .location()
+                .is_some_and(|at| at.file().ends_with("client.rs"));
             if thread::current().name().is_none() && !of_worker {
                 STRANGE_PANICS.fetch_add(1, Ordering::SeqCst);
             }
         }));
     });
     let door = Arc::new(Door::default());
-    let shared = Arc::new(Shared { service, max_body, door: Arc::clone(&door), told_of: Mutex::default() });
-    thread::Builder::new().name("accept".into()).spawn(move || accept(&listener, &shared))?;
+    let shared = Arc::new(Shared {
+        service,
+        max_body,
+        door: Arc::clone(&door),
+        told_of: Mutex::default(),
+    });
+    thread::Builder::new()
+        .name("accept".into())
+        .spawn(move || accept(&listener, &shared))?;
     Ok(door)
 }
 
@@ -160,10 +187,17 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let built = panic::catch_unwind(|| Server::from_listener(listener.try_clone()?, None));
         if let Ok(Ok(server)) = built {
             let shared = Arc::clone(shared);
-            let crew = Arc::new(Crew { server, shared, waiting: AtomicUsize::new(0), lost: OnceLock::new() });
+            let crew = Arc::new(Crew {
+                server,
+                shared,
+                waiting: AtomicUsize::new(0),
+                lost: OnceLock::new(),
+            });
             let lost = loop {
                 if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
-                    break crew.lost.get_or_init(|| "its accept thread may have panicked".into());
+                    break crew
+                        .lost
+                        .get_or_init(|| "its accept thread may have panicked".into());
                 }
                 if let Some(why) = crew.lost.get() {
                     break why;
@@ -173,7 +207,9 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                 }
                 thread::park_timeout(LOOK);
             };
-            crew.shared.service.fault(&format!("the server is built anew: {lost}"));
+            crew.shared
+                .service
+                .fault(&format!("the server is built anew: {lost}"));
         }
         thread::sleep(PAUSE);
     }
@@ -209,7 +245,11 @@ fn work(crew: &Arc<Crew>) {
                 }
                 take(request, &crew.shared);
                 let wanted = |waiting| (waiting < SPARE).then_some(waiting + 1);
-                if crew.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, wanted).is_err() {
+                if crew
+                    .waiting
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, wanted)
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -227,7 +267,9 @@ fn take(request: Request, shared: &Shared) {
         let peer = peer(&request);
         if lock(&shared.told_of).insert(peer) {
             let harm = "each such request takes two descriptors, until this program ends";
-            shared.service.alarm(&format!("{peer} claims to send a body of {claimed} bytes: {harm}"));
+            shared.service.alarm(&format!(
+                "{peer} claims to send a body of {claimed} bytes: {harm}"
+            ));
         }
         return std::mem::forget(request);
     }
@@ -239,21 +281,46 @@ fn take(request: Request, shared: &Shared) {
 }
 
 fn answer(mut request: Request, shared: &Shared) {
-    let (path, method) = (request.url().split('?').next().unwrap_or_default().to_string(), request.method().clone());
-    let page = shared.service.page(&path, peer(&request), header(&request, "If-None-Match"));
-    let page = page.map(|page| if method == Method::Get { page } else { only("GET") });
+    let (path, method) = (
+        request
+            .url()
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .to_string(),
+        request.method().clone(),
+    );
+    let page = shared
+        .service
+        .page(&path, peer(&request), header(&request, "If-None-Match"));
+    let page = page.map(|page| {
+        if method == Method::Get {
+            page
+        } else {
+            only("GET")
+        }
+    });
     let reply = match (path.as_str(), page) {
         (_, Some(page)) => page,
         ("/mcp", _) if method == Method::Post => post(&mut request, shared),
         ("/mcp", _) => only("POST"),
         _ => Reply::new("404 Not Found", ""),
     };
-    let Reply { status, headers, body } = reply;
+    let Reply {
+        status,
+        headers,
+        body,
+    } = reply;
     let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
     let whole = [head.into_bytes(), body].concat();
     if let Some(claimed) = request.body_length() {
-        let _ = io::copy(&mut request.as_reader().take(claimed as u64), &mut io::sink()); // past what is left of it
+        let _ = io::copy(
+            &mut request.as_reader().take(claimed as u64),
+            &mut io::sink(),
+        ); // past what is left of it
     }
     let mut writer = request.into_writer();
     let _ = writer.write_all(&whole).and_then(|()| writer.flush());
@@ -262,12 +329,17 @@ fn answer(mut request: Request, shared: &Shared) {
 /// Where a request came from.
 fn peer(request: &Request) -> IpAddr {
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    request.remote_addr().map_or(unknown, |address| address.ip().to_canonical())
+    request
+        .remote_addr()
+        .map_or(unknown, |address| address.ip().to_canonical())
 }
 
 fn only(method: &str) -> Reply {
     let reply = Reply::new("405 Method Not Allowed", "");
-    Reply { headers: format!("{}Allow: {method}\r\n", reply.headers), ..reply }
+    Reply {
+        headers: format!("{}Allow: {method}\r\n", reply.headers),
+        ..reply
+    }
 }
 
 fn post(request: &mut Request, shared: &Shared) -> Reply {
@@ -276,11 +348,18 @@ fn post(request: &mut Request, shared: &Shared) -> Reply {
         return Reply::new("413 Content Too Large", "");
     }
     let mut body = Vec::new();
-    let read = request.as_reader().take(limit as u64 + 1).read_to_end(&mut body);
+    let read = request
+        .as_reader()
+        .take(limit as u64 + 1)
+        .read_to_end(&mut body);
     match read {
         Ok(length) if length > limit => Reply::new("413 Content Too Large", ""),
         Ok(length) if claimed.is_none_or(|claimed| claimed == length) => {
-            shared.service.call(&Call { body, peer: peer(request), request })
+            shared.service.call(&Call {
+                body,
+                peer: peer(request),
+                request,
+            })
         }
         _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
     }

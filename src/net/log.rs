@@ -87,45 +87,77 @@ const MAX_WAITING: usize = 1 << 20;
 impl Log {
     /// A log below `root` whose file is not known yet.
     pub fn new(root: &Path, component: &str) -> Log {
-        let target = Target { component: component.into(), lines: Vec::new(), file: None, is_open: false };
-        Log { root: root.into(), target: Mutex::new(target) }
+        let target = Target {
+            component: component.into(),
+            lines: Vec::new(),
+            file: None,
+            is_open: false,
+        };
+        Log {
+            root: root.into(),
+            target: Mutex::new(target),
+        }
     }
 
     /// From now on lines go to `path` below the root, those that waited first.
     pub fn open(&self, component: &str, path: &str) {
         let path = self.root.join(path);
         let file = append_to(&path);
-        let mut file = file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display())).ok();
+        let mut file = file
+            .inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display()))
+            .ok();
         let mut target = lock(&self.target);
         if let Some(file) = file.as_mut().filter(|_| !target.is_open) {
             let _ = file.write_all(&target.lines);
         }
-        *target = Target { component: component.into(), lines: Vec::new(), file, is_open: true };
+        *target = Target {
+            component: component.into(),
+            lines: Vec::new(),
+            file,
+            is_open: true,
+        };
     }
 
     /// Writes one line. A log that cannot be written stops nothing.
     pub fn write(&self, event_type: &str, line: Line) {
-        let Target { component, lines, file, is_open } = &mut *lock(&self.target);
+        let Target {
+            component,
+            lines,
+            file,
+            is_open,
+        } = &mut *lock(&self.target);
         match file {
             Some(file) => {
                 lines.clear();
                 format(lines, component, event_type, line);
                 let _ = file.write_all(lines);
             }
-            None if !*is_open && lines.len() < MAX_WAITING => format(lines, component, event_type, line),
+            None if !*is_open && lines.len() < MAX_WAITING => {
+                format(lines, component, event_type, line)
+            }
             None => {}
         }
     }
 
     /// Writes one line of words.
     pub fn say(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        self.write(event_type, Line { level, message: Some(Body::Words(words.into())), ..Line::default() });
+        self.write(
+            event_type,
+            Line {
+                level,
+                message: Some(Body::Words(words.into())),
+                ..Line::default()
+            },
+        );
     }
 
     /// What was taken instead of fields that were not there or not right, and a clock that is off: one warning each.
     pub fn doubts(&self, from: &str, understood: &Understood) {
         if !understood.supplied.is_empty() {
-            let words = format!("{from} left out {}: what is known was taken", understood.supplied.join(", "));
+            let words = format!(
+                "{from} left out {}: what is known was taken",
+                understood.supplied.join(", ")
+            );
             self.say(Level::Warning, "fields_supplied", words);
         }
         for fault in &understood.ignored {
@@ -133,14 +165,22 @@ impl Log {
         }
         let skew = understood.envelope.timestamp.distance(Timestamp::now());
         if skew > MAX_SKEW {
-            self.say(Level::Warning, "clock_skew", format!("{from}'s clock is {} s off ours", skew.as_secs()));
+            self.say(
+                Level::Warning,
+                "clock_skew",
+                format!("{from}'s clock is {} s off ours", skew.as_secs()),
+            );
         }
     }
 
     /// Writes one line of words into the log that all programs share: starting, ending, the machine's faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
         let component = lock(&self.target).component.clone();
-        let line = Line { level, message: Some(Body::Words(words.into())), ..Line::default() };
+        let line = Line {
+            level,
+            message: Some(Body::Words(words.into())),
+            ..Line::default()
+        };
         if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
             let mut text = Vec::new();
             format(&mut text, &component, event_type, line);
@@ -164,7 +204,12 @@ fn format(text: &mut Vec<u8>, component: &str, event_type: &str, line: Line) {
         #[serde(flatten)]
         line: Line<'a>,
     }
-    let whole = Whole { timestamp: Timestamp::to_the_millisecond(), component, event_type, line };
+    let whole = Whole {
+        timestamp: Timestamp::to_the_millisecond(),
+        component,
+        event_type,
+        line,
+    };
     let _ = serde_json::to_writer(&mut *text, &whole); // into memory: always
     text.push(b'\n');
 }
@@ -172,7 +217,11 @@ fn format(text: &mut Vec<u8>, component: &str, event_type: &str, line: Line) {
 /// A peer's own words beside the message: masked, and cut.
 fn short<S: Serializer>(words: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
     let text = masked(words.unwrap_or_default());
-    if text.len() <= KEY { text.serialize(serializer) } else { cut(&text, KEY).serialize(serializer) }
+    if text.len() <= KEY {
+        text.serialize(serializer)
+    } else {
+        cut(&text, KEY).serialize(serializer)
+    }
 }
 
 /// A message as the log shows it: every token in it is masked, by the key it stands under, and by its looks anywhere
@@ -184,10 +233,16 @@ impl Serialize for Masked<'_> {
         match self.1 {
             Value::String(text) if self.0.ends_with("token") && !text.is_empty() => {
                 let looks_like_ours = masked(text);
-                serializer.serialize_str(if looks_like_ours == *text { "***" } else { &looks_like_ours })
+                serializer.serialize_str(if looks_like_ours == *text {
+                    "***"
+                } else {
+                    &looks_like_ours
+                })
             }
             Value::String(text) => serializer.serialize_str(&masked(text)),
-            Value::Array(items) => serializer.collect_seq(items.iter().map(|item| Masked("", item))),
+            Value::Array(items) => {
+                serializer.collect_seq(items.iter().map(|item| Masked("", item)))
+            }
             Value::Object(object) => {
                 serializer.collect_map(object.iter().map(|(key, value)| (key, Masked(key, value))))
             }
@@ -200,7 +255,9 @@ impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Body::Words(words) => serializer.serialize_str(&masked(words)),
-            Body::Packet(packet) => serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value)))),
+            Body::Packet(packet) => {
+                serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value))))
+            }
         }
     }
 }

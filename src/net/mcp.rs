@@ -17,11 +17,21 @@ const HANDSHAKE: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-
 /// Where a stateless client says which version it speaks.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 /// What else it says of itself.
-const CLIENT_KEYS: [&str; 2] = ["io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/clientCapabilities"];
+const CLIENT_KEYS: [&str; 2] = [
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+];
 /// Where a stateless server says who it is.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 /// Fields that a tool call need not bring: the tool implies them, or we know them.
-const SUPPLIED: [&str; 6] = ["protocol", "message_type", "sender", "timestamp", "conversation_id", "league_id"];
+const SUPPLIED: [&str; 6] = [
+    "protocol",
+    "message_type",
+    "sender",
+    "timestamp",
+    "conversation_id",
+    "league_id",
+];
 
 /// What a request of MCP asks for.
 pub enum Asked {
@@ -37,7 +47,13 @@ object! {
 }
 
 /// Finds out what a request of MCP asks for.
-pub fn asked(agent: &dyn Agent, sender: &str, method: &str, params: &Value, call: &Call) -> Result<Asked, Denial> {
+pub fn asked(
+    agent: &dyn Agent,
+    sender: &str,
+    method: &str,
+    params: &Value,
+    call: &Call,
+) -> Result<Asked, Denial> {
     check(method, params, call)?;
     let stateless = is_stateless(params, call);
     let result = match method {
@@ -46,17 +62,26 @@ pub fn asked(agent: &dyn Agent, sender: &str, method: &str, params: &Value, call
             "capabilities": {"tools": {}},
             "instructions": agent.instructions(),
         })),
-        "tools/list" => {
-            lasting(json!({"tools": served(agent).map(|entry| described(agent, entry)).collect::<Vec<_>>()}))
-        }
+        "tools/list" => lasting(
+            json!({"tools": served(agent).map(|entry| described(agent, entry)).collect::<Vec<_>>()}),
+        ),
         "tools/call" => return called(agent, params),
         "initialize" if !stateless => initialize(agent, sender, params),
         "ping" if !stateless => json!({}),
         _ if method.starts_with("notifications/") => json!({}), // taken note of
-        _ => return Err(Denial::rpc(-32601, format!("Method not found: {}", cut(method, 60)))),
+        _ => {
+            return Err(Denial::rpc(
+                -32601,
+                format!("Method not found: {}", cut(method, 60)),
+            ));
+        }
     };
     let named = stateless || method == "server/discover";
-    Ok(Asked::Done(if named { signed(sender, result) } else { result }))
+    Ok(Asked::Done(if named {
+        signed(sender, result)
+    } else {
+        result
+    }))
 }
 
 /// The status of a failed request: 200, but for what the stateless era and unknown versions want otherwise.
@@ -71,8 +96,10 @@ pub fn status(denial: &Denial, method: &str, params: &Value, call: &Call) -> &'s
 
 /// Whether a request is one of MCP; else it is a league request.
 pub fn is_mcp(method: &str, params: &Value, call: &Call) -> bool {
-    matches!(method, "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call")
-        || method.starts_with("notifications/")
+    matches!(
+        method,
+        "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call"
+    ) || method.starts_with("notifications/")
         || is_stateless(params, call)
 }
 
@@ -81,7 +108,8 @@ fn supported() -> Vec<&'static str> {
 }
 
 fn is_stateless(params: &Value, call: &Call) -> bool {
-    params["_meta"][VERSION_KEY] == STATELESS || call.header("Mcp-Protocol-Version") == Some(STATELESS)
+    params["_meta"][VERSION_KEY] == STATELESS
+        || call.header("Mcp-Protocol-Version") == Some(STATELESS)
 }
 
 /// What a call of MCP must look like: a version that we speak; and in the stateless era `_meta` says who calls, and
@@ -91,7 +119,10 @@ fn check(method: &str, params: &Value, call: &Call) -> Result<(), Denial> {
     let header = call.header("Mcp-Protocol-Version");
     let stateless = is_stateless(params, call);
     let differ = |header: &str, came: Option<String>, wanted: &str| {
-        Denial::rpc(-32020, format!("header {header}: got {came:?}, but the body says {wanted:?}"))
+        Denial::rpc(
+            -32020,
+            format!("header {header}: got {came:?}, but the body says {wanted:?}"),
+        )
     };
     match (version, header) {
         _ if !is_mcp(method, params, call) => return Ok(()),
@@ -100,17 +131,29 @@ fn check(method: &str, params: &Value, call: &Call) -> Result<(), Denial> {
         }
         (Some(version), _) | (None, Some(version)) if !supported().contains(&version) => {
             let data = json!({"supported": supported(), "requested": version});
-            return Err(Denial::Rpc(-32022, format!("Unsupported protocol version: {version}"), Some(data)));
+            return Err(Denial::Rpc(
+                -32022,
+                format!("Unsupported protocol version: {version}"),
+                Some(data),
+            ));
         }
         _ if !stateless => return Ok(()),
         _ => {}
     }
     let missing = |key: &&str| params["_meta"][*key].is_null();
-    if let Some(key) = [VERSION_KEY].iter().chain(&CLIENT_KEYS).find(|key| missing(key)) {
+    if let Some(key) = [VERSION_KEY]
+        .iter()
+        .chain(&CLIENT_KEYS)
+        .find(|key| missing(key))
+    {
         return Err(Denial::rpc(-32602, format!("_meta: {key} is missing")));
     }
     let name = params["name"].as_str().filter(|_| method == "tools/call");
-    for (header, wanted) in [("Mcp-Protocol-Version", version), ("Mcp-Method", Some(method)), ("Mcp-Name", name)] {
+    for (header, wanted) in [
+        ("Mcp-Protocol-Version", version),
+        ("Mcp-Method", Some(method)),
+        ("Mcp-Name", name),
+    ] {
         let came = call.header(header).map(decoded);
         if let Some(wanted) = wanted.filter(|wanted| came.as_deref() != Some(wanted)) {
             return Err(differ(header, came, wanted));
@@ -121,7 +164,10 @@ fn check(method: &str, params: &Value, call: &Call) -> Result<(), Denial> {
 
 /// A header's value; `=?base64?…?=` is what HTTP cannot carry as it is.
 fn decoded(value: &str) -> String {
-    let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+    let Some(coded) = value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    else {
         return value.into();
     };
     let (mut bits, mut held, mut bytes) = (0u32, 0, Vec::new());
@@ -149,7 +195,9 @@ fn server_info(sender: &str) -> Value {
 
 fn initialize(agent: &dyn Agent, sender: &str, params: &Value) -> Value {
     let wanted = params["protocolVersion"].as_str();
-    let version = wanted.filter(|version| HANDSHAKE.contains(version)).unwrap_or(HANDSHAKE[0]);
+    let version = wanted
+        .filter(|version| HANDSHAKE.contains(version))
+        .unwrap_or(HANDSHAKE[0]);
     json!({
         "protocolVersion": version,
         "capabilities": {"tools": {}},
@@ -168,7 +216,11 @@ fn lasting(mut answer: Value) -> Value {
 
 /// An answer that says whose it is, as the stateless era wants it.
 pub fn signed_in_its_era(sender: &str, answer: Value, params: &Value, call: &Call) -> Value {
-    if is_stateless(params, call) { signed(sender, answer) } else { answer }
+    if is_stateless(params, call) {
+        signed(sender, answer)
+    } else {
+        answer
+    }
 }
 
 fn signed(sender: &str, mut answer: Value) -> Value {
@@ -177,7 +229,8 @@ fn signed(sender: &str, mut answer: Value) -> Value {
 }
 
 fn served(agent: &dyn Agent) -> impl Iterator<Item = &'static Entry> {
-    Entry::served_by(agent.kind()).filter(|entry| entry.as_tool.is_none_or(|tool| agent.serves(tool)))
+    Entry::served_by(agent.kind())
+        .filter(|entry| entry.as_tool.is_none_or(|tool| agent.serves(tool)))
 }
 
 /// A tool as a client sees it.
@@ -186,7 +239,8 @@ fn described(agent: &dyn Agent, entry: &Entry) -> Value {
     if let Some(required) = schema["required"].as_array_mut() {
         required.retain(|name| !SUPPLIED.iter().any(|supplied| name == supplied));
     }
-    let reads = entry.tool.starts_with("get_") || matches!(entry.tool, "create_schedule" | "next_turn");
+    let reads =
+        entry.tool.starts_with("get_") || matches!(entry.tool, "create_schedule" | "next_turn");
     let mut tool = json!({
         "name": entry.tool,
         "title": entry.title(),
@@ -208,8 +262,12 @@ fn called(agent: &dyn Agent, params: &Value) -> Result<Asked, Denial> {
     let invalid = |fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
     let ToolCall { name, arguments } = ToolCall::read(params).map_err(invalid)?;
     let entry = served(agent).find(|entry| entry.tool == name);
-    let entry = entry.ok_or_else(|| Denial::rpc(-32602, format!("Unknown tool: {}", cut(&name, 60))))?;
-    Ok(Asked::Call(entry, Value::Object(arguments.unwrap_or_default())))
+    let entry =
+        entry.ok_or_else(|| Denial::rpc(-32602, format!("Unknown tool: {}", cut(&name, 60))))?;
+    Ok(Asked::Call(
+        entry,
+        Value::Object(arguments.unwrap_or_default()),
+    ))
 }
 
 /// What a call is answered. A tool refuses as a tool: with the reason in words, and `isError`.
@@ -236,9 +294,17 @@ pub fn tool_result(agent: &dyn Agent, entry: &Entry, answer: Result<Answer, Deni
 /// Why a message that is no error grants nothing all the same: a rejected registration, a query that failed.
 fn unwilling(result: &Value) -> Option<String> {
     if result["status"] == "REJECTED" {
-        return Some(format!("REJECTED: {}", result["reason"].as_str().unwrap_or_default()));
+        return Some(format!(
+            "REJECTED: {}",
+            result["reason"].as_str().unwrap_or_default()
+        ));
     }
     let error = (result["success"] == false).then(|| &result["error"])?;
     let text = |key: &str| error[key].as_str().unwrap_or_default();
-    Some(format!("{} {}: {}", text("error_code"), text("error_name"), text("error_description")))
+    Some(format!(
+        "{} {}: {}",
+        text("error_code"),
+        text("error_name"),
+        text("error_description")
+    ))
 }

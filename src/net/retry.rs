@@ -32,7 +32,10 @@ impl CallError {
     pub fn code(&self) -> Code {
         match self {
             CallError::Late(_) => Code::E001,
-            CallError::Unreachable(_) | CallError::Broken(_) | CallError::Status(..) | CallError::Ours(_) => Code::E009,
+            CallError::Unreachable(_)
+            | CallError::Broken(_)
+            | CallError::Status(..)
+            | CallError::Ours(_) => Code::E009,
             CallError::Rpc(..) => Code::E003,
             CallError::Wrong(refusal, _) => refusal.code,
         }
@@ -40,7 +43,11 @@ impl CallError {
 
     /// The field that is wrong in an answer.
     pub fn field(&self) -> Option<&str> {
-        if let CallError::Wrong(refusal, _) = self { refusal.field_name() } else { None }
+        if let CallError::Wrong(refusal, _) = self {
+            refusal.field_name()
+        } else {
+            None
+        }
     }
 
     /// What happened, said of whoever was asked: `answered HTTP 404 "Not Found"`.
@@ -52,7 +59,9 @@ impl CallError {
             CallError::Status(status, body) if body.is_empty() => format!("answered HTTP {status}"),
             CallError::Status(status, body) => format!("answered HTTP {status} {body:?}"),
             CallError::Rpc(code, message) => format!("answered JSON-RPC error {code} {message:?}"),
-            CallError::Wrong(refusal, came) if came.is_empty() => format!("answered wrongly: {}", refusal.explain()),
+            CallError::Wrong(refusal, came) if came.is_empty() => {
+                format!("answered wrongly: {}", refusal.explain())
+            }
             CallError::Wrong(refusal, came) => format!("answered {came}: {}", refusal.explain()),
             CallError::Ours(why) => format!("was not called, by a fault of our own machine: {why}"),
         }
@@ -108,7 +117,9 @@ impl RetryPolicy {
     /// How long to wait after so many failed attempts: 2 s, 4 s, 8 s, or always 2 s.
     pub fn delay(&self, failed: u32) -> Duration {
         match self.backoff {
-            Backoff::Exponential => self.base_delay.saturating_mul(1 << (failed.clamp(1, 16) - 1)),
+            Backoff::Exponential => self
+                .base_delay
+                .saturating_mul(1 << (failed.clamp(1, 16) - 1)),
             Backoff::Fixed => self.base_delay,
         }
     }

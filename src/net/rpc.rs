@@ -13,7 +13,8 @@ use crate::net::mcp::{self, Asked};
 use crate::net::retry::SHOWN;
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Entry, GameError, Given, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal, Tool,
+    self, Code, Entry, GameError, Given, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal,
+    Tool,
 };
 use crate::wire::{Endpoint, Fault, Timestamp, Wire, cut};
 use serde::Serialize;
@@ -58,7 +59,9 @@ const AWHILE: Duration = Duration::from_secs(60);
 
 impl http::Service for Server {
     fn call(&self, call: &Call) -> Reply {
-        let is_own = |origin: &str| Endpoint::parse(origin).is_ok_and(|it| self.own_hosts.contains(&it.host));
+        let is_own = |origin: &str| {
+            Endpoint::parse(origin).is_ok_and(|it| self.own_hosts.contains(&it.host))
+        };
         if call.header("Origin").is_some_and(|origin| !is_own(origin)) {
             return Reply::new("403 Forbidden", "");
         }
@@ -87,32 +90,55 @@ impl Server {
     fn answer(&self, call: &Call) -> Reply {
         let request: Value = match serde_json::from_slice(&call.body) {
             Ok(request) => request,
-            Err(error) => return failed(Value::Null, Denial::rpc(-32700, format!("Parse error: {error}")), "200 OK"),
+            Err(error) => {
+                return failed(
+                    Value::Null,
+                    Denial::rpc(-32700, format!("Parse error: {error}")),
+                    "200 OK",
+                );
+            }
         };
-        let invalid =
-            |id: Value, what: &str| failed(id, Denial::rpc(-32600, format!("Invalid Request: {what}")), "200 OK");
+        let invalid = |id: Value, what: &str| {
+            failed(
+                id,
+                Denial::rpc(-32600, format!("Invalid Request: {what}")),
+                "200 OK",
+            )
+        };
         let Value::Object(mut request) = request else {
             return invalid(Value::Null, "must be one object; batches are not supported");
         };
-        if !request.contains_key("jsonrpc") && !request.contains_key("method") && request.contains_key("message_type") {
+        if !request.contains_key("jsonrpc")
+            && !request.contains_key("method")
+            && request.contains_key("message_type")
+        {
             return match self.run("", &Value::Object(request), call.peer, self.supplies()) {
                 Ok(answer) => Reply::new("200 OK", answer.result.to_string()),
                 Err(denial) => failed(Value::Null, denial, "200 OK"),
             };
         }
         let id = request.remove("id");
-        let echoed = id.clone().filter(|id| id.is_number() || id.is_string()).unwrap_or(Value::Null);
+        let echoed = id
+            .clone()
+            .filter(|id| id.is_number() || id.is_string())
+            .unwrap_or(Value::Null);
         if id.as_ref().is_some_and(|id| *id != echoed) {
             return invalid(echoed, "id must be an integer or a string");
         }
         if request.get("jsonrpc") != Some(&json!("2.0")) {
             return invalid(echoed, "jsonrpc must be \"2.0\"");
         }
-        if !request.contains_key("method") && (request.contains_key("result") || request.contains_key("error")) {
+        if !request.contains_key("method")
+            && (request.contains_key("result") || request.contains_key("error"))
+        {
             return Reply::new("202 Accepted", ""); // a reply to nothing that we have asked
         }
         let params = request.remove("params").unwrap_or_else(|| json!({}));
-        let Some(method) = request.get("method").and_then(Value::as_str).filter(|method| !method.is_empty()) else {
+        let Some(method) = request
+            .get("method")
+            .and_then(Value::as_str)
+            .filter(|method| !method.is_empty())
+        else {
             return invalid(echoed, "method must be a string, and not empty");
         };
         let outcome = self.run_method(method, &params, call);
@@ -129,13 +155,20 @@ impl Server {
     }
 
     fn supplies(&self) -> Supplies {
-        if self.strict { Supplies::Nothing } else { Supplies::Envelope }
+        if self.strict {
+            Supplies::Nothing
+        } else {
+            Supplies::Envelope
+        }
     }
 
     /// Runs a method of MCP, or a league request.
     fn run_method(&self, method: &str, params: &Value, call: &Call) -> Result<Value, Denial> {
         if !params.is_object() {
-            return Err(Denial::rpc(-32602, Fault::new(params, "an object").under("params").to_string()));
+            return Err(Denial::rpc(
+                -32602,
+                Fault::new(params, "an object").under("params").to_string(),
+            ));
         }
         if !mcp::is_mcp(method, params, call) {
             return Ok(self.run(method, params, call.peer, self.supplies())?.result);
@@ -153,23 +186,50 @@ impl Server {
 
     /// Runs a league request: the one way in, for direct calls and for tools. Its `message_type` decides; the method,
     /// the tool's name or the message type itself, may only agree with it, or stand alone.
-    fn run(&self, method: &str, params: &Value, peer: IpAddr, supplies: Supplies) -> Result<Answer, Denial> {
+    fn run(
+        &self,
+        method: &str,
+        params: &Value,
+        peer: IpAddr,
+        supplies: Supplies,
+    ) -> Result<Answer, Denial> {
         let kind = self.agent.kind();
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
-        let not_here = |name: &str| Err(Denial::rpc(-32601, format!("Method not found: {kind} does not take {name}")));
+        let not_here = |name: &str| {
+            Err(Denial::rpc(
+                -32601,
+                format!("Method not found: {kind} does not take {name}"),
+            ))
+        };
         let entry = match (by_type, Entry::of_method(method)) {
-            (Some(message), Some(method)) if message.tool != method.tool && message.is_served_by(kind) => {
-                let belongs = format!("{} belongs to {}", message.message_type.unwrap_or_default(), message.tool);
-                return Err(Denial::rpc(-32602, format!("method {}: {belongs}", method.tool)));
+            (Some(message), Some(method))
+                if message.tool != method.tool && message.is_served_by(kind) =>
+            {
+                let belongs = format!(
+                    "{} belongs to {}",
+                    message.message_type.unwrap_or_default(),
+                    message.tool
+                );
+                return Err(Denial::rpc(
+                    -32602,
+                    format!("method {}: {belongs}", method.tool),
+                ));
             }
             (Some(entry), _) => Some(entry),
-            (None, Some(method)) => Entry::served_by(kind).find(|entry| entry.tool == method.tool).or(Some(method)),
+            (None, Some(method)) => Entry::served_by(kind)
+                .find(|entry| entry.tool == method.tool)
+                .or(Some(method)),
             (None, None) if method.is_empty() => None, // a bare message: the reader says what is wrong with it
             (None, None) => return not_here(&cut(method, 60)),
         };
         match entry {
-            Some(entry) if !entry.is_served_by(kind) => not_here(entry.message_type.unwrap_or(entry.tool)),
-            Some(Entry { as_tool: Some(tool), .. }) => self.run_tool(*tool, params, peer),
+            Some(entry) if !entry.is_served_by(kind) => {
+                not_here(entry.message_type.unwrap_or(entry.tool))
+            }
+            Some(Entry {
+                as_tool: Some(tool),
+                ..
+            }) => self.run_tool(*tool, params, peer),
             _ => self.run_message(entry, params, peer, supplies),
         }
     }
@@ -177,9 +237,19 @@ impl Server {
     fn run_tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
         let empty = Map::new();
         let packet = arguments.as_object().unwrap_or(&empty);
-        self.client.note("tool_called", packet, Line { peer: Some(&peer.to_string()), ..Line::default() });
+        self.client.note(
+            "tool_called",
+            packet,
+            Line {
+                peer: Some(&peer.to_string()),
+                ..Line::default()
+            },
+        );
         match self.guarded(|| self.agent.tool(tool, arguments, peer)) {
-            Ok(result) => Ok(Answer { result, refused: None }),
+            Ok(result) => Ok(Answer {
+                result,
+                refused: None,
+            }),
             Err(denial) => self.deny(packet, peer, denial),
         }
     }
@@ -195,11 +265,25 @@ impl Server {
         let packet = params.as_object().unwrap_or(&empty);
         let understood = protocol::read(params, || self.given(entry, packet, supplies));
         let address = peer.to_string();
-        let sender = packet.get("sender").and_then(Value::as_str).or(Some(&address));
-        let length: usize = packet.iter().map(|(key, value)| key.len() + 6 + length(value)).sum();
+        let sender = packet
+            .get("sender")
+            .and_then(Value::as_str)
+            .or(Some(&address));
+        let length: usize = packet
+            .iter()
+            .map(|(key, value)| key.len() + 6 + length(value))
+            .sum();
         let note = |refused: bool| {
             let message = Some(logged(packet, length, refused));
-            client.note("message_received", packet, Line { peer: sender, message, ..Line::default() });
+            client.note(
+                "message_received",
+                packet,
+                Line {
+                    peer: sender,
+                    message,
+                    ..Line::default()
+                },
+            );
         };
         let is_short = length <= LOGGED_REFUSED; // what is longer is logged when it is known whether it is refused
         if is_short {
@@ -207,14 +291,25 @@ impl Server {
         }
         // The reply is in the conversation of its request, also where we supplied it.
         let mut asked = Cow::Borrowed(packet);
-        if let Some(it) = understood.as_ref().ok().filter(|it| it.supplied.contains(&"conversation_id")) {
-            asked.to_mut().insert("conversation_id".into(), it.envelope.conversation_id.clone().into());
+        if let Some(it) = understood
+            .as_ref()
+            .ok()
+            .filter(|it| it.supplied.contains(&"conversation_id"))
+        {
+            asked.to_mut().insert(
+                "conversation_id".into(),
+                it.envelope.conversation_id.clone().into(),
+            );
         }
         let handle = |understood: protocol::Understood| {
             client.log.doubts(&understood.envelope.sender, &understood);
             self.is_our_league(&understood)?;
             let has_conversation = !understood.supplied.contains(&"conversation_id");
-            let request = Request { envelope: understood.envelope, peer, has_conversation };
+            let request = Request {
+                envelope: understood.envelope,
+                peer,
+                has_conversation,
+            };
             self.guarded(|| self.agent.handle(&request, understood.message))
         };
         let outcome = understood.map_err(Denial::Refused).and_then(handle);
@@ -222,7 +317,10 @@ impl Server {
             note(outcome.is_err());
         }
         match outcome {
-            Ok(None) => Ok(Answer { result: ok(), refused: None }),
+            Ok(None) => Ok(Answer {
+                result: ok(),
+                refused: None,
+            }),
             Ok(Some(message)) => Ok(self.reply(&asked, &message, None)),
             Err(denial) => self.deny(&asked, peer, denial),
         }
@@ -230,7 +328,8 @@ impl Server {
 
     /// A bug of ours is answered too.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Denial>) -> Result<T, Denial> {
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Denial::Broken("a bug of ours".into())))
+        catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|_| Err(Denial::Broken("a bug of ours".into())))
     }
 
     /// What we know of a request beside what it says: who holds its token, which match it is about, and when it came.
@@ -242,18 +341,34 @@ impl Server {
         let sender = match entry.and_then(|entry| entry.message_type) {
             Some(protocol::RefereeRegisterRequest::NAME) => format!("{}:new", Kind::Referee),
             Some(protocol::LeagueRegisterRequest::NAME) => format!("{}:new", Kind::Player),
-            _ => text("auth_token").and_then(|token| self.agent.holder(token)).unwrap_or("launcher".into()),
+            _ => text("auth_token")
+                .and_then(|token| self.agent.holder(token))
+                .unwrap_or("launcher".into()),
         };
-        let about = text("match_id").or(entry.map(|entry| entry.tool)).unwrap_or("message").to_ascii_lowercase();
+        let about = text("match_id")
+            .or(entry.map(|entry| entry.tool))
+            .unwrap_or("message")
+            .to_ascii_lowercase();
         let mut given: Given = vec![
             ("protocol", PROTOCOL.into()),
             ("sender", sender.into()),
-            ("conversation_id", format!("conv-supplied-{}", cut(&about, 60)).into()),
+            (
+                "conversation_id",
+                format!("conv-supplied-{}", cut(&about, 60)).into(),
+            ),
             ("timestamp", Timestamp::now().to_string().into()),
         ];
         if supplies == Supplies::ToolCall {
-            given.extend(entry.and_then(|entry| entry.message_type).map(|name| ("message_type", name.into())));
-            given.extend(self.client.league_id().map(|league_id| ("league_id", league_id.into())));
+            given.extend(
+                entry
+                    .and_then(|entry| entry.message_type)
+                    .map(|name| ("message_type", name.into())),
+            );
+            given.extend(
+                self.client
+                    .league_id()
+                    .map(|league_id| ("league_id", league_id.into())),
+            );
         }
         given
     }
@@ -264,7 +379,12 @@ impl Server {
             (Some(came), Some(ours)) if *came != ours => {
                 let is_report = matches!(understood.message, Message::MatchResultReport(_));
                 let code = if is_report { Code::E015 } else { Code::E003 };
-                Err(Refusal::got(code, "league_id", came, format_args!("expected {ours:?}")))
+                Err(Refusal::got(
+                    code,
+                    "league_id",
+                    came,
+                    format_args!("expected {ours:?}"),
+                ))
             }
             _ => Ok(()),
         }
@@ -288,7 +408,10 @@ impl Server {
     /// Shows a fault of our own to whoever can mend it; the same one again after a while.
     fn show_fault(&self, why: &str) {
         let mut shown = lock(&self.shown);
-        if !shown.as_ref().is_some_and(|(known, at)| known == why && at.elapsed() < AWHILE) {
+        if !shown
+            .as_ref()
+            .is_some_and(|(known, at)| known == why && at.elapsed() < AWHILE)
+        {
             (self.complain)(&cut(why, SHOWN));
             *shown = Some((why.into(), Instant::now()));
         }
@@ -297,30 +420,69 @@ impl Server {
     /// The reply to a request, whole, in its conversation or a new one. Where it refuses the request, `refusal` is why.
     fn reply(&self, request: &Packet, message: &Message, refusal: Option<&Refusal>) -> Answer {
         let about = About {
-            conversation_id: quoted(request, "conversation_id").unwrap_or_else(|| conversation("reply")),
+            conversation_id: quoted(request, "conversation_id")
+                .unwrap_or_else(|| conversation("reply")),
             auth_token: None,
-            round_id: request.get("round_id").and_then(|round| u32::read(round).ok()),
+            round_id: request
+                .get("round_id")
+                .and_then(|round| u32::read(round).ok()),
             match_id: quoted(request, "match_id"),
         };
         let packet = self.client.write(message, &about);
         let peer = request.get("sender").and_then(Value::as_str);
-        let level = if refusal.is_some() { Level::Warning } else { Level::Info };
-        let (error_code, field) = (refusal.map(|it| it.code.code()), refusal.and_then(Refusal::field_name));
-        self.client.note("message_sent", &packet, Line { level, peer, error_code, field, ..Line::default() });
-        Answer { result: Value::Object(packet), refused: refusal.map(ToString::to_string) }
+        let level = if refusal.is_some() {
+            Level::Warning
+        } else {
+            Level::Info
+        };
+        let (error_code, field) = (
+            refusal.map(|it| it.code.code()),
+            refusal.and_then(Refusal::field_name),
+        );
+        self.client.note(
+            "message_sent",
+            &packet,
+            Line {
+                level,
+                peer,
+                error_code,
+                field,
+                ..Line::default()
+            },
+        );
+        Answer {
+            result: Value::Object(packet),
+            refused: refusal.map(ToString::to_string),
+        }
     }
 
     /// A refusal as a message: a GAME_ERROR where the match is readable and we play or referee it, else a LEAGUE_ERROR.
     fn refusal(&self, request: &Packet, refusal: &Refusal) -> Message {
         let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
-        let (error_code, error_description) = (refusal.code.to_string(), refusal.code.name().into());
+        let (error_code, error_description) =
+            (refusal.code.to_string(), refusal.code.name().into());
         let context = Some(refusal.context.clone());
-        let Some(match_id) = quoted(request, "match_id").filter(|_| self.agent.kind() != Kind::Manager) else {
+        let Some(match_id) =
+            quoted(request, "match_id").filter(|_| self.agent.kind() != Kind::Manager)
+        else {
             let original_message_type = Some(original);
-            return LeagueError { error_code, error_description, original_message_type, context }.into();
+            return LeagueError {
+                error_code,
+                error_description,
+                original_message_type,
+                context,
+            }
+            .into();
         };
         let player_id = quoted(request, "player_id");
-        let own_id = || self.client.sender().rsplit(':').next().unwrap_or_default().to_string();
+        let own_id = || {
+            self.client
+                .sender()
+                .rsplit(':')
+                .next()
+                .unwrap_or_default()
+                .to_string()
+        };
         GameError {
             match_id,
             error_code,
@@ -338,7 +500,10 @@ impl Server {
 
 /// A text of a request, as it is repeated to its sender.
 fn quoted(request: &Packet, key: &str) -> Option<String> {
-    request.get(key).and_then(Value::as_str).map(|text| cut(text, 200))
+    request
+        .get(key)
+        .and_then(Value::as_str)
+        .map(|text| cut(text, 200))
 }
 
 /// What the receiver logs of a message: all of it if it is small, that it came if it is large; of a refused one the
@@ -356,7 +521,13 @@ fn length(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| length(item) + 1).sum::<usize>() + 2,
-        Value::Object(object) => object.iter().map(|(key, value)| key.len() + 4 + length(value)).sum::<usize>() + 2,
+        Value::Object(object) => {
+            object
+                .iter()
+                .map(|(key, value)| key.len() + 4 + length(value))
+                .sum::<usize>()
+                + 2
+        }
         _ => 4,
     }
 }
@@ -369,7 +540,12 @@ pub fn answered(result: &Value, id: &Value) -> String {
         result: &'a Value,
         id: &'a Value,
     }
-    serde_json::to_string(&RpcResult { jsonrpc: "2.0", result, id }).unwrap_or_default()
+    serde_json::to_string(&RpcResult {
+        jsonrpc: "2.0",
+        result,
+        id,
+    })
+    .unwrap_or_default()
 }
 
 /// A JSON-RPC error.
@@ -383,5 +559,8 @@ fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
     if let Some(data) = data {
         error["data"] = data;
     }
-    Reply::new(status, json!({"jsonrpc": "2.0", "error": error, "id": id}).to_string())
+    Reply::new(
+        status,
+        json!({"jsonrpc": "2.0", "error": error, "id": id}).to_string(),
+    )
 }

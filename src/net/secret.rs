@@ -10,7 +10,9 @@ pub fn secret(digits: u32) -> String {
     let mut urandom = File::open("/dev/urandom").ok();
     while hex.len() < digits as usize {
         let mut bytes = [0u8; 8];
-        let read = urandom.as_mut().is_some_and(|file| file.read_exact(&mut bytes).is_ok());
+        let read = urandom
+            .as_mut()
+            .is_some_and(|file| file.read_exact(&mut bytes).is_ok());
         if !read {
             // No such device: std seeds each of these from the operating system, and hashes with SipHash.
             bytes = RandomState::new().build_hasher().finish().to_le_bytes();

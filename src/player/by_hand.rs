@@ -69,14 +69,18 @@ struct Table {
 impl ByHand {
     /// The table, when something in it is no longer so, or after a while.
     fn wait_while(&self, limit: Duration, is_so: impl Fn(&Table) -> bool) -> MutexGuard<'_, Table> {
-        let waited = self.changed.wait_timeout_while(lock(&self.table), limit, |table| is_so(table));
+        let waited = self
+            .changed
+            .wait_timeout_while(lock(&self.table), limit, |table| is_so(table));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Asks whoever calls our tools. None: nobody chose in time, and the fallback must.
     pub fn ask(&self, turn: &Turn) -> Option<Parity> {
         let (match_id, limit) = (&turn.match_id, turn.time_left().saturating_sub(MARGIN));
-        lock(&self.table).asked.insert(match_id.clone(), turn.clone());
+        lock(&self.table)
+            .asked
+            .insert(match_id.clone(), turn.clone());
         self.changed.notify_all();
         let mut table = self.wait_while(limit, |table| table.asked.contains_key(match_id));
         table.asked.remove(match_id);
@@ -101,15 +105,36 @@ impl ByHand {
         let mut table = self.wait_while(PATIENCE, |table| !table.is_over && table.asked.is_empty());
         let notes = std::mem::take(&mut table.notes);
         let turn = table.asked.values().min_by_key(|turn| turn.deadline);
-        let nobody = if table.is_over { TurnState::Over } else { TurnState::Wait };
-        let status = if turn.is_some() { TurnState::YourTurn } else { nobody };
-        let newest = |turn: &Turn| turn.history[turn.history.len().saturating_sub(SHOWN)..].to_vec();
+        let nobody = if table.is_over {
+            TurnState::Over
+        } else {
+            TurnState::Wait
+        };
+        let status = if turn.is_some() {
+            TurnState::YourTurn
+        } else {
+            nobody
+        };
+        let newest =
+            |turn: &Turn| turn.history[turn.history.len().saturating_sub(SHOWN)..].to_vec();
         let seconds = |turn: &Turn| turn.time_left().saturating_sub(MARGIN).as_secs() as u32;
         let (match_id, round_id) = turn.map(|it| (it.match_id.clone(), it.round_id)).unzip();
-        let (player_id, opponent_id) = turn.map(|it| (it.player_id.clone(), it.opponent_id.clone())).unzip();
+        let (player_id, opponent_id) = turn
+            .map(|it| (it.player_id.clone(), it.opponent_id.clone()))
+            .unzip();
         let (seconds_left, history) = turn.map(|it| (seconds(it), newest(it))).unzip();
         let standings = turn.and_then(|it| it.standings.clone());
-        Offer { status, notes, match_id, round_id, player_id, opponent_id, seconds_left, standings, history }
+        Offer {
+            status,
+            notes,
+            match_id,
+            round_id,
+            player_id,
+            opponent_id,
+            seconds_left,
+            standings,
+            history,
+        }
     }
 
     /// `make_choice`: before the fallback does.
@@ -118,10 +143,18 @@ impl ByHand {
         let mut table = lock(&self.table);
         if table.asked.remove(match_id).is_none() {
             let problem = "but there no choice is asked now; next_turn waits for one";
-            return Err(Refusal::field(Code::E015, "match_id", format!("got {:?}, {problem}", cut(match_id, 60))));
+            return Err(Refusal::field(
+                Code::E015,
+                "match_id",
+                format!("got {:?}, {problem}", cut(match_id, 60)),
+            ));
         }
         table.chosen.insert(match_id.into(), choice);
         self.changed.notify_all();
-        Ok(Chosen { status: "ok".into(), match_id: match_id.into(), choice })
+        Ok(Chosen {
+            status: "ok".into(),
+            match_id: match_id.into(),
+            choice,
+        })
     }
 }

@@ -39,7 +39,9 @@ impl Decision {
         let made = panic::catch_unwind(AssertUnwindSafe(|| *self.made.get_or_init(think)));
         CHOOSING.set(false);
         self.thinking.store(false, Ordering::SeqCst);
-        made.map_err(|_| Denial::Broken("its `choose` panicked; the player's own terminal says where".into()))
+        made.map_err(|_| {
+            Denial::Broken("its `choose` panicked; the player's own terminal says where".into())
+        })
     }
 
     /// Whether it is being made at this moment.

@@ -39,24 +39,41 @@ pub struct History {
 impl History {
     /// Reads what stands in `folder`. What belongs to an older registration is set aside first, where this one is
     /// `fresh`.
-    pub fn open(folder: &Path, player_id: &str, league_id: &str, fresh: bool) -> io::Result<History> {
+    pub fn open(
+        folder: &Path,
+        player_id: &str,
+        league_id: &str,
+        fresh: bool,
+    ) -> io::Result<History> {
         if fresh {
             storage::set_aside(folder).map_err(|error| storage::named(folder, error))?;
         }
         let page = folder.join("history.json");
         let (mut lines, records) = Lines::open(&folder.join("history.jsonl"), Access::Everybody)?;
         let mut matches = Vec::new();
-        records.iter().filter_map(|record| Past::read(record).ok()).for_each(|past| put(&mut matches, past));
+        records
+            .iter()
+            .filter_map(|record| Past::read(record).ok())
+            .for_each(|past| put(&mut matches, past));
         if records.is_empty() {
             // An older version of this program kept the page alone.
-            matches = storage::read_json(&page).map_or(Vec::new(), |file: HistoryFile| file.matches);
+            matches =
+                storage::read_json(&page).map_or(Vec::new(), |file: HistoryFile| file.matches);
         }
         if matches.len() != records.len() {
             lines.replace(&matches)?;
         }
         let (heading, is_stale) = ([player_id.into(), league_id.into()], !matches.is_empty());
         let (matches, written, is_behind) = (Arc::new(matches), Instant::now(), false);
-        Ok(History { matches, lines, page, heading, written, is_stale, is_behind })
+        Ok(History {
+            matches,
+            lines,
+            page,
+            heading,
+            written,
+            is_stale,
+            is_behind,
+        })
     }
 
     /// All of it. Whoever is thinking about it keeps it as it was.
@@ -72,7 +89,11 @@ impl History {
         }
         put(Arc::make_mut(&mut self.matches), past.clone());
         self.is_stale = true;
-        let kept = if self.is_behind { self.lines.replace(&self.matches) } else { self.lines.note(&past) };
+        let kept = if self.is_behind {
+            self.lines.replace(&self.matches)
+        } else {
+            self.lines.note(&past)
+        };
         self.is_behind = kept.is_err();
         kept.map(|()| true)
     }
@@ -84,7 +105,14 @@ impl History {
         }
         let ([player_id, league_id], matches) = (self.heading.clone(), self.matches.to_vec());
         self.written = Instant::now();
-        storage::replace_page(&self.page, &HistoryFile { player_id, league_id, matches })?;
+        storage::replace_page(
+            &self.page,
+            &HistoryFile {
+                player_id,
+                league_id,
+                matches,
+            },
+        )?;
         self.is_stale = false;
         Ok(())
     }
@@ -92,7 +120,10 @@ impl History {
 
 /// Adds a match, or puts it in the place of the same one played before.
 fn put(matches: &mut Vec<Past>, past: Past) {
-    match matches.iter_mut().rfind(|known| known.match_id == past.match_id) {
+    match matches
+        .iter_mut()
+        .rfind(|known| known.match_id == past.match_id)
+    {
         Some(known) => *known = past,
         None => matches.push(past),
     }

@@ -36,7 +36,11 @@ pub struct Invitations {
 impl Invitations {
     /// None yet. Tokens are checked, or not (`enable_auth_tokens`).
     pub fn new(checks_tokens: bool) -> Invitations {
-        Invitations { checks_tokens, announced: HashMap::new(), joined: HashMap::new() }
+        Invitations {
+            checks_tokens,
+            announced: HashMap::new(),
+            joined: HashMap::new(),
+        }
     }
 
     /// Whether the token that came is the one it must be.
@@ -50,9 +54,11 @@ impl Invitations {
 
     /// A round begins: these invitations will come, and perhaps with these tokens.
     pub fn announce(&mut self, player_id: &str, round: RoundAnnouncement) {
-        let ours = |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
+        let ours =
+            |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
         let entries = round.matches.into_iter().filter(ours);
-        self.announced.extend(entries.map(|entry| (entry.match_id, entry.match_token)));
+        self.announced
+            .extend(entries.map(|entry| (entry.match_id, entry.match_token)));
     }
 
     /// Whether the manager has named this match as ours.
@@ -62,7 +68,12 @@ impl Invitations {
 
     /// Joins a match, if the invitation is a true one. The same again changes nothing, a newer one replaces the older.
     pub fn accept(&mut self, from: &Envelope, invitation: GameInvitation) -> Result<(), Refusal> {
-        let GameInvitation { match_id, round_id, opponent_id, .. } = invitation;
+        let GameInvitation {
+            match_id,
+            round_id,
+            opponent_id,
+            ..
+        } = invitation;
         let token = from.auth_token.clone();
         match self.announced.get(&match_id) {
             Some(Some(promised)) if !self.is_same(token.as_deref(), Some(promised)) => {
@@ -77,13 +88,25 @@ impl Invitations {
         }
         if self.joined(from, &match_id).is_err() {
             let (conversation_id, decision) = (from.conversation_id.clone(), Arc::default());
-            self.joined.insert(match_id, Joined { round_id, opponent_id, conversation_id, token, decision });
+            self.joined.insert(
+                match_id,
+                Joined {
+                    round_id,
+                    opponent_id,
+                    conversation_id,
+                    token,
+                    decision,
+                },
+            );
         }
         Ok(())
     }
 
     fn unannounced(&self) -> usize {
-        self.joined.keys().filter(|match_id| !self.is_announced(match_id)).count()
+        self.joined
+            .keys()
+            .filter(|match_id| !self.is_announced(match_id))
+            .count()
     }
 
     /// The match that a referee speaks of, if it speaks with the token and in the conversation of its invitation.
@@ -91,10 +114,18 @@ impl Invitations {
         let unknown = || Refusal::got(Code::E015, "match_id", match_id, "which we have not joined");
         let joined = self.joined.get(match_id).ok_or_else(unknown)?;
         if !self.is_same(from.auth_token.as_deref(), joined.token.as_deref()) {
-            return Err(Refusal::field(Code::E012, "auth_token", "not the token of the newest invitation"));
+            return Err(Refusal::field(
+                Code::E012,
+                "auth_token",
+                "not the token of the newest invitation",
+            ));
         }
         if joined.conversation_id != from.conversation_id {
-            return Err(Refusal::field(Code::E015, "conversation_id", "not the conversation of the newest invitation"));
+            return Err(Refusal::field(
+                Code::E015,
+                "conversation_id",
+                "not the conversation of the newest invitation",
+            ));
         }
         Ok(joined)
     }

@@ -39,19 +39,46 @@ pub fn error(error: &GameError) -> String {
 
 /// What we refuse, from whom, and why.
 pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> String {
-    let text = |key: &str| packet.get(key).and_then(Value::as_str).map(|text| cut(text, NAME));
+    let text = |key: &str| {
+        packet
+            .get(key)
+            .and_then(Value::as_str)
+            .map(|text| cut(text, NAME))
+    };
     let of_match = text("match_id").map_or(String::new(), |match_id| format!(" of {match_id}"));
     let what = text("message_type").unwrap_or("a message".into());
     let from = text("sender").unwrap_or("somebody".into());
     let why = cut(&refusal.to_string(), SHOWN);
-    shown(&format!("refused {what}{of_match} from {from} at {peer}: {why}"))
+    shown(&format!(
+        "refused {what}{of_match} from {from} at {peer}: {why}"
+    ))
 }
 
 /// Who won the league, and where we are.
 pub fn end(player_id: &str, league: &LeagueCompleted) -> String {
-    let Champion { player_id: champion, display_name, points } = &league.champion;
-    let (name, id, points) = (cut(display_name, NAME), cut(champion, NAME), counted(*points, "point"));
-    let ours = league.final_standings.iter().find(|row| row.player_id == player_id);
-    let rank = ours.map(|row| format!("; {player_id} is {} of {}", row.rank, league.final_standings.len()));
-    shown(&format!("Champion: {name} ({id}) with {points}{}", rank.unwrap_or_default()))
+    let Champion {
+        player_id: champion,
+        display_name,
+        points,
+    } = &league.champion;
+    let (name, id, points) = (
+        cut(display_name, NAME),
+        cut(champion, NAME),
+        counted(*points, "point"),
+    );
+    let ours = league
+        .final_standings
+        .iter()
+        .find(|row| row.player_id == player_id);
+    let rank = ours.map(|row| {
+        format!(
+            "; {player_id} is {} of {}",
+            row.rank,
+            league.final_standings.len()
+        )
+    });
+    shown(&format!(
+        "Champion: {name} ({id}) with {points}{}",
+        rank.unwrap_or_default()
+    ))
 }

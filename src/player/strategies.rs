@@ -57,17 +57,29 @@ impl Turn {
             winner_player_id: Some(us.clone()),
             drawn_number: Some(4),
             number_parity: Some(Parity::Even),
-            choices: choices.into_iter().map(|(player_id, parity)| (player_id, Some(parity))).collect(),
+            choices: choices
+                .into_iter()
+                .map(|(player_id, parity)| (player_id, Some(parity)))
+                .collect(),
             reason: Some("P01 chose even, number was 4 (even)".into()),
         };
         let (match_id, conversation_id) = ("R1M1".into(), "conv-r1m1-0123abcd".into());
-        let past = Past { match_id, conversation_id, opponent_id: them.clone(), result };
+        let past = Past {
+            match_id,
+            conversation_id,
+            opponent_id: them.clone(),
+            result,
+        };
         Turn {
             player_id: us,
             opponent_id: them,
             match_id: "R2M1".into(),
             round_id: 2,
-            standings: Some(Tally { wins: 1, losses: 0, draws: 0 }),
+            standings: Some(Tally {
+                wins: 1,
+                losses: 0,
+                draws: 0,
+            }),
             history: Arc::new(vec![past]),
             strategy: "random".into(),
             seed: None,
@@ -77,7 +89,9 @@ impl Turn {
 
     /// What somebody has chosen in our matches, oldest first.
     pub fn choices_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = Parity> + 'a {
-        self.history.iter().filter_map(move |past| *past.result.choices.get(player_id)?)
+        self.history
+            .iter()
+            .filter_map(move |past| *past.result.choices.get(player_id)?)
     }
 }
 
@@ -98,17 +112,25 @@ pub const ALL: &[(&str, Strategy)] = &[
 
 /// The strategy of that name.
 pub fn named(name: &str) -> Option<Strategy> {
-    ALL.iter().find(|(known, _)| *known == name).map(|(_, strategy)| *strategy)
+    ALL.iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, strategy)| *strategy)
 }
 
 fn opposite(parity: Parity) -> Parity {
-    if parity == Parity::Even { Parity::Odd } else { Parity::Even }
+    if parity == Parity::Even {
+        Parity::Odd
+    } else {
+        Parity::Even
+    }
 }
 
 /// Either, as likely. With a seed: the same in every run, whatever else happens meanwhile.
 fn random(turn: &Turn) -> Parity {
     let even = match turn.seed {
-        Some(seed) => fastrand::Rng::with_seed(mix(seed, &[&turn.player_id, &turn.match_id])).bool(),
+        Some(seed) => {
+            fastrand::Rng::with_seed(mix(seed, &[&turn.player_id, &turn.match_id])).bool()
+        }
         None => fastrand::bool(),
     };
     if even { Parity::Even } else { Parity::Odd }
@@ -116,7 +138,9 @@ fn random(turn: &Turn) -> Parity {
 
 /// The opposite of our last choice.
 fn alternate(turn: &Turn) -> Parity {
-    turn.choices_of(&turn.player_id).last().map_or(Parity::Even, opposite)
+    turn.choices_of(&turn.player_id)
+        .last()
+        .map_or(Parity::Even, opposite)
 }
 
 /// Predicts a biased opponent and picks the opposite. The number is a fair coin, so nobody can guess it better
@@ -125,9 +149,19 @@ fn alternate(turn: &Turn) -> Parity {
 fn contrary(turn: &Turn) -> Parity {
     let mut seen = BTreeMap::from([(Parity::Even, 0), (Parity::Odd, 0)]);
     let known = turn.choices_of(&turn.opponent_id).next().is_some();
-    for past in turn.history.iter().filter(|past| !known || past.opponent_id == turn.opponent_id) {
+    for past in turn
+        .history
+        .iter()
+        .filter(|past| !known || past.opponent_id == turn.opponent_id)
+    {
         // Nothing is known of a new opponent: take it for one like all others.
-        if let Some(parity) = past.result.choices.get(&past.opponent_id).copied().flatten() {
+        if let Some(parity) = past
+            .result
+            .choices
+            .get(&past.opponent_id)
+            .copied()
+            .flatten()
+        {
             *seen.entry(parity).or_default() += 1;
         }
     }
@@ -141,7 +175,8 @@ fn contrary(turn: &Turn) -> Parity {
 /// Counts what the opponent chose against us, the newest most: each choice weighs nine tenths of the one after it. Then
 /// the opposite of what it favours; so it also follows somebody who changes.
 fn frequency(turn: &Turn) -> Parity {
-    let weigh = |sum: f64, choice: Parity| sum * 0.9 + if choice == Parity::Even { 1.0 } else { -1.0 };
+    let weigh =
+        |sum: f64, choice: Parity| sum * 0.9 + if choice == Parity::Even { 1.0 } else { -1.0 };
     match turn.choices_of(&turn.opponent_id).fold(0.0, weigh) {
         sum if sum > 0.5 => Parity::Odd,
         sum if sum < -0.5 => Parity::Even,
@@ -156,13 +191,20 @@ fn pattern(turn: &Turn) -> Parity {
         let choice = |id| past.result.choices.get(id).copied().flatten();
         Some((choice(&turn.player_id)?, choice(&turn.opponent_id)?))
     };
-    let with_it = turn.history.iter().filter(|past| past.opponent_id == turn.opponent_id);
+    let with_it = turn
+        .history
+        .iter()
+        .filter(|past| past.opponent_id == turn.opponent_id);
     let seen: Vec<(Parity, Parity)> = with_it.filter_map(chosen).collect();
-    let next = (1..=LONGEST_PATTERN.min(seen.len())).rev().find_map(|length| {
-        let (before, last) = (&seen[..seen.len() - 1], &seen[seen.len() - length..]);
-        let at = before.windows(length).rposition(|stretch| stretch == last)?;
-        Some(seen[at + length].1)
-    });
+    let next = (1..=LONGEST_PATTERN.min(seen.len()))
+        .rev()
+        .find_map(|length| {
+            let (before, last) = (&seen[..seen.len() - 1], &seen[seen.len() - length..]);
+            let at = before
+                .windows(length)
+                .rposition(|stretch| stretch == last)?;
+            Some(seen[at + length].1)
+        });
     next.map_or_else(|| random(turn), opposite)
 }
 

@@ -11,15 +11,39 @@ const COMMON: &[Opt] = &[
     ("--help", "", "show this and end"),
     ("--version", "", "show the version and end"),
     ("--host", "ADDRESS", "where to listen [127.0.0.1]"),
-    ("--port", "N", "port to listen on; 0: any free one [as listed, else the first free one of system.json]"),
-    ("--any-port", "", "where no port of the range is free, take any"),
-    ("--contact-endpoint", "URL", "where others reach this program [http://BASE_HOST:PORT/mcp]"),
+    (
+        "--port",
+        "N",
+        "port to listen on; 0: any free one [as listed, else the first free one of system.json]",
+    ),
+    (
+        "--any-port",
+        "",
+        "where no port of the range is free, take any",
+    ),
+    (
+        "--contact-endpoint",
+        "URL",
+        "where others reach this program [http://BASE_HOST:PORT/mcp]",
+    ),
     ("--config", "DIR", "configuration files [config]"),
     ("--data", "DIR", "what must survive [data]"),
     ("--logs", "DIR", "log files [logs]"),
-    ("--league-id", "ID", "which league [default_league_id of system.json]"),
-    ("--operator-token-file", "FILE", "the operator token, for a manager on another machine"),
-    ("--stay", "", "do not end with the league: serve on, or wait for the next one"),
+    (
+        "--league-id",
+        "ID",
+        "which league [default_league_id of system.json]",
+    ),
+    (
+        "--operator-token-file",
+        "FILE",
+        "the operator token, for a manager on another machine",
+    ),
+    (
+        "--stay",
+        "",
+        "do not end with the league: serve on, or wait for the next one",
+    ),
     ("--until-stdin-closes", "", "end when standard input closes"),
 ];
 
@@ -78,7 +102,10 @@ impl Usage {
         let mut arguments = arguments.peekable();
         let parts = |word: &'static str| word.split_once(' ').unwrap_or((word, ""));
         let mut words = self.words.iter().map(|(word, _)| parts(word));
-        if let Some((word, value)) = arguments.peek().and_then(|first| words.find(|(word, _)| word == first)) {
+        if let Some((word, value)) = arguments
+            .peek()
+            .and_then(|first| words.find(|(word, _)| word == first))
+        {
             options.word = Some(word);
             arguments.next();
             if !value.is_empty() {
@@ -91,9 +118,14 @@ impl Usage {
         }
         while let Some(argument) = arguments.next() {
             let parts = argument.split_once('=');
-            let (name, joined) = parts.map_or((&*argument, None), |(name, value)| (name, Some(value.to_string())));
+            let (name, joined) = parts.map_or((&*argument, None), |(name, value)| {
+                (name, Some(value.to_string()))
+            });
             let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
-                return Err(Stop::usage(format!("unknown argument {argument:?}; {} --help lists all", self.name)));
+                return Err(Stop::usage(format!(
+                    "unknown argument {argument:?}; {} --help lists all",
+                    self.name
+                )));
             };
             let value = match (value.is_empty(), joined) {
                 (true, None) => String::new(),
@@ -106,7 +138,10 @@ impl Usage {
         }
         match (options.has("--help"), options.has("--version")) {
             (true, _) => Err(Stop(0, self.help())),
-            (_, true) => Err(Stop(0, format!("{} {}", self.name, env!("CARGO_PKG_VERSION")))),
+            (_, true) => Err(Stop(
+                0,
+                format!("{} {}", self.name, env!("CARGO_PKG_VERSION")),
+            )),
             _ => Ok(options),
         }
     }
@@ -119,9 +154,20 @@ impl Usage {
             rows.for_each(|(left, right)| text += &format!("  {left:<30} {right}\n"));
         };
         if !self.words.is_empty() {
-            section("words", &mut self.words.iter().map(|(word, says)| (word.to_string(), *says)));
+            section(
+                "words",
+                &mut self
+                    .words
+                    .iter()
+                    .map(|(word, says)| (word.to_string(), *says)),
+            );
         }
-        section("options", &mut self.options().map(|(name, value, says)| (format!("{name} {value}"), *says)));
+        section(
+            "options",
+            &mut self
+                .options()
+                .map(|(name, value, says)| (format!("{name} {value}"), *says)),
+        );
         text += "\nexit codes: 0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
         text
     }
@@ -165,8 +211,10 @@ impl Args {
 
     /// Its value as a number.
     pub fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Stop> {
-        let read =
-            |text: &str| text.parse().map_err(|_| Stop::usage(format!("{name}: got {text:?}, expected a number")));
+        let read = |text: &str| {
+            text.parse()
+                .map_err(|_| Stop::usage(format!("{name}: got {text:?}, expected a number")))
+        };
         self.text(name).map(read).transpose()
     }
 }

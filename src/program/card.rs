@@ -37,23 +37,31 @@ impl Cards<'_> {
     pub fn lock(&self, id: &str) -> Result<File, Stop> {
         let path = self.data.join(format!("agents/{id}.lock"));
         let failed = |error| Stop::failed(storage::named(&path, error).to_string());
-        let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true)).map_err(failed)?;
+        let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true))
+            .map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(self.in_use(id, "another program is running as it")),
+            Err(TryLockError::WouldBlock) => {
+                Err(self.in_use(id, "another program is running as it"))
+            }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 
     fn in_use(&self, id: &str, why: &str) -> Stop {
         let data = self.data.display();
-        Stop::failed(format!("{id} in {data} is in use: {why}; end it, or name another folder with --data DIR"))
+        Stop::failed(format!(
+            "{id} in {data} is in use: {why}; end it, or name another folder with --data DIR"
+        ))
     }
 
     /// The card that is ours: of the id that we ask for (empty for any), else of our endpoint.
     pub fn find(&self, wish: &str) -> Result<Option<Card>, Stop> {
         let of_endpoint = || {
-            let entries = fs::read_dir(self.data.join("agents")).into_iter().flatten().flatten();
+            let entries = fs::read_dir(self.data.join("agents"))
+                .into_iter()
+                .flatten()
+                .flatten();
             let mut cards = entries.filter_map(|entry| storage::read_json::<Card>(&entry.path()));
             cards.find(|card| Endpoint::same(&card.endpoint, self.endpoint))
         };
@@ -65,7 +73,8 @@ impl Cards<'_> {
     fn is_ours(&self, card: &Card) -> Result<bool, Stop> {
         let ours = card.league_id == self.league_id && Endpoint::same(&card.manager, self.manager);
         if !ours && card.over != Some(true) {
-            let (league, manager, file) = (&card.league_id, &card.manager, self.file(&card.agent_id));
+            let (league, manager, file) =
+                (&card.league_id, &card.manager, self.file(&card.agent_id));
             let given_up = format!("if that is given up, remove {}", file.display());
             let why = format!("it plays in {league} of the manager at {manager} ({given_up})");
             return Err(self.in_use(&card.agent_id, &why));
@@ -81,6 +90,10 @@ impl Cards<'_> {
 
     /// Writes a card.
     pub fn keep(&self, card: &Card) -> Result<(), Stop> {
-        Ok(storage::replace_json(&self.file(&card.agent_id), Access::Owner, card)?)
+        Ok(storage::replace_json(
+            &self.file(&card.agent_id),
+            Access::Owner,
+            card,
+        )?)
     }
 }

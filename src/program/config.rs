@@ -131,7 +131,9 @@ values! {
 }
 
 fn duration(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| *time <= Duration::from_secs(86_400))
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| *time <= Duration::from_secs(86_400))
 }
 
 /// The largest message of an agent in bytes, unless the file says otherwise.
@@ -172,17 +174,48 @@ impl Config {
 
     /// What must fit together in the league file.
     fn check_league(&self, folder: &Path, league_id: &str) -> Result<(), String> {
-        let file = format!("{}: ", folder.join(format!("leagues/{league_id}.json")).display());
+        let file = format!(
+            "{}: ",
+            folder.join(format!("leagues/{league_id}.json")).display()
+        );
         let (league, people) = (&self.league, &self.league.participants);
-        let known = self.games.games.iter().any(|game| game.game_type.word() == league.game_type);
+        let known = self
+            .games
+            .games
+            .iter()
+            .any(|game| game.game_type.word() == league.game_type);
         let points = league.scoring.points();
         let falling = points[0] > points[1] && points[1] > points[2] && points[2] >= points[3];
         let small = points.iter().all(|points| points.abs() <= 1000);
-        legal(league.league_id == league_id, &file, "league_id", &league.league_id, &format!("{league_id:?}"))?;
-        legal(known, &file, "game_type", &league.game_type, "a game of games_registry.json")?;
-        legal(falling && small, &file, "scoring", points, "win > draw > loss >= technical loss, each within 1000")?;
+        legal(
+            league.league_id == league_id,
+            &file,
+            "league_id",
+            &league.league_id,
+            &format!("{league_id:?}"),
+        )?;
+        legal(
+            known,
+            &file,
+            "game_type",
+            &league.game_type,
+            "a game of games_registry.json",
+        )?;
+        legal(
+            falling && small,
+            &file,
+            "scoring",
+            points,
+            "win > draw > loss >= technical loss, each within 1000",
+        )?;
         let (min, max) = (people.min_players.0, people.max_players.0);
-        legal(max >= min, &file, "participants.max_players", max, "at least min_players")
+        legal(
+            max >= min,
+            &file,
+            "participants.max_players",
+            max,
+            "at least min_players",
+        )
     }
 
     /// Every agent has an id and an endpoint of its own.
@@ -195,14 +228,32 @@ impl Config {
         };
         let mut endpoints = vec![Endpoint::parse(&self.agents.league_manager.endpoint.0).ok()];
         for (n, (.., url)) in self.listed().enumerate() {
-            let (key, endpoint) = (key(n, "endpoint", "default_endpoint"), Endpoint::parse(url).ok());
-            legal(!endpoints.contains(&endpoint), &file, &key, url, "an endpoint of its own")?;
+            let (key, endpoint) = (
+                key(n, "endpoint", "default_endpoint"),
+                Endpoint::parse(url).ok(),
+            );
+            legal(
+                !endpoints.contains(&endpoint),
+                &file,
+                &key,
+                url,
+                "an endpoint of its own",
+            )?;
             endpoints.push(endpoint);
         }
         let mut ids = Vec::new();
         for (n, (kind, id, _)) in self.listed().enumerate() {
-            let (key, expected) = (key(n, "referee_id", "player_id"), [1, 2].map(|n| kind.numbered(n)).join(", "));
-            legal(kind.is_id(id) && !ids.contains(&id), &file, &key, id, &format!("{expected}, …, each once"))?;
+            let (key, expected) = (
+                key(n, "referee_id", "player_id"),
+                [1, 2].map(|n| kind.numbered(n)).join(", "),
+            );
+            legal(
+                kind.is_id(id) && !ids.contains(&id),
+                &file,
+                &key,
+                id,
+                &format!("{expected}, …, each once"),
+            )?;
             ids.push(id);
         }
         Ok(())
@@ -210,37 +261,82 @@ impl Config {
 
     /// A referee's entry in the list, or the defaults for one that no list names.
     pub fn referee(&self, id: &str) -> RefereeDefaults {
-        let Some(listed) = self.agents.referees.iter().find(|entry| entry.referee_id == id).cloned() else {
+        let Some(listed) = self
+            .agents
+            .referees
+            .iter()
+            .find(|entry| entry.referee_id == id)
+            .cloned()
+        else {
             return self.referee_defaults.clone();
         };
-        let RefereeEntry { display_name, version, game_types, max_concurrent_matches, .. } = listed;
-        RefereeDefaults { display_name, version, game_types, max_concurrent_matches }
+        let RefereeEntry {
+            display_name,
+            version,
+            game_types,
+            max_concurrent_matches,
+            ..
+        } = listed;
+        RefereeDefaults {
+            display_name,
+            version,
+            game_types,
+            max_concurrent_matches,
+        }
     }
 
     /// A player's entry in the list, or the defaults for one that no list names.
     pub fn player(&self, id: &str) -> PlayerDefaults {
-        let Some(listed) = self.agents.players.iter().find(|entry| entry.player_id == id).cloned() else {
+        let Some(listed) = self
+            .agents
+            .players
+            .iter()
+            .find(|entry| entry.player_id == id)
+            .cloned()
+        else {
             return self.player_defaults.clone();
         };
-        let PlayerEntry { display_name, version, game_types, .. } = listed;
-        PlayerDefaults { display_name, version, game_types }
+        let PlayerEntry {
+            display_name,
+            version,
+            game_types,
+            ..
+        } = listed;
+        PlayerDefaults {
+            display_name,
+            version,
+            game_types,
+        }
     }
 
     /// The endpoints of the listed agents, by kind and id.
     pub fn listed(&self) -> impl Iterator<Item = (Kind, &str, &str)> {
-        let referees = self.agents.referees.iter().map(|it| (Kind::Referee, &*it.referee_id, &*it.endpoint.0));
-        referees.chain(self.agents.players.iter().map(|it| (Kind::Player, &*it.player_id, &*it.default_endpoint.0)))
+        let referees = self
+            .agents
+            .referees
+            .iter()
+            .map(|it| (Kind::Referee, &*it.referee_id, &*it.endpoint.0));
+        referees.chain(
+            self.agents
+                .players
+                .iter()
+                .map(|it| (Kind::Player, &*it.player_id, &*it.default_endpoint.0)),
+        )
     }
 
     /// The port of a listed agent's endpoint.
     pub fn listed_port(&self, kind: Kind, id: &str) -> Option<u16> {
-        let (.., url) = self.listed().find(|(known, its, _)| *known == kind && *its == id)?;
+        let (.., url) = self
+            .listed()
+            .find(|(known, its, _)| *known == kind && *its == id)?;
         Endpoint::parse(url).ok().map(|endpoint| endpoint.port)
     }
 
     /// Whether a port belongs to a listed agent on this machine.
     pub fn is_listed_port(&self, port: u16) -> bool {
-        let here = |url: &str| Endpoint::parse(url).is_ok_and(|it| it.port == port && it.host == "127.0.0.1");
+        let here = |url: &str| {
+            Endpoint::parse(url).is_ok_and(|it| it.port == port && it.host == "127.0.0.1")
+        };
         self.listed().any(|(.., url)| here(url))
     }
 
@@ -259,7 +355,11 @@ impl Config {
 
     /// The largest message of an agent, in bytes.
     pub fn max_message_bytes(&self) -> usize {
-        let given = self.system.limits.as_ref().and_then(|limits| limits.max_message_bytes.as_ref());
+        let given = self
+            .system
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.max_message_bytes.as_ref());
         given.map_or(MAX_MESSAGE_BYTES, |bytes| bytes.0 as usize)
     }
 
@@ -267,12 +367,20 @@ impl Config {
     pub fn retry(&self) -> RetryPolicy {
         let keys = &self.system.retry_policy;
         let (attempts, base_delay) = (keys.max_retries.0, keys.base_delay_sec.0);
-        RetryPolicy { attempts, base_delay, backoff: keys.backoff_strategy }
+        RetryPolicy {
+            attempts,
+            base_delay,
+            backoff: keys.backoff_strategy,
+        }
     }
 
     /// How long a player may take to note how its match ended.
     pub fn game_over_limit(&self) -> Duration {
-        self.system.timeouts.game_over_timeout_sec.as_ref().map_or(Duration::from_secs(5), |wait| wait.0)
+        self.system
+            .timeouts
+            .game_over_timeout_sec
+            .as_ref()
+            .map_or(Duration::from_secs(5), |wait| wait.0)
     }
 
     /// How long an answer may take that has no time limit of its own.
@@ -283,7 +391,8 @@ impl Config {
     /// The longest that one match can take, from its invitation to its report: what a referee is waited for.
     pub fn match_limit(&self) -> Duration {
         let (retry, timeouts) = (self.retry(), &self.system.timeouts);
-        let asked = retry.longest(timeouts.game_join_ack_timeout_sec.0) + retry.longest(timeouts.move_timeout_sec.0);
+        let asked = retry.longest(timeouts.game_join_ack_timeout_sec.0)
+            + retry.longest(timeouts.move_timeout_sec.0);
         asked + self.game_over_limit() + retry.longest(self.generic_limit())
     }
 }
@@ -293,13 +402,25 @@ fn read<T: Wire>(folder: &Path, name: &str) -> Result<T, String> {
     let path = folder.join(name);
     let shown = path.display();
     let elsewhere = "run this where the folder config is, or name another with --config DIR";
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}; {elsewhere}"))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
+    let text =
+        std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}; {elsewhere}"))?;
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
     let read = unknown_key(&value, &T::schema()).map_or_else(|| T::read(&value), Err);
     read.map_err(|fault| format!("{shown}: {fault}"))
 }
 
 /// One line for one bad value.
-fn legal(good: bool, file: &str, key: &str, came: impl std::fmt::Debug, expected: &str) -> Result<(), String> {
-    if good { Ok(()) } else { Err(format!("{file}{key}: got {came:?}, expected {expected}")) }
+fn legal(
+    good: bool,
+    file: &str,
+    key: &str,
+    came: impl std::fmt::Debug,
+    expected: &str,
+) -> Result<(), String> {
+    if good {
+        Ok(())
+    } else {
+        Err(format!("{file}{key}: got {came:?}, expected {expected}"))
+    }
 }

@@ -27,7 +27,10 @@ pub enum Admittance {
 
 /// The id to ask for; empty for any.
 pub fn wish(program: &Program) -> &str {
-    program.args.text(id_option(program.kind)).unwrap_or_default()
+    program
+        .args
+        .text(id_option(program.kind))
+        .unwrap_or_default()
 }
 
 /// What we are called: as asked for, as listed, or by default.
@@ -36,15 +39,27 @@ pub fn display_name(program: &Program) -> String {
         Kind::Referee => program.config.referee(wish(program)).display_name,
         _ => program.config.player(wish(program)).display_name,
     };
-    program.args.text("--display-name").map_or(listed.0, String::from)
+    program
+        .args
+        .text("--display-name")
+        .map_or(listed.0, String::from)
 }
 
 /// How many matches a referee plays at once: as asked for, as listed, or by default.
 pub fn max_concurrent_matches(program: &Program) -> Result<u32, Stop> {
-    let listed = program.config.referee(wish(program)).max_concurrent_matches.0;
-    let at_once = program.args.number("--max-concurrent-matches")?.unwrap_or(listed);
+    let listed = program
+        .config
+        .referee(wish(program))
+        .max_concurrent_matches
+        .0;
+    let at_once = program
+        .args
+        .number("--max-concurrent-matches")?
+        .unwrap_or(listed);
     if !Within::<1, 10>::is_good(at_once) {
-        return Err(Stop::usage(format!("--max-concurrent-matches: got {at_once}, expected 1 to 10")));
+        return Err(Stop::usage(format!(
+            "--max-concurrent-matches: got {at_once}, expected 1 to 10"
+        )));
     }
     Ok(at_once)
 }
@@ -53,23 +68,37 @@ pub fn max_concurrent_matches(program: &Program) -> Result<u32, Stop> {
 pub fn check(program: &Program) -> Result<(), Stop> {
     let (name, wish) = (display_name(program), wish(program));
     if !DisplayName::is_good(&name) {
-        return Err(Stop::usage(format!("--display-name: got {name:?}, expected {}", DisplayName::EXPECTED)));
+        return Err(Stop::usage(format!(
+            "--display-name: got {name:?}, expected {}",
+            DisplayName::EXPECTED
+        )));
     }
     if !wish.is_empty() && !is_plain(wish) {
-        return Err(Stop::usage(format!("{}: got {wish:?}, expected an id like P07", id_option(program.kind))));
+        return Err(Stop::usage(format!(
+            "{}: got {wish:?}, expected an id like P07",
+            id_option(program.kind)
+        )));
     }
-    if program.kind == Kind::Referee { max_concurrent_matches(program).map(drop) } else { Ok(()) }
+    if program.kind == Kind::Referee {
+        max_concurrent_matches(program).map(drop)
+    } else {
+        Ok(())
+    }
 }
 
 /// Asks the manager to let us in, with the token of an older card if there is one, until it answers.
 pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
     let operator = operator_token(&program.args)?;
-    let own = old.map(|card| card.token.clone()).filter(|token| !token.is_empty());
+    let own = old
+        .map(|card| card.token.clone())
+        .filter(|token| !token.is_empty());
     let mut said = false;
     loop {
         let admission = match ask(program, own.clone().or(operator.clone()))? {
             // Another run of the league does not know our card; the operator's word may help.
-            Admittance::Rejected(_) | Admittance::Late(_) if own.is_some() && operator.is_some() => {
+            Admittance::Rejected(_) | Admittance::Late(_)
+                if own.is_some() && operator.is_some() =>
+            {
                 ask(program, operator.clone())?
             }
             admission => admission,
@@ -78,7 +107,10 @@ pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
             Admittance::Accepted(card) => return Ok(card),
             Admittance::Late(reason) if program.args.has("--stay") => {
                 if !std::mem::replace(&mut said, true) {
-                    say(&format!("{}: waiting for the next league (--stay)", shown(&reason)));
+                    say(&format!(
+                        "{}: waiting for the next league (--stay)",
+                        shown(&reason)
+                    ));
                 }
                 pause(NOT_YET);
             }
@@ -93,7 +125,11 @@ pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
 fn ask(program: &Program, auth_token: Option<String>) -> Result<Admittance, Stop> {
     let (message, limit) = application(program)?;
     let conversation_id = conversation(&format!("{}-registration", program.kind));
-    let about = About { conversation_id, auth_token, ..About::default() };
+    let about = About {
+        conversation_id,
+        auth_token,
+        ..About::default()
+    };
     let to = Peer::manager(program.manager());
     let mut said = false;
     loop {
@@ -101,12 +137,20 @@ fn ask(program: &Program, auth_token: Option<String>) -> Result<Admittance, Stop
             Ok(reply) => return admission(program, reply),
             Err(error) if error.is_silence() || matches!(error, CallError::Rpc(-32603, _)) => {
                 if !std::mem::replace(&mut said, true) {
-                    complain(&format!("waiting for the league manager at {}: it {}", to.endpoint, error.explain()));
+                    complain(&format!(
+                        "waiting for the league manager at {}: it {}",
+                        to.endpoint,
+                        error.explain()
+                    ));
                 }
                 pause(program.config.retry().base_delay);
             }
             Err(error) => {
-                return Err(Stop::failed(format!("the league manager at {} {}", to.endpoint, error.explain())));
+                return Err(Stop::failed(format!(
+                    "the league manager at {} {}",
+                    to.endpoint,
+                    error.explain()
+                )));
             }
         }
     }
@@ -118,7 +162,11 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
     let (display_name, contact_endpoint) = (display_name(program), program.endpoint.clone());
     let timeouts = &config.system.timeouts;
     if program.kind == Kind::Referee {
-        let RefereeDefaults { version, game_types, .. } = config.referee(wish);
+        let RefereeDefaults {
+            version,
+            game_types,
+            ..
+        } = config.referee(wish);
         let referee_meta = RefereeMeta {
             display_name,
             version: version.0,
@@ -128,31 +176,72 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
             protocol_version: None,
             uses_match_tokens: Some(true),
         };
-        return Ok((RefereeRegisterRequest { referee_meta }.into(), timeouts.register_referee_timeout_sec.0));
+        return Ok((
+            RefereeRegisterRequest { referee_meta }.into(),
+            timeouts.register_referee_timeout_sec.0,
+        ));
     }
-    let PlayerDefaults { version, game_types, .. } = config.player(wish);
+    let PlayerDefaults {
+        version,
+        game_types,
+        ..
+    } = config.player(wish);
     let version = version.0;
-    let player_meta = PlayerMeta { display_name, version, game_types, contact_endpoint, protocol_version: None };
-    Ok((LeagueRegisterRequest { player_meta }.into(), timeouts.register_player_timeout_sec.0))
+    let player_meta = PlayerMeta {
+        display_name,
+        version,
+        game_types,
+        contact_endpoint,
+        protocol_version: None,
+    };
+    Ok((
+        LeagueRegisterRequest { player_meta }.into(),
+        timeouts.register_player_timeout_sec.0,
+    ))
 }
 
 /// What the manager's answer says.
 fn admission(program: &Program, reply: Message) -> Result<Admittance, Stop> {
     let manager = program.manager();
-    let wrong = |what: String| Err(Stop::failed(format!("the answer of the league manager at {manager} {what}")));
+    let wrong = |what: String| {
+        Err(Stop::failed(format!(
+            "the answer of the league manager at {manager} {what}"
+        )))
+    };
     let (status, id, token, league_id, reason, proves_itself, code) = match reply {
-        Message::RefereeRegisterResponse(it) => {
-            (it.status, it.referee_id, it.auth_token, it.league_id, it.reason, it.proves_itself, it.error_code)
+        Message::RefereeRegisterResponse(it) => (
+            it.status,
+            it.referee_id,
+            it.auth_token,
+            it.league_id,
+            it.reason,
+            it.proves_itself,
+            it.error_code,
+        ),
+        Message::LeagueRegisterResponse(it) => (
+            it.status,
+            it.player_id,
+            it.auth_token,
+            it.league_id,
+            it.reason,
+            it.proves_itself,
+            it.error_code,
+        ),
+        Message::LeagueError(error) => {
+            return Err(Stop::failed(format!("refused: {}", error.explain())));
         }
-        Message::LeagueRegisterResponse(it) => {
-            (it.status, it.player_id, it.auth_token, it.league_id, it.reason, it.proves_itself, it.error_code)
-        }
-        Message::LeagueError(error) => return Err(Stop::failed(format!("refused: {}", error.explain()))),
         other => return wrong(format!("is {}", other.name())),
     };
     if status == Verdict::Rejected {
-        let (reason, late) = (reason.unwrap_or_default(), code.as_deref() == Some(Code::E019.code()));
-        return Ok(if late { Admittance::Late(reason) } else { Admittance::Rejected(reason) });
+        let (reason, late) = (
+            reason.unwrap_or_default(),
+            code.as_deref() == Some(Code::E019.code()),
+        );
+        return Ok(if late {
+            Admittance::Late(reason)
+        } else {
+            Admittance::Rejected(reason)
+        });
     }
     let Some(agent_id) = id.filter(|id| is_plain(id)) else {
         return wrong("accepts us, but without an id of letters and digits".into());

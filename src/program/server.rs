@@ -14,15 +14,26 @@ use std::sync::{Arc, Mutex};
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
     let (client, own_hosts) = (Arc::clone(&program.client), program.own_hosts.clone());
     let strict = program.config.strict_envelope();
-    let server = Server { agent, client: Arc::clone(&client), strict, own_hosts, complain, shown: Mutex::default() };
+    let server = Server {
+        agent,
+        client: Arc::clone(&client),
+        strict,
+        own_hosts,
+        complain,
+        shown: Mutex::default(),
+    };
     let door = http::serve(program.listener()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));
     if !Endpoint::same(&program.address, &program.endpoint) {
         say(&format!("others reach us at {}", program.endpoint));
     }
-    program.log().orchestrator(Level::Info, "started", &*program.address);
+    program
+        .log()
+        .orchestrator(Level::Info, "started", &*program.address);
     end_with_stdin(&program.args, 0, move || {
-        client.log.orchestrator(Level::Info, "ended", "standard input has closed")
+        client
+            .log
+            .orchestrator(Level::Info, "ended", "standard input has closed")
     });
     Ok(door)
 }

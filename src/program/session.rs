@@ -72,7 +72,11 @@ pub fn run<P: Participant>(
     });
     let participant = make(Arc::clone(&session))?;
     let old = session.own_card()?;
-    let door = server::serve(&session.program, Arc::clone(&participant) as Arc<dyn Agent>, MAX_NOTICE)?;
+    let door = server::serve(
+        &session.program,
+        Arc::clone(&participant) as Arc<dyn Agent>,
+        MAX_NOTICE,
+    )?;
     let end = session.live(&*participant, old);
     door.wait_until_empty(FAREWELL);
     session.program.note_end(&end);
@@ -92,12 +96,26 @@ impl Session {
     fn play_league(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let card = self.register(participant, old)?;
         lock(&self.end).take(); // of the league before
-        let (name, wish) = (registration::display_name(&self.program), registration::wish(&self.program));
+        let (name, wish) = (
+            registration::display_name(&self.program),
+            registration::wish(&self.program),
+        );
         let other = !wish.is_empty() && wish != card.agent_id;
-        let note = if other { format!(" ({wish} is taken, or no such id)") } else { String::new() };
-        say(&format!("{} is {} in {}{note}", shown(&name), card.agent_id, shown(&card.league_id)));
+        let note = if other {
+            format!(" ({wish} is taken, or no such id)")
+        } else {
+            String::new()
+        };
+        say(&format!(
+            "{} is {} in {}{note}",
+            shown(&name),
+            card.agent_id,
+            shown(&card.league_id)
+        ));
         let end = self.ended.wait_while(lock(&self.end), |end| end.is_none());
-        end.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(Ok(()))
+        end.unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .unwrap_or(Ok(()))
     }
 
     /// The card of an earlier run, its lock held; or none.
@@ -107,7 +125,9 @@ impl Session {
             self.hold(wish)?;
         }
         let found = self.program.cards().find(wish)?;
-        found.iter().try_for_each(|card| self.hold(&card.agent_id))?;
+        found
+            .iter()
+            .try_for_each(|card| self.hold(&card.agent_id))?;
         Ok(found)
     }
 
@@ -133,7 +153,9 @@ impl Session {
         // A token that we do not know means a registration of its own, perhaps in another run of the league.
         let fresh = old.is_none_or(|old| old.token != card.token);
         if !fresh {
-            client.log.orchestrator(Level::Info, "resumed", format!("{id} is known again"));
+            client
+                .log
+                .orchestrator(Level::Info, "resumed", format!("{id} is known again"));
         }
         participant.begin(&card, fresh)?;
         self.program.cards().keep(&card)?;
@@ -149,9 +171,16 @@ impl Session {
 
     /// Our card, once the manager has let us in. A request that comes at that very moment waits for it.
     pub fn wait_for_card(&self) -> Result<Card, Refusal> {
-        let waiting = self.registered.wait_timeout_while(lock(&self.card), REGISTRATION, |card| card.is_none());
+        let waiting = self
+            .registered
+            .wait_timeout_while(lock(&self.card), REGISTRATION, |card| card.is_none());
         let (card, _) = waiting.unwrap_or_else(PoisonError::into_inner);
-        card.clone().ok_or_else(|| Refusal::new(Code::E005, "this agent is not registered with a league manager yet"))
+        card.clone().ok_or_else(|| {
+            Refusal::new(
+                Code::E005,
+                "this agent is not registered with a league manager yet",
+            )
+        })
     }
 
     /// The manager proves itself with our own token: see "Tokens" in `protocol.md`.
@@ -166,10 +195,16 @@ impl Session {
         let demanded = self.program.kind == Kind::Referee || card.proves_itself == Some(true);
         let denied = |code, problem| Err(Refusal::field(code, "auth_token", problem));
         match token {
-            _ if !self.program.config.system.security.enable_auth_tokens || card.token.is_empty() => {}
+            _ if !self.program.config.system.security.enable_auth_tokens
+                || card.token.is_empty() => {}
             Some(token) if equal(token, &card.token) => {}
             Some(_) => return denied(Code::E012, "only the league manager knows the right one"),
-            None if demanded => return denied(Code::E011, "missing; the league manager's requests carry it"),
+            None if demanded => {
+                return denied(
+                    Code::E011,
+                    "missing; the league manager's requests carry it",
+                );
+            }
             None => {}
         }
         self.called.store(true, Ordering::SeqCst);
@@ -178,7 +213,11 @@ impl Session {
 
     /// Where we stand in our life.
     pub fn state(&self) -> AgentState {
-        match (lock(&self.end).is_some(), self.card_now(), self.called.load(Ordering::SeqCst)) {
+        match (
+            lock(&self.end).is_some(),
+            self.card_now(),
+            self.called.load(Ordering::SeqCst),
+        ) {
             (true, ..) => AgentState::Shutdown,
             (_, None, _) => AgentState::Init,
             (.., false) => AgentState::Registered,
@@ -191,7 +230,13 @@ impl Session {
         let id = self.card_now().map(|card| card.agent_id);
         let (name, kind) = (registration::display_name(&self.program), self.program.kind);
         let uptime = self.program.started.elapsed().as_secs() as u32;
-        let health = AgentHealth { name, kind, state: self.state(), uptime, id };
+        let health = AgentHealth {
+            name,
+            kind,
+            state: self.state(),
+            uptime,
+            id,
+        };
         serde_json::to_value(health).unwrap_or_default()
     }
 
@@ -199,7 +244,10 @@ impl Session {
     /// news, for the notice may come twice.
     pub fn league_is_over(&self) -> bool {
         if let Some(card) = self.card_now() {
-            let _ = self.program.cards().keep(&Card { over: Some(true), ..card });
+            let _ = self.program.cards().keep(&Card {
+                over: Some(true),
+                ..card
+            });
         }
         self.finish(Ok(()))
     }

@@ -43,7 +43,13 @@ pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
 
 /// Replaces a page for people with a value as JSON: whole or not at all, but not synced, for it can be made again.
 pub fn replace_page(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    write_anew(path, Access::Everybody, &(serde_json::to_string_pretty(value)? + "\n"), false).map(drop)
+    write_anew(
+        path,
+        Access::Everybody,
+        &(serde_json::to_string_pretty(value)? + "\n"),
+        false,
+    )
+    .map(drop)
 }
 
 /// The new file can be added to.
@@ -81,7 +87,13 @@ pub fn set_aside(path: &Path) -> io::Result<()> {
     let stamp = Timestamp::now().to_string().replace(':', "");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let aside = (0..)
-        .map(|n| if n == 0 { format!("{name}~{stamp}") } else { format!("{name}~{stamp}.{n}") })
+        .map(|n| {
+            if n == 0 {
+                format!("{name}~{stamp}")
+            } else {
+                format!("{name}~{stamp}.{n}")
+            }
+        })
         .map(|name| path.with_file_name(name))
         .find(|aside| !aside.exists());
     let aside = aside.unwrap_or_else(|| path.with_extension("old"));
@@ -110,14 +122,28 @@ impl Lines {
         let open = || {
             let file = create(path, access, OpenOptions::new().append(true))?;
             let bytes = fs::read(path)?;
-            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+            let whole = bytes
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |last| last + 1);
             if whole < bytes.len() {
                 file.set_len(whole as u64)?;
                 file.sync_data()?;
             }
             let lines = bytes[..whole].split(|byte| *byte == b'\n');
-            let records = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-            Ok((Lines { path: path.into(), access, file, length: whole as u64, torn: false }, records))
+            let records = lines
+                .filter_map(|line| serde_json::from_slice(line).ok())
+                .collect();
+            Ok((
+                Lines {
+                    path: path.into(),
+                    access,
+                    file,
+                    length: whole as u64,
+                    torn: false,
+                },
+                records,
+            ))
         };
         open().map_err(|error| named(path, error))
     }
@@ -132,7 +158,11 @@ impl Lines {
         self.add(record, |_| Ok(()))
     }
 
-    fn add(&mut self, record: &impl Serialize, sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    fn add(
+        &mut self,
+        record: &impl Serialize,
+        sync: impl Fn(&File) -> io::Result<()>,
+    ) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
         let write = || {
             if self.torn {

@@ -47,19 +47,39 @@ impl Assignment {
     fn new(game: StartMatch) -> Result<Assignment, Fault> {
         let entry = &game.r#match;
         if !is_plain(&entry.match_id) {
-            return Err(Fault::new(&entry.match_id.clone().into(), "letters and digits, as in R1M1").under("match_id"));
+            return Err(Fault::new(
+                &entry.match_id.clone().into(),
+                "letters and digits, as in R1M1",
+            )
+            .under("match_id"));
         }
-        let endpoint = |given: &Option<String>, field| given.clone().ok_or_else(|| Fault::missing(field));
+        let endpoint =
+            |given: &Option<String>, field| given.clone().ok_or_else(|| Fault::missing(field));
         let endpoints = [
             endpoint(&entry.player_A_endpoint, "player_A_endpoint")?,
             endpoint(&entry.player_B_endpoint, "player_B_endpoint")?,
         ];
         // A manager that makes no match tokens leaves that to us.
-        let own = |given: &Option<String>, id: &str| given.clone().unwrap_or_else(|| token(id, &secret(32)));
-        let tokens = [own(&entry.player_A_token, &entry.player_A_id), own(&entry.player_B_token, &entry.player_B_id)];
+        let own = |given: &Option<String>, id: &str| {
+            given.clone().unwrap_or_else(|| token(id, &secret(32)))
+        };
+        let tokens = [
+            own(&entry.player_A_token, &entry.player_A_id),
+            own(&entry.player_B_token, &entry.player_B_id),
+        ];
         let conversation_id = conversation(&entry.match_id.to_ascii_lowercase());
-        let live = Live { endpoints, state: MatchState::WaitingForPlayers, result: None, dropped: false };
-        Ok(Assignment { game, tokens, conversation_id, live: Mutex::new(live) })
+        let live = Live {
+            endpoints,
+            state: MatchState::WaitingForPlayers,
+            result: None,
+            dropped: false,
+        };
+        Ok(Assignment {
+            game,
+            tokens,
+            conversation_id,
+            live: Mutex::new(live),
+        })
     }
 
     /// The match's id.
@@ -97,7 +117,10 @@ impl Assignments {
         let mut inside = lock(&self.inside);
         if fresh {
             storage::set_aside(folder)?;
-            inside.known.values().for_each(|known| known.live().dropped = true);
+            inside
+                .known
+                .values()
+                .for_each(|known| known.live().dropped = true);
             *inside = Matches::default();
         }
         if inside.folder != folder {
@@ -108,20 +131,36 @@ impl Assignments {
     }
 
     /// Takes the matches of an announcement that are ours, and lets go of those that are not any more.
-    pub fn announced(&self, announcement: RoundAnnouncement, our_endpoint: &str) -> Result<(), Refusal> {
-        let RoundAnnouncement { league_id, round_id, matches } = announcement;
+    pub fn announced(
+        &self,
+        announcement: RoundAnnouncement,
+        our_endpoint: &str,
+    ) -> Result<(), Refusal> {
+        let RoundAnnouncement {
+            league_id,
+            round_id,
+            matches,
+        } = announcement;
         let (mut ours, mut others) = (Vec::new(), Vec::new());
         for (n, entry) in matches.into_iter().enumerate() {
             if Endpoint::same(&entry.referee_endpoint, our_endpoint) {
-                let game = StartMatch { league_id: league_id.clone(), round_id, r#match: entry, auth_token: None };
-                ours.push(Assignment::new(game).map_err(|fault| fault.under(&format!("matches[{n}]")))?);
+                let game = StartMatch {
+                    league_id: league_id.clone(),
+                    round_id,
+                    r#match: entry,
+                    auth_token: None,
+                };
+                ours.push(
+                    Assignment::new(game).map_err(|fault| fault.under(&format!("matches[{n}]")))?,
+                );
             } else {
                 others.push(entry.match_id);
             }
         }
         let mut inside = lock(&self.inside);
         others.iter().for_each(|match_id| inside.let_go(match_id));
-        ours.into_iter().for_each(|assignment| inside.take(assignment));
+        ours.into_iter()
+            .for_each(|assignment| inside.take(assignment));
         self.bell.notify_all();
         Ok(())
     }
@@ -132,7 +171,12 @@ impl Assignments {
         loop {
             match inside.queue.pop_front() {
                 Some(assignment) => return assignment,
-                None => inside = self.bell.wait(inside).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    inside = self
+                        .bell
+                        .wait(inside)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
             }
         }
     }
@@ -141,26 +185,39 @@ impl Assignments {
     pub fn next_report(&self) -> Kept {
         let mut inside = lock(&self.inside);
         loop {
-            let first =
-                inside.outbox.first().map(|(from, kept)| (from.saturating_duration_since(Instant::now()), kept));
+            let first = inside
+                .outbox
+                .first()
+                .map(|(from, kept)| (from.saturating_duration_since(Instant::now()), kept));
             inside = match first {
                 Some((wait, kept)) if wait.is_zero() => return kept.clone(),
                 Some((wait, _)) => {
                     let waited = self.bell.wait_timeout(inside, wait);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.bell.wait(inside).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .bell
+                    .wait(inside)
+                    .unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
     /// Makes an outcome durable before anybody hears of it; false if the match is not ours any more.
-    pub fn keep(&self, assignment: &Assignment, outcome: &Outcome, report: MatchResultReport) -> io::Result<bool> {
+    pub fn keep(
+        &self,
+        assignment: &Assignment,
+        outcome: &Outcome,
+        report: MatchResultReport,
+    ) -> io::Result<bool> {
         let mut inside = lock(&self.inside);
         if assignment.live().dropped {
             return Ok(false);
         }
-        inside.outbox.keep(Kept { conversation_id: assignment.conversation_id.clone(), report })?;
+        inside.outbox.keep(Kept {
+            conversation_id: assignment.conversation_id.clone(),
+            report,
+        })?;
         assignment.live().result = Some(outcome.for_players());
         Ok(true)
     }
@@ -168,7 +225,10 @@ impl Assignments {
     /// A match has ended: its result may be reported. Or it could not be played: then we do not have it any more.
     pub fn ended(&self, assignment: &Arc<Assignment>, played: bool) {
         let mut inside = lock(&self.inside);
-        let is_ours = inside.known.get(assignment.match_id()).is_some_and(|known| Arc::ptr_eq(known, assignment));
+        let is_ours = inside
+            .known
+            .get(assignment.match_id())
+            .is_some_and(|known| Arc::ptr_eq(known, assignment));
         if is_ours {
             inside.outbox.release(assignment.match_id());
         }
@@ -180,7 +240,9 @@ impl Assignments {
 
     /// A result could not be reported: again, at that moment.
     pub fn postpone(&self, kept: &Kept, until: Instant) {
-        lock(&self.inside).outbox.postpone(&kept.report.match_id, until);
+        lock(&self.inside)
+            .outbox
+            .postpone(&kept.report.match_id, until);
     }
 
     /// The manager has answered for a result: it need not be kept any longer. Refused, the match is ours no more.
@@ -207,9 +269,15 @@ impl Matches {
     /// played anew.
     fn take(&mut self, new: Assignment) {
         let match_id = new.match_id().to_string();
-        let given = [&new.game.r#match.player_A_token, &new.game.r#match.player_B_token];
+        let given = [
+            &new.game.r#match.player_A_token,
+            &new.game.r#match.player_B_token,
+        ];
         let is_same = |known: &&Arc<Assignment>| {
-            given.iter().zip(&known.tokens).all(|(given, own)| given.as_ref().is_none_or(|given| given == own))
+            given
+                .iter()
+                .zip(&known.tokens)
+                .all(|(given, own)| given.as_ref().is_none_or(|given| given == own))
         };
         let known = self.known.get(&match_id);
         let same = known.filter(is_same);

@@ -49,7 +49,12 @@ pub trait Venue: Sync {
 
 /// Plays one match.
 pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
-    let in_play = InPlay { game, entry: &game.r#match, venue, limits };
+    let in_play = InPlay {
+        game,
+        entry: &game.r#match,
+        venue,
+        limits,
+    };
     if !venue.reached(MatchState::WaitingForPlayers) {
         return None;
     }
@@ -58,11 +63,18 @@ pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Ou
         return None;
     }
     let (expected, acted) = match joined {
-        [Ok(()), Ok(())] => (ChooseParityResponse::NAME, venue.both(|seat| in_play.choice(seat).map(Some))),
+        [Ok(()), Ok(())] => (
+            ChooseParityResponse::NAME,
+            venue.both(|seat| in_play.choice(seat).map(Some)),
+        ),
         joined => (GameJoinAck::NAME, joined.map(|it| it.map(|()| None))), // one joined perhaps, but is not asked
     };
     // A fault of our own machine is held against nobody.
-    let we_failed = |acted: &Acted<_>| acted.as_ref().is_err_and(|failures| failures.iter().any(CallError::is_ours));
+    let we_failed = |acted: &Acted<_>| {
+        acted
+            .as_ref()
+            .is_err_and(|failures| failures.iter().any(CallError::is_ours))
+    };
     if acted.iter().any(we_failed) || !venue.reached(MatchState::DrawingNumber) {
         return None;
     }
@@ -70,7 +82,11 @@ pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Ou
     let outcome = match acted {
         [Ok(Some(a)), Ok(Some(b))] => game::judge(players, [a, b], venue.draw()),
         acted => {
-            let failures = acted.each_ref().map(|it| it.as_ref().err().map(|failures| sentence(failures, expected)));
+            let failures = acted.each_ref().map(|it| {
+                it.as_ref()
+                    .err()
+                    .map(|failures| sentence(failures, expected))
+            });
             game::forfeit(players, acted.map(|it| it.ok().flatten()), failures)
         }
     };
@@ -78,7 +94,13 @@ pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Ou
         return None;
     }
     let (match_id, game_type) = (in_play.entry.match_id.clone(), GAME.into());
-    let over = GameOver { match_id, game_type, game_result: outcome.for_players(), reason: None }.into();
+    let over = GameOver {
+        match_id,
+        game_type,
+        game_result: outcome.for_players(),
+        reason: None,
+    }
+    .into();
     let _ = venue.both(|seat| {
         venue.notify(seat, &over); // heard or not, the result stands
         Ok(())
@@ -105,10 +127,19 @@ impl Next {
         let (last, before) = (backwards.next(), backwards.next());
         let is_wrong = |attempt: Option<&CallError>| attempt.is_some_and(|it| !it.is_silence());
         let is_late = last.is_some_and(|it| it.code() == Code::E001);
-        if number >= policy.attempts || is_late && is_wrong(before) || is_wrong(last) && left.is_zero() {
+        if number >= policy.attempts
+            || is_late && is_wrong(before)
+            || is_wrong(last) && left.is_zero()
+        {
             return Next::Over;
         }
-        if is_wrong(last) { Next::AtOnce { left } } else { Next::After { delay: policy.delay(number) } }
+        if is_wrong(last) {
+            Next::AtOnce { left }
+        } else {
+            Next::After {
+                delay: policy.delay(number),
+            }
+        }
     }
 
     /// What the player is threatened with.
@@ -127,7 +158,12 @@ impl Next {
             Next::AtOnce { left } => (None, Some((left.as_secs_f64() * 10.0).round() / 10.0)),
             Next::After { delay } => (Some(clock.plus(*delay)), None),
         };
-        RetryInfo { retry_count, max_retries, next_retry_at, time_remaining }
+        RetryInfo {
+            retry_count,
+            max_retries,
+            next_retry_at,
+            time_remaining,
+        }
     }
 }
 
@@ -158,14 +194,22 @@ impl<V: Venue> InPlay<'_, V> {
         let (message, policy, mut failures) = (message.into(), &self.limits.retry, Vec::new());
         loop {
             let answered = self.venue.ask(seat, &message, self.limits.join);
-            let Err(failure) = answered.and_then(|reply| self.joined(seat, reply)) else { return Ok(()) };
+            let Err(failure) = answered.and_then(|reply| self.joined(seat, reply)) else {
+                return Ok(());
+            };
             let (is_ours, is_broken) = (failure.is_ours(), failure.code() == Code::E009);
             failures.push(failure);
             if is_ours {
                 return Err(failures);
             }
             if !is_broken || failures.len() >= policy.attempts as usize {
-                self.warn(seat, &failures, GameJoinAck::NAME, None, "Technical loss: the match is forfeited");
+                self.warn(
+                    seat,
+                    &failures,
+                    GameJoinAck::NAME,
+                    None,
+                    "Technical loss: the match is forfeited",
+                );
                 return Err(failures);
             }
             self.venue.pause(policy.delay(failures.len() as u32));
@@ -174,10 +218,16 @@ impl<V: Venue> InPlay<'_, V> {
 
     /// Whether a reply says that the player has come.
     fn joined(&self, seat: usize, reply: Message) -> Result<(), CallError> {
-        let Message::GameJoinAck(ack) = reply else { return Err(unexpected(&reply)) };
+        let Message::GameJoinAck(ack) = reply else {
+            return Err(unexpected(&reply));
+        };
         self.check_match(seat, &ack.match_id, &ack.player_id)?;
         let declined = || Refusal::field(Code::E003, "accept", "got false, expected true");
-        if ack.accept { Ok(()) } else { Err(CallError::wrong(declined(), "")) }
+        if ack.accept {
+            Ok(())
+        } else {
+            Err(CallError::wrong(declined(), ""))
+        }
     }
 
     /// Asks a player for its choice, as often as it may fail.
@@ -198,8 +248,15 @@ impl<V: Venue> InPlay<'_, V> {
                 return Err(failures);
             }
             let next = Next::after(&failures, policy, left());
-            let retry_info = next.retry_info(failures.len() as u32, policy.attempts, self.venue.clock());
-            self.warn(seat, &failures, ChooseParityResponse::NAME, Some(retry_info), next.consequence());
+            let retry_info =
+                next.retry_info(failures.len() as u32, policy.attempts, self.venue.clock());
+            self.warn(
+                seat,
+                &failures,
+                ChooseParityResponse::NAME,
+                Some(retry_info),
+                next.consequence(),
+            );
             match next {
                 Next::Over => return Err(failures),
                 Next::AtOnce { .. } => {}
@@ -213,21 +270,32 @@ impl<V: Venue> InPlay<'_, V> {
 
     /// The call for a choice.
     fn call(&self, seat: usize, deadline: Timestamp) -> Message {
-        let your_standings = [&self.entry.player_A_standings, &self.entry.player_B_standings][seat].clone();
-        let (opponent_id, round_id) = (Some(self.player(1 - seat).into()), Some(self.game.round_id));
+        let your_standings = [
+            &self.entry.player_A_standings,
+            &self.entry.player_B_standings,
+        ][seat]
+            .clone();
+        let (opponent_id, round_id) =
+            (Some(self.player(1 - seat).into()), Some(self.game.round_id));
         ChooseParityCall {
             match_id: self.entry.match_id.clone(),
             player_id: self.player(seat).into(),
             game_type: GAME.into(),
             deadline,
-            context: Some(TurnContext { opponent_id, round_id, your_standings }),
+            context: Some(TurnContext {
+                opponent_id,
+                round_id,
+                your_standings,
+            }),
         }
         .into()
     }
 
     /// The choice in a reply, or what is wrong with it.
     fn chosen(&self, seat: usize, reply: Message) -> Result<Parity, CallError> {
-        let Message::ChooseParityResponse(response) = reply else { return Err(unexpected(&reply)) };
+        let Message::ChooseParityResponse(response) = reply else {
+            return Err(unexpected(&reply));
+        };
         self.check_match(seat, &response.match_id, &response.player_id)?;
         game::choice(&response.parity_choice.0).map_err(|refusal| CallError::wrong(refusal, ""))
     }
@@ -238,18 +306,38 @@ impl<V: Venue> InPlay<'_, V> {
             (Code::E015, "match_id", match_id, &*self.entry.match_id),
             (Code::E012, "player_id", player_id, self.player(seat)),
         ];
-        let Some((code, field, came, expected)) = rows.into_iter().find(|row| row.2 != row.3) else { return Ok(()) };
-        Err(CallError::wrong(Refusal::got(code, field, came, format_args!("expected {expected:?}")), ""))
+        let Some((code, field, came, expected)) = rows.into_iter().find(|row| row.2 != row.3)
+        else {
+            return Ok(());
+        };
+        Err(CallError::wrong(
+            Refusal::got(code, field, came, format_args!("expected {expected:?}")),
+            "",
+        ))
     }
 
     /// GAME_ERROR to a player: what went wrong, what is legal, and what follows.
-    fn warn(&self, seat: usize, failures: &[CallError], action: &str, retry_info: Option<RetryInfo>, threat: &str) {
-        let Some(failure) = failures.last() else { return };
+    fn warn(
+        &self,
+        seat: usize,
+        failures: &[CallError],
+        action: &str,
+        retry_info: Option<RetryInfo>,
+        threat: &str,
+    ) {
+        let Some(failure) = failures.last() else {
+            return;
+        };
         let (happened, wanted) = clauses(failure, action);
-        let told = Refusal::new(failure.code(), cut(&format!("{happened}{wanted}"), 2 * SHOWN));
+        let told = Refusal::new(
+            failure.code(),
+            cut(&format!("{happened}{wanted}"), 2 * SHOWN),
+        );
         let refusal = match failure {
             CallError::Wrong(refusal, came) if came.is_empty() => refusal.clone(),
-            CallError::Wrong(refusal, came) if is_no_answer(refusal) => told.with("came", came.clone()),
+            CallError::Wrong(refusal, came) if is_no_answer(refusal) => {
+                told.with("came", came.clone())
+            }
             CallError::Wrong(refusal, came) => refusal.clone().with("came", came.clone()),
             _ => told,
         };
@@ -276,17 +364,28 @@ fn unexpected(reply: &Message) -> CallError {
         _ => None,
     };
     let said = said.map(|(code, name, context)| {
-        let problem = context.as_ref().and_then(|context| context.get("problem")).and_then(|it| it.as_str());
-        format!(" ({code} {name}{})", problem.map(|it| format!(": {it}")).unwrap_or_default())
+        let problem = context
+            .as_ref()
+            .and_then(|context| context.get("problem"))
+            .and_then(|it| it.as_str());
+        format!(
+            " ({code} {name}{})",
+            problem.map(|it| format!(": {it}")).unwrap_or_default()
+        )
     });
     let came = reply.name().to_string() + &said.unwrap_or_default();
-    CallError::wrong(Refusal::field(Code::E003, "message_type", format!("got {}", reply.name())), came)
+    CallError::wrong(
+        Refusal::field(Code::E003, "message_type", format!("got {}", reply.name())),
+        came,
+    )
 }
 
 /// How a player failed, in one sentence that its student can act on: what was asked, what came, what was expected,
 /// and how often. It begins where the player's name ends.
 fn sentence(failures: &[CallError], expected: &str) -> String {
-    let Some(last) = failures.last() else { return String::new() };
+    let Some(last) = failures.last() else {
+        return String::new();
+    };
     let (happened, wanted) = clauses(last, expected);
     let is_same = |other: &CallError| match (other, last) {
         (CallError::Wrong(one, _), CallError::Wrong(other, _)) => one == other,
@@ -306,36 +405,76 @@ fn sentence(failures: &[CallError], expected: &str) -> String {
 fn clauses(failure: &CallError, expected: &str) -> (String, String) {
     let asked = Entry::of_message(expected).map_or(expected, |entry| entry.tool);
     let instead = format!(", expected {expected}");
-    let quoted =
-        |text: &str| if text.is_empty() { String::new() } else { format!(" {}", cut(&format!("{text:?}"), SHOWN)) };
+    let quoted = |text: &str| {
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", cut(&format!("{text:?}"), SHOWN))
+        }
+    };
     match failure {
-        CallError::Late(limit) => (format!("gave no answer to {asked} within {} s", seconds(*limit)), String::new()),
-        CallError::Unreachable(why) => {
-            (format!("could not be reached ({}) for {asked}", cut(why, SHOWN)), String::new())
-        }
-        CallError::Broken(why) => (format!("gave no whole answer to {asked} ({})", cut(why, SHOWN)), String::new()),
-        CallError::Status(status, body) => (format!("answered HTTP {status}{} to {asked}", quoted(body)), instead),
-        CallError::Rpc(code, words) => (format!("answered JSON-RPC error {code}{} to {asked}", quoted(words)), instead),
+        CallError::Late(limit) => (
+            format!("gave no answer to {asked} within {} s", seconds(*limit)),
+            String::new(),
+        ),
+        CallError::Unreachable(why) => (
+            format!("could not be reached ({}) for {asked}", cut(why, SHOWN)),
+            String::new(),
+        ),
+        CallError::Broken(why) => (
+            format!("gave no whole answer to {asked} ({})", cut(why, SHOWN)),
+            String::new(),
+        ),
+        CallError::Status(status, body) => (
+            format!("answered HTTP {status}{} to {asked}", quoted(body)),
+            instead,
+        ),
+        CallError::Rpc(code, words) => (
+            format!("answered JSON-RPC error {code}{} to {asked}", quoted(words)),
+            instead,
+        ),
         CallError::Ours(_) => (failure.explain(), String::new()),
-        CallError::Wrong(refusal, _) if !is_no_answer(refusal) => {
-            (format!("answered {asked} wrongly"), format!(": {}", problem(refusal)))
+        CallError::Wrong(refusal, _) if !is_no_answer(refusal) => (
+            format!("answered {asked} wrongly"),
+            format!(": {}", problem(refusal)),
+        ),
+        CallError::Wrong(_, came) if came.is_empty() => {
+            (format!("answered nothing to {asked}"), instead)
         }
-        CallError::Wrong(_, came) if came.is_empty() => (format!("answered nothing to {asked}"), instead),
         CallError::Wrong(refusal, came) => match refusal.field_name() {
             Some(_) => (format!("answered {} to {asked}", cut(came, SHOWN)), instead),
-            None => (format!("answered{} to {asked}", quoted(came)), format!(": {}{instead}", refusal.explain())),
+            None => (
+                format!("answered{} to {asked}", quoted(came)),
+                format!(": {}{instead}", refusal.explain()),
+            ),
         },
     }
 }
 
 /// Whether no league message came at all, or another one: then what came says most.
 fn is_no_answer(refusal: &Refusal) -> bool {
-    matches!(refusal.field_name(), None | Some("" | "result" | "message_type"))
+    matches!(
+        refusal.field_name(),
+        None | Some("" | "result" | "message_type")
+    )
 }
 
 /// What is wrong with a field. A problem that names the field itself is enough.
 fn problem(refusal: &Refusal) -> String {
-    let text = refusal.context.get("problem").and_then(|problem| problem.as_str()).unwrap_or_default();
-    let is_named = refusal.field_name().is_some_and(|field| text.contains(&format!("{field:?}")));
-    cut(&if is_named { text.into() } else { refusal.explain() }, 2 * SHOWN)
+    let text = refusal
+        .context
+        .get("problem")
+        .and_then(|problem| problem.as_str())
+        .unwrap_or_default();
+    let is_named = refusal
+        .field_name()
+        .is_some_and(|field| text.contains(&format!("{field:?}")));
+    cut(
+        &if is_named {
+            text.into()
+        } else {
+            refusal.explain()
+        },
+        2 * SHOWN,
+    )
 }

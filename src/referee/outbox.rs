@@ -37,7 +37,10 @@ impl Outbox {
     pub fn open(folder: &Path) -> io::Result<Outbox> {
         let (mut lines, records) = Lines::open(&folder.join("outbox.jsonl"), Access::Everybody)?;
         let (olds, mut waiting) = (old_files(folder)?, BTreeMap::new());
-        for kept in olds.iter().filter_map(|path| storage::read_json::<Kept>(path)) {
+        for kept in olds
+            .iter()
+            .filter_map(|path| storage::read_json::<Kept>(path))
+        {
             waiting.insert(kept.report.match_id.clone(), kept);
         }
         for record in &records {
@@ -54,14 +57,25 @@ impl Outbox {
             let _ = fs::remove_file(old); // if it stays, its result is acknowledged once more
         }
         let now = Some(Instant::now());
-        let waiting = waiting.into_iter().map(|(match_id, kept)| (match_id, (kept, now))).collect();
-        Ok(Outbox { lines: Some(lines), waiting, answered: BTreeMap::new() })
+        let waiting = waiting
+            .into_iter()
+            .map(|(match_id, kept)| (match_id, (kept, now)))
+            .collect();
+        Ok(Outbox {
+            lines: Some(lines),
+            waiting,
+            answered: BTreeMap::new(),
+        })
     }
 
     /// Keeps a result; it is durable when this returns, and is not sent before it is `release`d.
     pub fn keep(&mut self, kept: Kept) -> io::Result<()> {
-        self.lines.as_mut().ok_or_else(|| io::Error::other("not registered"))?.append(&kept)?;
-        self.waiting.insert(kept.report.match_id.clone(), (kept, None));
+        self.lines
+            .as_mut()
+            .ok_or_else(|| io::Error::other("not registered"))?
+            .append(&kept)?;
+        self.waiting
+            .insert(kept.report.match_id.clone(), (kept, None));
         Ok(())
     }
 
@@ -79,13 +93,19 @@ impl Outbox {
 
     /// The result to be sent next, and from when on.
     pub fn first(&self) -> Option<(Instant, &Kept)> {
-        self.waiting.values().filter_map(|(kept, from)| Some(((*from)?, kept))).min_by_key(|(from, _)| *from)
+        self.waiting
+            .values()
+            .filter_map(|(kept, from)| Some(((*from)?, kept)))
+            .min_by_key(|(from, _)| *from)
     }
 
     /// The manager has answered for a result. False where it is not this one any more that waits.
     pub fn settle(&mut self, kept: Kept, accepted: bool) -> bool {
         let match_id = kept.report.match_id.clone();
-        let is_waiting = self.waiting.get(&match_id).is_some_and(|(waiting, _)| *waiting == kept);
+        let is_waiting = self
+            .waiting
+            .get(&match_id)
+            .is_some_and(|(waiting, _)| *waiting == kept);
         if is_waiting {
             self.forget(&match_id);
             if accepted {
@@ -98,7 +118,8 @@ impl Outbox {
     /// Whether a match is played, so far as we know: then its result is sent, or sent again.
     pub fn has(&mut self, match_id: &str) -> bool {
         if let Some(kept) = self.answered.remove(match_id) {
-            self.waiting.insert(match_id.into(), (kept, Some(Instant::now())));
+            self.waiting
+                .insert(match_id.into(), (kept, Some(Instant::now())));
         }
         self.waiting.contains_key(match_id)
     }
@@ -111,7 +132,9 @@ impl Outbox {
     /// A result need not be kept any longer. If that is not durable, it is acknowledged once more.
     pub fn forget(&mut self, match_id: &str) {
         if let (Some(_), Some(lines)) = (self.waiting.remove(match_id), &mut self.lines) {
-            let _ = lines.note(&Settled { settled: match_id.into() });
+            let _ = lines.note(&Settled {
+                settled: match_id.into(),
+            });
         }
     }
 
@@ -125,5 +148,10 @@ impl Outbox {
 /// The outboxes of an earlier version, one file a match.
 fn old_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-    Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect())
+    Ok(paths
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect())
 }

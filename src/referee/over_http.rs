@@ -33,7 +33,11 @@ pub struct OverHttp<'a> {
 
 /// Whom a message for a seat goes to, and what it is about.
 fn to_seat(program: &Program, assignment: &Assignment, seat: usize) -> (Peer, About) {
-    let StartMatch { round_id, r#match: entry, .. } = &assignment.game;
+    let StartMatch {
+        round_id,
+        r#match: entry,
+        ..
+    } = &assignment.game;
     let id = [&entry.player_A_id, &entry.player_B_id][seat].clone();
     let endpoint = assignment.live().endpoints[seat].clone();
     let about = About {
@@ -42,13 +46,23 @@ fn to_seat(program: &Program, assignment: &Assignment, seat: usize) -> (Peer, Ab
         round_id: Some(*round_id),
         match_id: Some(entry.match_id.clone()),
     };
-    (Peer { kind: Kind::Player, id, endpoint, max: program.config.max_message_bytes() }, about)
+    (
+        Peer {
+            kind: Kind::Player,
+            id,
+            endpoint,
+            max: program.config.max_message_bytes(),
+        },
+        about,
+    )
 }
 
 /// Sends a notice to a seat, once.
 fn notify(program: &Program, assignment: &Assignment, seat: usize, message: &Message) {
     let (to, about) = to_seat(program, assignment, seat);
-    let _ = program.client.notify(&to, message, &about, program.config.game_over_limit());
+    let _ = program
+        .client
+        .notify(&to, message, &about, program.config.game_over_limit());
 }
 
 /// A fault of our own machine, for whoever can mend it.
@@ -69,18 +83,32 @@ impl Venue for OverHttp<'_> {
 
     fn tell(&self, seat: usize, message: Message) {
         let (program, assignment) = (Arc::clone(self.program), Arc::clone(self.assignment));
-        spawn("game-error", move || notify(&program, &assignment, seat, &message));
+        spawn("game-error", move || {
+            notify(&program, &assignment, seat, &message)
+        });
     }
 
     fn both<T: Send>(&self, act: impl Fn(usize) -> Acted<T> + Sync) -> [Acted<T>; 2] {
         let ours = |why: String| Err(vec![CallError::Ours(why)]);
         thread::scope(|scope| {
             let start = || {
-                let started = thread::Builder::new().name("seat".into()).spawn_scoped(scope, || act(1));
+                let started = thread::Builder::new()
+                    .name("seat".into())
+                    .spawn_scoped(scope, || act(1));
                 started.map_err(|error| CallError::Ours(error.to_string()))
             };
-            match retry(&self.program.config.retry(), pause, CallError::is_ours, start) {
-                Ok(other) => [act(0), other.join().unwrap_or_else(|_| ours("a bug of ours".into()))],
+            match retry(
+                &self.program.config.retry(),
+                pause,
+                CallError::is_ours,
+                start,
+            ) {
+                Ok(other) => [
+                    act(0),
+                    other
+                        .join()
+                        .unwrap_or_else(|_| ours("a bug of ours".into())),
+                ],
                 Err(error) => [ours(error.explain()), ours(error.explain())],
             }
         })
@@ -110,17 +138,38 @@ impl Venue for OverHttp<'_> {
 
     fn keep(&self, outcome: &Outcome) -> bool {
         let config = &self.program.config;
-        let (league_id, round_id) = (self.assignment.game.league_id.clone(), self.assignment.game.round_id);
-        let (match_id, result) = (self.assignment.match_id().into(), outcome.for_manager(&config.league.scoring));
-        let report = MatchResultReport { league_id, round_id, match_id, game_type: GAME.into(), result };
+        let (league_id, round_id) = (
+            self.assignment.game.league_id.clone(),
+            self.assignment.game.round_id,
+        );
+        let (match_id, result) = (
+            self.assignment.match_id().into(),
+            outcome.for_manager(&config.league.scoring),
+        );
+        let report = MatchResultReport {
+            league_id,
+            round_id,
+            match_id,
+            game_type: GAME.into(),
+            result,
+        };
         let (until, mut said) = (Instant::now() + config.match_limit(), false);
         loop {
-            let error = match self.assignments.keep(self.assignment, outcome, report.clone()) {
+            let error = match self
+                .assignments
+                .keep(self.assignment, outcome, report.clone())
+            {
                 Ok(is_ours) => return is_ours,
                 Err(error) => error,
             };
             if !std::mem::replace(&mut said, true) {
-                fault(self.program, &format!("the result of {} cannot be kept yet: {error}", report.match_id));
+                fault(
+                    self.program,
+                    &format!(
+                        "the result of {} cannot be kept yet: {error}",
+                        report.match_id
+                    ),
+                );
             }
             if Instant::now() >= until {
                 return false;

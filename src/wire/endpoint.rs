@@ -23,7 +23,9 @@ impl Endpoint {
             "https" => return Err("an http URL: this build has no https (feature `https`)"),
             _ => return Err(legal),
         };
-        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        let (authority, path) = rest
+            .find('/')
+            .map_or((rest, ""), |slash| rest.split_at(slash));
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 let digits = port.bytes().all(|digit| digit.is_ascii_digit()); // parse takes a sign too
@@ -32,11 +34,17 @@ impl Endpoint {
             _ => (authority, default_port),
         };
         let host = host.to_ascii_lowercase();
-        let host = if host == "localhost" { "127.0.0.1".to_string() } else { host };
+        let host = if host == "localhost" {
+            "127.0.0.1".to_string()
+        } else {
+            host
+        };
         let bracketed = host.starts_with('[') && host.ends_with(']');
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
         let good_host = if bracketed {
-            host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_ok()
+            host[1..host.len() - 1]
+                .parse::<std::net::Ipv6Addr>()
+                .is_ok()
         } else {
             !host.is_empty() && host.chars().all(plain)
         };
@@ -45,7 +53,12 @@ impl Endpoint {
             return Err(legal);
         }
         let path = if path.is_empty() { "/" } else { path };
-        Ok(Endpoint { scheme, host, port, path: path.to_string() })
+        Ok(Endpoint {
+            scheme,
+            host,
+            port,
+            path: path.to_string(),
+        })
     }
 
     /// Whether two URLs name the same address. Something that is no URL is nobody's address.
@@ -62,6 +75,10 @@ impl Endpoint {
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}://{}:{}{}", self.scheme, self.host, self.port, self.path)
+        write!(
+            f,
+            "{}://{}:{}{}",
+            self.scheme, self.host, self.port, self.path
+        )
     }
 }

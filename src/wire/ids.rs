@@ -13,7 +13,10 @@ pub fn token(id: &str, secret: &str) -> String {
 
 /// Compares without telling by its time how much was right.
 pub fn equal(one: &str, other: &str) -> bool {
-    let differences = one.bytes().zip(other.bytes()).fold(0, |seen, (a, b)| seen | (a ^ b));
+    let differences = one
+        .bytes()
+        .zip(other.bytes())
+        .fold(0, |seen, (a, b)| seen | (a ^ b));
     one.len() == other.len() && differences == 0
 }
 
@@ -27,9 +30,13 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     let mut out = first.to_string();
     for part in parts {
         out += "tok-";
-        let id_end = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
+        let id_end = part
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(part.len());
         let secret = part[id_end..].strip_prefix('-').unwrap_or_default();
-        let secret_end = secret.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(secret.len());
+        let secret_end = secret
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(secret.len());
         if secret_end >= 8 {
             out += &part[..=id_end];
             out += "***";
@@ -79,7 +86,10 @@ texts! {
 
 /// Whether a name from outside can be a part of a path: letters, digits, `_` and `-`.
 pub fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 /// Whether a text is MAJOR.MINOR.PATCH.
@@ -101,9 +111,18 @@ impl<const LEAST: u32, const MOST: u32> Within<LEAST, MOST> {
 
 impl<const LEAST: u32, const MOST: u32> Wire for Within<LEAST, MOST> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        let number = value.as_u64().and_then(|number| number.try_into().ok()).filter(|number| Self::is_good(*number));
-        let expected = if LEAST == MOST { LEAST.to_string() } else { format!("{LEAST} to {MOST}") };
-        number.map(Within).or_else(|| reader.wrong(value, &expected))
+        let number = value
+            .as_u64()
+            .and_then(|number| number.try_into().ok())
+            .filter(|number| Self::is_good(*number));
+        let expected = if LEAST == MOST {
+            LEAST.to_string()
+        } else {
+            format!("{LEAST} to {MOST}")
+        };
+        number
+            .map(Within)
+            .or_else(|| reader.wrong(value, &expected))
     }
     fn schema() -> Value {
         json!({"type": "integer", "minimum": LEAST, "maximum": MOST})

@@ -35,18 +35,34 @@ pub enum FaultKind {
 impl Fault {
     /// The value at hand is not what it must be.
     pub fn new(got: &Value, expected: &str) -> Fault {
-        let kind = if got.is_null() { FaultKind::Missing } else { FaultKind::Wrong };
-        Fault { path: String::new(), problem: format!("got {}, expected {expected}", cut(&got.to_string(), 60)), kind }
+        let kind = if got.is_null() {
+            FaultKind::Missing
+        } else {
+            FaultKind::Wrong
+        };
+        Fault {
+            path: String::new(),
+            problem: format!("got {}, expected {expected}", cut(&got.to_string(), 60)),
+            kind,
+        }
     }
 
     /// The field is not there.
     pub fn missing(field: &str) -> Fault {
-        Fault { path: field.into(), problem: "missing".into(), kind: FaultKind::Missing }
+        Fault {
+            path: field.into(),
+            problem: "missing".into(),
+            kind: FaultKind::Missing,
+        }
     }
 
     /// The same fault, seen from the object or array around it.
     pub fn under(mut self, step: &str) -> Fault {
-        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        let dot = if self.path.is_empty() || self.path.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
         self.path = format!("{step}{dot}{}", self.path);
         self
     }
@@ -94,12 +110,23 @@ pub struct Reader {
 impl Reader {
     /// What was read; or all that is missing, named at once; or the first thing that is wrong.
     pub fn end<T>(&mut self, read: Option<T>) -> Result<T, Fault> {
-        let (missing, wrong): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.faults).into_iter().partition(|fault| fault.kind == FaultKind::Missing);
+        let (missing, wrong): (Vec<_>, Vec<_>) = std::mem::take(&mut self.faults)
+            .into_iter()
+            .partition(|fault| fault.kind == FaultKind::Missing);
         match (read, missing.len()) {
             (Some(read), 0) if wrong.is_empty() => Ok(read),
-            (_, 0 | 1) => Err(missing.into_iter().chain(wrong).next().unwrap_or_else(|| Fault::missing(""))),
-            _ => Err(Fault::missing(&missing.iter().map(|fault| &*fault.path).collect::<Vec<_>>().join(", "))),
+            (_, 0 | 1) => Err(missing
+                .into_iter()
+                .chain(wrong)
+                .next()
+                .unwrap_or_else(|| Fault::missing(""))),
+            _ => Err(Fault::missing(
+                &missing
+                    .iter()
+                    .map(|fault| &*fault.path)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            )),
         }
     }
 
@@ -110,7 +137,11 @@ impl Reader {
 
     /// Notes a fault of the value at hand.
     pub fn note<T>(&mut self, fault: Fault) -> Option<T> {
-        let fault = if self.path.is_empty() { fault } else { fault.under(&self.path) };
+        let fault = if self.path.is_empty() {
+            fault
+        } else {
+            fault.under(&self.path)
+        };
         self.faults.push(fault);
         None
     }
@@ -141,7 +172,11 @@ impl Reader {
     }
 
     /// A field that may be absent or null, and must be right where it is there.
-    pub fn optional<T: Wire>(&mut self, object: &Map<String, Value>, name: &str) -> Option<Option<T>> {
+    pub fn optional<T: Wire>(
+        &mut self,
+        object: &Map<String, Value>,
+        name: &str,
+    ) -> Option<Option<T>> {
         match object.get(name).filter(|value| !value.is_null()) {
             Some(value) => self.at(name, |reader| T::read_in(value, reader)).map(Some),
             None => Some(None),
@@ -160,16 +195,23 @@ impl Reader {
 /// The first key in `value` that `schema` does not know.
 pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
     match (value, schema["properties"].as_object(), schema.get("items")) {
-        (Value::Object(object), Some(known), _) => object.iter().find_map(|(key, value)| match known.get(key) {
-            Some(schema) => unknown_key(value, schema).map(|fault| fault.under(key)),
-            None => {
-                let legal: Vec<&str> = known.keys().map(String::as_str).collect();
-                let problem = format!("unknown key, expected one of {}", legal.join(", "));
-                Some(Fault { path: key.clone(), problem, kind: FaultKind::Wrong })
-            }
-        }),
+        (Value::Object(object), Some(known), _) => {
+            object.iter().find_map(|(key, value)| match known.get(key) {
+                Some(schema) => unknown_key(value, schema).map(|fault| fault.under(key)),
+                None => {
+                    let legal: Vec<&str> = known.keys().map(String::as_str).collect();
+                    let problem = format!("unknown key, expected one of {}", legal.join(", "));
+                    Some(Fault {
+                        path: key.clone(),
+                        problem,
+                        kind: FaultKind::Wrong,
+                    })
+                }
+            })
+        }
         (Value::Array(items), _, Some(schema)) => {
-            let find = |(n, item)| unknown_key(item, schema).map(|fault| fault.under(&format!("[{n}]")));
+            let find =
+                |(n, item)| unknown_key(item, schema).map(|fault| fault.under(&format!("[{n}]")));
             items.iter().enumerate().find_map(find)
         }
         _ => None,
@@ -183,10 +225,15 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
     }
     let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     let wanted = letters(path);
-    let unknown = value.as_object()?.keys().filter(|key| schema["properties"].get(key).is_none());
+    let unknown = value
+        .as_object()?
+        .keys()
+        .filter(|key| schema["properties"].get(key).is_none());
     unknown.map(String::as_str).find(|key| {
         let key = letters(key);
-        key == wanted || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted)) || one_slip(&key, &wanted)
+        key == wanted
+            || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted))
+            || one_slip(&key, &wanted)
     })
 }
 
@@ -195,7 +242,12 @@ fn one_slip(one: &str, other: &str) -> bool {
     let (a, b) = (one.as_bytes(), other.as_bytes());
     let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
-    let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+    let end = a
+        .iter()
+        .rev()
+        .zip(b.iter().rev())
+        .take_while(|(x, y)| x == y)
+        .count();
     match (&a[..a.len() - end], &b[..b.len() - end]) {
         ([x, y], [u, v]) => x == v && y == u,
         (a, b) => a.len() <= 1 && b.len() <= 1,
@@ -229,7 +281,11 @@ plain! {
 
 impl<T: Wire> Wire for Option<T> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        if value.is_null() { Some(None) } else { T::read_in(value, reader).map(Some) }
+        if value.is_null() {
+            Some(None)
+        } else {
+            T::read_in(value, reader).map(Some)
+        }
     }
     fn schema() -> Value {
         json!({"anyOf": [T::schema(), {"type": "null"}]})
@@ -238,9 +294,12 @@ impl<T: Wire> Wire for Option<T> {
 
 impl<T: Wire> Wire for Vec<T> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        let items = value.as_array().or_else(|| reader.wrong(value, "an array"))?;
+        let items = value
+            .as_array()
+            .or_else(|| reader.wrong(value, "an array"))?;
         let all = items.iter().enumerate();
-        let read = all.map(|(n, item)| reader.at(&format!("[{n}]"), |reader| T::read_in(item, reader)));
+        let read =
+            all.map(|(n, item)| reader.at(&format!("[{n}]"), |reader| T::read_in(item, reader)));
         read.collect::<Vec<_>>().into_iter().collect() // every item is looked at, also after a faulty one
     }
     fn schema() -> Value {
@@ -252,7 +311,12 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
         let fields = reader.object(value)?.iter();
         fields
-            .map(|(key, item)| Some((key.clone(), reader.at(&cut(key, 60), |reader| T::read_in(item, reader))?)))
+            .map(|(key, item)| {
+                Some((
+                    key.clone(),
+                    reader.at(&cut(key, 60), |reader| T::read_in(item, reader))?,
+                ))
+            })
             .collect()
     }
     fn schema() -> Value {

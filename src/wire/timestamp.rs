@@ -5,13 +5,17 @@ use super::object::{Fault, FaultKind, Reader, Wire};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
-use time::{OffsetDateTime, PrimitiveDateTime, format_description::BorrowedFormatItem, macros::format_description};
+use time::{
+    OffsetDateTime, PrimitiveDateTime, format_description::BorrowedFormatItem,
+    macros::format_description,
+};
 
 /// A moment in UTC, written as `2025-01-15T10:30:00Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(OffsetDateTime);
 
-const WRITTEN: &[BorrowedFormatItem] = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+const WRITTEN: &[BorrowedFormatItem] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
 /// As our own logs have it.
 const EXACT: &[BorrowedFormatItem] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
@@ -36,9 +40,14 @@ impl Timestamp {
 
     /// Reads the tolerated forms; `None` for another offset than UTC, no zone, or nonsense.
     pub fn parse(text: &str) -> Option<Timestamp> {
-        let bare = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
+        let bare = text
+            .strip_suffix('Z')
+            .or_else(|| text.strip_suffix("+00:00"))?;
         let signed = !bare.starts_with(|first: char| first.is_ascii_digit());
-        PrimitiveDateTime::parse(bare, READ).ok().filter(|_| !signed).map(|time| Timestamp(time.assume_utc()))
+        PrimitiveDateTime::parse(bare, READ)
+            .ok()
+            .filter(|_| !signed)
+            .map(|time| Timestamp(time.assume_utc()))
     }
 
     /// This moment and so much more; stays put where the calendar ends.
@@ -63,7 +72,12 @@ impl Wire for Timestamp {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
         let text = value.as_str().or_else(|| reader.wrong(value, "a string"))?;
         let expected = "a UTC time like \"2025-01-15T10:30:00Z\"";
-        Timestamp::parse(text).or_else(|| reader.note(Fault { kind: FaultKind::Time, ..Fault::new(value, expected) }))
+        Timestamp::parse(text).or_else(|| {
+            reader.note(Fault {
+                kind: FaultKind::Time,
+                ..Fault::new(value, expected)
+            })
+        })
     }
     fn schema() -> Value {
         json!({"type": "string", "format": "date-time"})
@@ -79,6 +93,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Timestamp::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no UTC time")))
+        Timestamp::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no UTC time")))
     }
 }

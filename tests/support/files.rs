@@ -55,5 +55,8 @@ pub const FILES: [(&str, &str); 6] = [
         "defaults/referee.json",
         r#"{"display_name": "Referee", "version": "1.0.0", "game_types": ["even_odd"], "max_concurrent_matches": 2}"#,
     ),
-    ("defaults/player.json", r#"{"display_name": "Agent", "version": "1.0.0", "game_types": ["even_odd"]}"#),
+    (
+        "defaults/player.json",
+        r#"{"display_name": "Agent", "version": "1.0.0", "game_types": ["even_odd"]}"#,
+    ),
 ];

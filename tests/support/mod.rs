@@ -41,7 +41,10 @@ pub fn until_within<T>(seconds: u64, what: &str, mut fact: impl FnMut() -> Optio
         if let Some(found) = fact() {
             return found;
         }
-        assert!(Instant::now() < deadline, "did not happen in {seconds} s: {what}");
+        assert!(
+            Instant::now() < deadline,
+            "did not happen in {seconds} s: {what}"
+        );
         thread::park_timeout(Duration::from_millis(5));
     }
 }
@@ -60,14 +63,22 @@ impl World {
     /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
     pub fn new(edits: &[(&str, &str, Value)]) -> World {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("league-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
-        let world = World { folder: std::env::temp_dir().join(name) };
+        let name = format!(
+            "league-test-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::SeqCst)
+        );
+        let world = World {
+            folder: std::env::temp_dir().join(name),
+        };
         for (file, text) in files::FILES {
             let path = world.folder.join("config").join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        edits.iter().for_each(|(file, pointer, value)| world.edit(file, pointer, value.clone()));
+        edits
+            .iter()
+            .for_each(|(file, pointer, value)| world.edit(file, pointer, value.clone()));
         world
     }
 
@@ -93,7 +104,11 @@ impl World {
         };
         let mut command = Command::new(exe);
         command.args(arguments);
-        for (option, folder) in [("--config", "config"), ("--data", "data"), ("--logs", "logs")] {
+        for (option, folder) in [
+            ("--config", "config"),
+            ("--data", "data"),
+            ("--logs", "logs"),
+        ] {
             command.arg(option).arg(self.folder.join(folder));
         }
         command
@@ -119,8 +134,15 @@ impl World {
     pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &[&str]) -> Agent {
         let wanted = self.command(program, arguments);
         let mut command = Command::new("bash");
-        command.args(["-c", &format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"")]).arg(wanted.get_program());
-        command.args(wanted.get_args()).args(["--port", "0", "--until-stdin-closes"]);
+        command
+            .args([
+                "-c",
+                &format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\""),
+            ])
+            .arg(wanted.get_program());
+        command
+            .args(wanted.get_args())
+            .args(["--port", "0", "--until-stdin-closes"]);
         let agent = Agent::new(&mut command);
         agent.line("listening on ");
         agent
@@ -129,7 +151,10 @@ impl World {
     /// Runs a word of the manager's program to its end: its exit code, and all it says.
     pub fn word(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let output = self.command("league_manager", arguments).output().unwrap();
-        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8([output.stdout, output.stderr].concat()).unwrap(),
+        )
     }
 
     pub fn manager(&self, arguments: &[&str]) -> Agent {
@@ -137,48 +162,81 @@ impl World {
     }
 
     pub fn referee(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
-        self.start("referee", &[&["--manager", &manager.url(), "--referee-id", id], arguments].concat())
+        self.start(
+            "referee",
+            &[
+                &["--manager", &manager.url(), "--referee-id", id],
+                arguments,
+            ]
+            .concat(),
+        )
     }
 
     pub fn player(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
-        self.start("player", &[&["--manager", &manager.url(), "--player-id", id], arguments].concat())
+        self.start(
+            "player",
+            &[&["--manager", &manager.url(), "--player-id", id], arguments].concat(),
+        )
     }
 
     /// A JSON file below the data folder, once it is there and whole.
     pub fn data(&self, path: &str) -> Value {
         let path = self.folder.join("data").join(path);
-        until(&format!("{} is written", path.display()), || serde_json::from_slice(&fs::read(&path).ok()?).ok())
+        until(&format!("{} is written", path.display()), || {
+            serde_json::from_slice(&fs::read(&path).ok()?).ok()
+        })
     }
 
     /// The lines of the league's journal so far.
     pub fn journal(&self) -> Vec<Value> {
-        json_lines(&self.folder.join("data/leagues/league_2025_even_odd/journal.jsonl"))
+        json_lines(
+            &self
+                .folder
+                .join("data/leagues/league_2025_even_odd/journal.jsonl"),
+        )
     }
 
     /// Those of one kind.
     pub fn events(&self, event: &str) -> Vec<Value> {
-        self.journal().into_iter().filter(|line| line["event"] == event).collect()
+        self.journal()
+            .into_iter()
+            .filter(|line| line["event"] == event)
+            .collect()
     }
 
     /// Every line of every log.
     pub fn logs(&self) -> Vec<Value> {
-        files(&self.folder.join("logs")).iter().flat_map(|path| json_lines(path)).collect()
+        files(&self.folder.join("logs"))
+            .iter()
+            .flat_map(|path| json_lines(path))
+            .collect()
     }
 
     /// The table as the pages have it.
     pub fn table(&self) -> Vec<Value> {
-        self.data("leagues/league_2025_even_odd/standings.json")["standings"].as_array().unwrap().clone()
+        self.data("leagues/league_2025_even_odd/standings.json")["standings"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// Every pair has met once, every match is recorded once, and the table adds up.
     pub fn check_played(&self, players: usize) {
         let (recorded, table) = (self.events("Recorded"), self.table());
-        let ids: BTreeSet<String> = recorded.iter().map(|line| line["match_id"].to_string()).collect();
-        assert_eq!([recorded.len(), ids.len()], [players * (players - 1) / 2; 2], "{recorded:?}");
+        let ids: BTreeSet<String> = recorded
+            .iter()
+            .map(|line| line["match_id"].to_string())
+            .collect();
+        assert_eq!(
+            [recorded.len(), ids.len()],
+            [players * (players - 1) / 2; 2],
+            "{recorded:?}"
+        );
         assert_eq!(self.journal().last().unwrap()["event"], "Closed");
         for (rank, row) in (1..).zip(&table) {
             let [its_rank, played, wins, draws, losses, points] =
-                ["rank", "played", "wins", "draws", "losses", "points"].map(|key| row[key].as_u64().unwrap() as usize);
+                ["rank", "played", "wins", "draws", "losses", "points"]
+                    .map(|key| row[key].as_u64().unwrap() as usize);
             let expected = (rank, players - 1, 3 * wins + draws);
             assert_eq!((its_rank, played, points), expected, "{row}");
             assert_eq!(played, wins + draws + losses, "{row}");
@@ -197,16 +255,29 @@ impl Drop for World {
 
 /// All files below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let entries =
+        fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
     let entries: Vec<PathBuf> = entries.unwrap_or_default();
-    entries.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    entries
+        .into_iter()
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 /// The whole lines of a JSON-lines file; none where there is no file yet.
 pub fn json_lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }
 
 /// A running program. It ends with the test.
@@ -220,16 +291,38 @@ pub struct Agent {
 
 impl Agent {
     pub fn new(command: &mut Command) -> Agent {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
         let (line, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
+        thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|text| line.send(text))
+        });
         let stderr = Arc::new(Mutex::new(String::new()));
-        let (from, to) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&stderr));
-        thread::spawn(move || from.lines().map_while(Result::ok).for_each(|it| *to.lock().unwrap() += &(it + "\n")));
+        let (from, to) = (
+            BufReader::new(child.stderr.take().unwrap()),
+            Arc::clone(&stderr),
+        );
+        thread::spawn(move || {
+            from.lines()
+                .map_while(Result::ok)
+                .for_each(|it| *to.lock().unwrap() += &(it + "\n"))
+        });
         let stdin = child.stdin.take();
-        Agent { child, stdin, lines, seen: Mutex::default(), stderr }
+        Agent {
+            child,
+            stdin,
+            lines,
+            seen: Mutex::default(),
+            stderr,
+        }
     }
 
     /// The first line on standard output that contains `text`.
@@ -244,7 +337,10 @@ impl Agent {
             match self.lines.recv_timeout(left) {
                 Ok(line) => seen.push(line),
                 Err(error) => {
-                    panic!("no line {text:?} ({error}); it said {seen:?} and {:?}", self.stderr.lock().unwrap())
+                    panic!(
+                        "no line {text:?} ({error}); it said {seen:?} and {:?}",
+                        self.stderr.lock().unwrap()
+                    )
                 }
             }
         }
@@ -252,12 +348,21 @@ impl Agent {
 
     /// `http://localhost:PORT/mcp`.
     pub fn url(&self) -> String {
-        self.line("listening on ").rsplit(' ').next().unwrap().to_string()
+        self.line("listening on ")
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .to_string()
     }
 
     /// Where it listens, to be started there again.
     pub fn port(&self) -> String {
-        self.url().trim_end_matches("/mcp").rsplit(':').next().unwrap().into()
+        self.url()
+            .trim_end_matches("/mcp")
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .into()
     }
 
     /// Waits until it has ended by itself.
@@ -324,8 +429,17 @@ pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) 
 /// The status (0: none) and the body of an answer.
 pub fn parted(answer: &[u8]) -> (u16, String) {
     let text = String::from_utf8_lossy(answer);
-    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    (status, text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_string())
+    let status = text
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0);
+    (
+        status,
+        text.split_once("\r\n\r\n")
+            .map_or("", |(_, body)| body)
+            .to_string(),
+    )
 }
 
 /// A JSON-RPC call: the whole reply.
@@ -338,8 +452,16 @@ pub fn call(url: &str, method: &str, params: Value) -> Value {
 
 /// A league message sent under its type: the `result`, or the whole reply if it is an error.
 pub fn send(url: &str, message: &Value) -> Value {
-    let mut reply = call(url, message["message_type"].as_str().unwrap(), message.clone());
-    if reply["error"].is_null() { reply["result"].take() } else { reply }
+    let mut reply = call(
+        url,
+        message["message_type"].as_str().unwrap(),
+        message.clone(),
+    );
+    if reply["error"].is_null() {
+        reply["result"].take()
+    } else {
+        reply
+    }
 }
 
 /// A league message with its envelope; `body` overrules the envelope.
@@ -348,7 +470,10 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
         "protocol": "league.v2", "message_type": message_type, "sender": sender,
         "timestamp": now(), "conversation_id": format!("conv-{message_type}-{sender}"),
     });
-    body.as_object().unwrap().iter().for_each(|(key, value)| whole[key] = value.clone());
+    body.as_object()
+        .unwrap()
+        .iter()
+        .for_each(|(key, value)| whole[key] = value.clone());
     whole
 }
 
@@ -369,14 +494,28 @@ pub fn now() -> String {
 
 /// A scripted agent's registration as a player: the manager's answer.
 pub fn register_player(manager: &str, sender: &str, endpoint: &str) -> Value {
-    send(manager, &message("LEAGUE_REGISTER_REQUEST", sender, json!({"player_meta": meta(sender, endpoint)})))
+    send(
+        manager,
+        &message(
+            "LEAGUE_REGISTER_REQUEST",
+            sender,
+            json!({"player_meta": meta(sender, endpoint)}),
+        ),
+    )
 }
 
 /// A scripted agent's registration as a referee: the manager's answer.
 pub fn register_referee(manager: &str, sender: &str, endpoint: &str, matches: u32) -> Value {
     let mut meta = meta(sender, endpoint);
     meta["max_concurrent_matches"] = matches.into();
-    send(manager, &message("REFEREE_REGISTER_REQUEST", sender, json!({"referee_meta": meta})))
+    send(
+        manager,
+        &message(
+            "REFEREE_REGISTER_REQUEST",
+            sender,
+            json!({"referee_meta": meta}),
+        ),
+    )
 }
 
 fn meta(sender: &str, endpoint: &str) -> Value {
@@ -409,7 +548,10 @@ impl Peer {
     /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
     pub fn new(script: impl Fn(&Value) -> Does + Send + Sync + 'static) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://127.0.0.1:{}/mcp", listener.local_addr().unwrap().port());
+        let url = format!(
+            "http://127.0.0.1:{}/mcp",
+            listener.local_addr().unwrap().port()
+        );
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (script, seen) = (Arc::new(script), Arc::clone(&requests));
         thread::spawn(move || {
@@ -425,12 +567,17 @@ impl Peer {
     pub fn received(&self, message_type: &str) -> Vec<Value> {
         let requests = self.requests.lock().unwrap();
         let params = requests.iter().map(|request| &request["params"]);
-        params.filter(|params| params["message_type"] == message_type).cloned().collect()
+        params
+            .filter(|params| params["message_type"] == message_type)
+            .cloned()
+            .collect()
     }
 
     /// The first message of a type, once it has come.
     pub fn first(&self, message_type: &str) -> Value {
-        until(&format!("{message_type} comes"), || self.received(message_type).first().cloned())
+        until(&format!("{message_type} comes"), || {
+            self.received(message_type).first().cloned()
+        })
     }
 }
 
@@ -449,8 +596,12 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&Value) -> Does, seen: &Mutex<Ve
     }
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     seen.lock().unwrap().push(request.clone());
-    let ok =
-        |body: &str| format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let ok = |body: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
     let done = match script(&request) {
         Does::Answer(result) => {
             let reply = json!({"jsonrpc": "2.0", "result": result, "id": request["id"]});
@@ -481,12 +632,14 @@ pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
         Does::Answer(reply)
     };
     match asked["message_type"].as_str() {
-        Some("GAME_INVITATION") => {
-            reply("GAME_JOIN_ACK", json!({"player_id": id, "arrival_timestamp": now(), "accept": true}))
-        }
-        Some("CHOOSE_PARITY_CALL") => {
-            reply("CHOOSE_PARITY_RESPONSE", json!({"player_id": id, "parity_choice": choice}))
-        }
+        Some("GAME_INVITATION") => reply(
+            "GAME_JOIN_ACK",
+            json!({"player_id": id, "arrival_timestamp": now(), "accept": true}),
+        ),
+        Some("CHOOSE_PARITY_CALL") => reply(
+            "CHOOSE_PARITY_RESPONSE",
+            json!({"player_id": id, "parity_choice": choice}),
+        ),
         _ => Does::Answer(json!({"status": "ok"})),
     }
 }
@@ -499,7 +652,10 @@ impl Gate {
     /// Goes through, once it is open.
     pub fn pass(&self) {
         let (open, bell) = &*self.0;
-        drop(bell.wait_timeout_while(open.lock().unwrap(), PATIENCE, |open| !*open).unwrap());
+        drop(
+            bell.wait_timeout_while(open.lock().unwrap(), PATIENCE, |open| !*open)
+                .unwrap(),
+        );
     }
 
     /// Lets everybody through from now on.
@@ -510,7 +666,12 @@ impl Gate {
 }
 
 /// The report of an even win of the first of two players, as `sender` would make it.
-pub fn report(sender: &str, token: Option<&str>, match_id: &str, [winner, loser]: [&str; 2]) -> Value {
+pub fn report(
+    sender: &str,
+    token: Option<&str>,
+    match_id: &str,
+    [winner, loser]: [&str; 2],
+) -> Value {
     let round_id: u32 = match_id[1..2].parse().unwrap();
     let details = json!({"drawn_number": 8, "choices": {winner: "even", loser: "odd"}});
     let result = json!({"winner": winner, "score": {winner: 3, loser: 0}, "details": details});
@@ -540,7 +701,10 @@ pub fn own_address() -> Option<IpAddr> {
 
 /// The token in a registration's answer.
 pub fn token_of(answer: &Value) -> String {
-    answer["auth_token"].as_str().unwrap_or_else(|| panic!("no token: {answer}")).to_string()
+    answer["auth_token"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no token: {answer}"))
+        .to_string()
 }
 
 /// A field's path, like `matches[0].match_id`, as a JSON pointer.
@@ -553,7 +717,11 @@ pub fn check_no_token(text: &str) {
     for part in text.split("tok-").skip(1) {
         let secret = part.split_once('-').map_or("", |(_, secret)| secret);
         let digits = secret.bytes().take_while(u8::is_ascii_hexdigit).count();
-        assert!(digits < 8, "a token was shown: tok-{}", part.chars().take(60).collect::<String>());
+        assert!(
+            digits < 8,
+            "a token was shown: tok-{}",
+            part.chars().take(60).collect::<String>()
+        );
     }
 }
 

@@ -17,18 +17,31 @@ pub const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
 pub fn rules() -> Rules {
     let listed = |kind: Kind, n: usize, port: usize| {
         let (id, endpoint) = (kind.numbered(n as u32), local(port + n));
-        Listed { kind, id, endpoint, active: true }
+        Listed {
+            kind,
+            id,
+            endpoint,
+            active: true,
+        }
     };
     let referees = (1..=2).map(|n| listed(Kind::Referee, n, 8000));
     let tiebreakers = vec![TieBreak::Wins, TieBreak::HeadToHead, TieBreak::Draws];
     Rules {
         league_id: "paper".into(),
-        scoring: Scoring { win_points: 3, draw_points: 1, loss_points: 0, technical_loss_points: 0, tiebreakers },
+        scoring: Scoring {
+            win_points: 3,
+            draw_points: 1,
+            loss_points: 0,
+            technical_loss_points: 0,
+            tiebreakers,
+        },
         cycles: 1,
         min_players: 2,
         max_players: 1000,
         game_types: vec![GAME.into()],
-        listed: referees.chain((1..=4).map(|n| listed(Kind::Player, n, 8100))).collect(),
+        listed: referees
+            .chain((1..=4).map(|n| listed(Kind::Player, n, 8100)))
+            .collect(),
         tokens: true,
         token_lifetime: Duration::from_secs(24 * 3600),
     }
@@ -102,9 +115,32 @@ pub fn register(league: &League, meta: &AgentMeta, from: &Caller) -> Admission {
         round_id: None,
         match_id: None,
     };
-    let &Caller { peer, has_conversation, trusted, referee_wanted, ref secret, now, running_since, .. } = from;
-    let request = &Request { envelope, peer, has_conversation };
-    league.register(meta, &Applicant { request, trusted, referee_wanted, secret, now, running_since })
+    let &Caller {
+        peer,
+        has_conversation,
+        trusted,
+        referee_wanted,
+        ref secret,
+        now,
+        running_since,
+        ..
+    } = from;
+    let request = &Request {
+        envelope,
+        peer,
+        has_conversation,
+    };
+    league.register(
+        meta,
+        &Applicant {
+            request,
+            trusted,
+            referee_wanted,
+            secret,
+            now,
+            running_since,
+        },
+    )
 }
 
 /// Applies what was decided, if anything.
@@ -127,11 +163,17 @@ pub fn enter(league: &mut League, meta: &AgentMeta, from: &Caller) -> Member {
 pub fn gathered(players: usize, capacities: &[u32]) -> League {
     let mut league = League::new(rules());
     for (n, capacity) in (1..).zip(capacities) {
-        let referee = AgentMeta { max_concurrent_matches: *capacity, ..meta(Kind::Referee, &local(8000 + n)) };
+        let referee = AgentMeta {
+            max_concurrent_matches: *capacity,
+            ..meta(Kind::Referee, &local(8000 + n))
+        };
         enter(&mut league, &referee, &caller("referee:somebody"));
     }
     for n in 1..=players {
-        let player = AgentMeta { display_name: format!("Player {n}"), ..meta(Kind::Player, &local(8100 + n)) };
+        let player = AgentMeta {
+            display_name: format!("Player {n}"),
+            ..meta(Kind::Player, &local(8100 + n))
+        };
         enter(&mut league, &player, &caller("player:somebody"));
     }
     league
@@ -164,28 +206,59 @@ pub fn assign(league: &mut League, round: u32, present: &[&str]) {
 
 /// How a match ends in the league of that seed: both choices and the number follow from it.
 pub fn seeded(seed: u64, game: &Match) -> Outcome {
-    let choices = game.players.each_ref().map(|player| parity(mix(seed, &[player, &game.id]) as u32));
+    let choices = game
+        .players
+        .each_ref()
+        .map(|player| parity(mix(seed, &[player, &game.id]) as u32));
     judge(game.players.clone(), choices, draw(Some(seed), &game.id))
 }
 
 /// A report of how a match ended.
 pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResultReport {
-    let (league_id, round_id, match_id) = (league.rules.league_id.clone(), game.round, game.id.clone());
-    MatchResultReport { league_id, round_id, match_id, game_type: GAME.into(), result }
+    let (league_id, round_id, match_id) =
+        (league.rules.league_id.clone(), game.round, game.id.clone());
+    MatchResultReport {
+        league_id,
+        round_id,
+        match_id,
+        game_type: GAME.into(),
+        result,
+    }
 }
 
 /// Has the referee of a match report its outcome, which must be recorded.
 pub fn play(league: &mut League, match_id: &str, outcome: impl Fn(&Match) -> Outcome) {
     let game = league.find(match_id).unwrap();
-    let report = report(league, game, outcome(game).for_manager(&league.rules.scoring));
-    let event = league.judge(&league.members[game.referee().unwrap()], &report, at("11:00:00")).unwrap();
+    let report = report(
+        league,
+        game,
+        outcome(game).for_manager(&league.rules.scoring),
+    );
+    let event = league
+        .judge(
+            &league.members[game.referee().unwrap()],
+            &report,
+            at("11:00:00"),
+        )
+        .unwrap();
     happen(league, event);
 }
 
 /// Plays a round to its end, with all referees.
 pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> Outcome) {
-    let referees: Vec<String> = league.members(Kind::Referee).iter().map(|it| it.id.clone()).collect();
-    assign(league, round, &referees.iter().map(String::as_str).collect::<Vec<_>>());
-    let open: Vec<String> = league.open_matches(round).map(|game| game.id.clone()).collect();
+    let referees: Vec<String> = league
+        .members(Kind::Referee)
+        .iter()
+        .map(|it| it.id.clone())
+        .collect();
+    assign(
+        league,
+        round,
+        &referees.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    let open: Vec<String> = league
+        .open_matches(round)
+        .map(|game| game.id.clone())
+        .collect();
     open.iter().for_each(|id| play(league, id, &outcome));
 }

@@ -44,7 +44,13 @@ pub fn answers(request: &Value) -> Does {
 
 /// An answer of another HTTP status.
 pub fn status(status: &str, body: &str) -> Does {
-    Does::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into())
+    Does::Bytes(
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into(),
+    )
 }
 
 /// Such a manager.
@@ -73,11 +79,18 @@ pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
             "match_id": match_id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
             "referee_endpoint": endpoint,
         });
-        more.as_object().unwrap().iter().for_each(|(key, value)| entry[key] = value.clone());
+        more.as_object()
+            .unwrap()
+            .iter()
+            .for_each(|(key, value)| entry[key] = value.clone());
         entry
     };
     let matches: Vec<Value> = rows.iter().map(entry).collect();
-    notice("ROUND_ANNOUNCEMENT", Some(TOKEN), json!({"round_id": 1, "matches": matches}))
+    notice(
+        "ROUND_ANNOUNCEMENT",
+        Some(TOKEN),
+        json!({"round_id": 1, "matches": matches}),
+    )
 }
 
 /// A referee that speaks to P01: the match token and the conversation that it uses.
@@ -97,12 +110,20 @@ impl Referee {
     }
 
     pub fn asks(self, match_id: &str) -> Value {
-        self.says("CHOOSE_PARITY_CALL", match_id, json!({"player_id": "P01", "deadline": now()}))
+        self.says(
+            "CHOOSE_PARITY_CALL",
+            match_id,
+            json!({"player_id": "P01", "deadline": now()}),
+        )
     }
 
     /// P01 chose even.
     pub fn ends(self, match_id: &str, winner: &str) -> Value {
-        let (number, parity) = if winner == "P01" { (8, "even") } else { (7, "odd") };
+        let (number, parity) = if winner == "P01" {
+            (8, "even")
+        } else {
+            (7, "odd")
+        };
         let result = json!({
             "status": "WIN", "winner_player_id": winner, "drawn_number": number, "number_parity": parity,
             "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u{1b}[2J went",
