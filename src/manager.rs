@@ -4,17 +4,14 @@
 //! What may happen is decided in `league.rs` and its neighbours, what has happened is kept by `journal.rs`, the rounds
 //! are played by `rounds.rs`, and `notifier.rs`, `screen.rs` and `pages.rs` follow and tell.
 
-pub mod contacts;
+pub mod board;
 pub mod control;
 pub mod csv;
-pub mod editions;
 pub mod journal;
 pub mod launcher;
 pub mod league;
-pub mod liveness;
 pub mod luck;
 pub mod notices;
-pub mod notifier;
 pub mod pages;
 pub mod practice;
 pub mod queries;
@@ -31,12 +28,10 @@ pub mod statistics;
 pub mod trace;
 pub mod view;
 
-use crate::manager::contacts::Contacts;
+use crate::manager::board::{Board, Standing};
 use crate::manager::journal::{Journal, Store};
 use crate::manager::launcher::Children;
 use crate::manager::league::{Event, League, Member};
-use crate::manager::liveness::{liveness, present};
-use crate::manager::notifier::Notifier;
 use crate::manager::pages::Pages;
 use crate::manager::practice::Practice;
 use crate::manager::queries::{ScheduleData, StandingsData};
@@ -74,7 +69,7 @@ const LAST_CALL: Duration = Duration::from_secs(1);
 struct Manager {
     program: Program,
     store: Arc<Store>,
-    contacts: Arc<Contacts>,
+    board: Arc<Board>,
     terminal: Terminal,
     pages: Arc<Pages>,
     views: Views,
@@ -146,10 +141,8 @@ impl Manager {
         let terminal = Terminal {
             quiet: args.has("--quiet"),
         };
-        let (store, contacts) = (
-            Arc::new(Store::new(league, journal)),
-            Arc::<Contacts>::default(),
-        );
+        let store = Arc::new(Store::new(league, journal));
+        let board = Board::start(&store, client, config.retry(), config.generic_limit());
         let heading = Heading {
             display_name: config.league.display_name.clone(),
             game: game_name(config),
@@ -164,14 +157,14 @@ impl Manager {
                 terminal,
                 &client.log,
             )),
-            views: Views::new(&store, &contacts, heading),
+            views: Views::new(&store, &board, heading),
             operator_token: operator_token(&program)?,
             since: Timestamp::now(),
             turned_away: Mutex::default(),
             logs: Mutex::default(),
             program,
             store,
-            contacts,
+            board,
             terminal,
             awaited,
             seed,
@@ -207,8 +200,9 @@ impl Manager {
             here.views.luck()
         });
         self.pages.follow(store);
-        let telling = (config.retry(), config.generic_limit());
-        Notifier::start(store, &self.contacts, &self.program.client, telling);
+        let ids: Vec<String> = store.read(|league| league.members.keys().cloned().collect());
+        ids.iter().for_each(|id| self.board.forget(id)); // whoever is there already is told what still matters
+        self.board.follow();
         let mut children = if local {
             Some(self.start_children()?)
         } else {
@@ -226,7 +220,7 @@ impl Manager {
             .for_each(|_| terminal.say(&store.read(practice::begins)));
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
-        rounds::play(&self.program, store, &self.contacts, terminal, self.lead);
+        rounds::play(&self.program, store, &self.board, terminal, self.lead);
         let kept = self.keep_results();
         self.say_farewell()?;
         let _ = on_screen.recv_timeout(FAREWELL); // it breaks off when the champion is on the screen
@@ -274,12 +268,23 @@ impl Manager {
             if started
                 && children
                     .as_ref()
-                    .is_none_or(|children| self.contacts.here() >= children.count())
+                    .is_none_or(|children| self.here() >= children.count())
             {
                 return Ok(());
             }
             self.store.wait(TICK, |league| league.changes != changes);
         }
+    }
+
+    /// How many agents have registered since this program runs.
+    fn here(&self) -> usize {
+        self.store.read(|league| {
+            league
+                .members
+                .keys()
+                .filter(|id| self.board.contact(id).is_here)
+                .count()
+        })
     }
 
     fn warn_of_matches_per_round(&self) {
@@ -300,17 +305,17 @@ impl Manager {
 
     /// Names those that have registered and do not answer, asked once more.
     fn warn_of_the_silent(&self) {
-        let (store, contacts) = (&self.store, &self.contacts);
+        let (store, board) = (&self.store, &self.board);
         let silent = || -> Vec<(String, String)> {
             let ids: Vec<String> = store.read(|league| league.members.keys().cloned().collect());
             ids.into_iter()
-                .filter_map(|id| contacts.of(&id).trouble.map(|why| (id, why)))
+                .filter_map(|id| board.contact(&id).trouble.map(|why| (id, why)))
                 .collect()
         };
         let asked = silent();
-        asked.iter().for_each(|(id, _)| contacts.ask_again(id));
+        asked.iter().for_each(|(id, _)| board.ask_again(id));
         store.wait(LAST_CALL, |_| {
-            asked.iter().all(|(id, _)| !contacts.of(id).asked)
+            asked.iter().all(|(id, _)| !board.contact(id).asked)
         });
         for (id, why) in silent() {
             let is_player = store.read(|league| league.player(&id).is_some());
@@ -364,10 +369,8 @@ impl Manager {
             self.program.config.generic_limit(),
         );
         let told = |league: &League| {
-            league
-                .members
-                .keys()
-                .all(|id| self.contacts.of(id).farewell)
+            self.board
+                .has_told(&league.members.keys().cloned().collect::<Vec<_>>())
         };
         self.store.wait(retry.longest(limit) + limit, told);
         if !self.store.read(told) {
@@ -418,7 +421,7 @@ impl Manager {
         })?;
         match &admission {
             Admission::Accepted { member, .. } => {
-                self.contacts.registered(&member.id);
+                self.board.registered(&member.id);
                 self.store.nudge();
                 self.start_if_complete()?;
             }
@@ -440,14 +443,14 @@ impl Manager {
     /// Whether the league has started and no referee is left that can be given matches.
     fn has_no_referee(&self) -> bool {
         self.store.read(|league| {
-            let how = |member: &Member| {
-                (
-                    member.id.clone(),
-                    liveness(&self.contacts.of(&member.id).heard),
-                )
-            };
-            let referees: Vec<_> = league.members(Kind::Referee).into_iter().map(how).collect();
-            league.started && present(&referees).is_empty()
+            let how = |member: &Member| self.board.contact(&member.id).standing;
+            let counts = |how: Standing| matches!(how, Standing::Alive | Standing::Overdue);
+            league.started
+                && !league
+                    .members(Kind::Referee)
+                    .into_iter()
+                    .map(how)
+                    .any(counts)
         })
     }
 
@@ -492,7 +495,7 @@ impl Manager {
             let event = league.judge(&sender, report, Timestamp::now())?;
             Ok::<_, Denial>((event, ()))
         });
-        self.contacts.reported(&sender.id);
+        self.board.reported(&sender.id);
         judged?;
         Ok(MatchResultAck {
             match_id: report.match_id.clone(),
@@ -569,7 +572,7 @@ impl Manager {
     }
 
     fn status(&self) -> LeagueStatus {
-        let waiting = lock(&self.contacts.waiting).clone();
+        let waiting = self.board.waiting();
         self.store.read(|league| league.status(waiting))
     }
 }

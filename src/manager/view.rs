@@ -4,7 +4,7 @@
 //! It is made at most once a second while somebody asks, kept as bytes, and sent only to those that do not have it
 //! already. Read next: `report.rs`, the page that shows it.
 
-use crate::manager::contacts::{Contact, Contacts};
+use crate::manager::board::{Board, Contact};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::luck;
@@ -74,7 +74,7 @@ struct Made {
 /// Makes documents, and keeps the newest: one for others, one for this machine.
 pub struct Views {
     store: Arc<Store>,
-    contacts: Arc<Contacts>,
+    board: Arc<Board>,
     heading: Heading,
     made: Mutex<[Option<Made>; 2]>,
     asked: Mutex<Option<Instant>>,
@@ -83,12 +83,12 @@ pub struct Views {
 
 impl Views {
     /// Documents of the league in `store`.
-    pub fn new(store: &Arc<Store>, contacts: &Arc<Contacts>, heading: Heading) -> Views {
-        let (store, contacts) = (Arc::clone(store), Arc::clone(contacts));
+    pub fn new(store: &Arc<Store>, board: &Arc<Board>, heading: Heading) -> Views {
+        let (store, board) = (Arc::clone(store), Arc::clone(board));
         let (made, asked, luck) = (Mutex::default(), Mutex::default(), OnceLock::new());
         Views {
             store,
-            contacts,
+            board,
             heading,
             made,
             asked,
@@ -121,11 +121,7 @@ impl Views {
         let (changes, over) = self
             .store
             .read(|it| (it.changes, it.progress() == Progress::Completed));
-        let seen = (
-            changes,
-            self.contacts.changes(),
-            lock(&self.contacts.waiting).clone(),
-        );
+        let seen = (changes, self.board.changes(), self.board.waiting());
         let fresh =
             |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
         if let Some(made) = made.as_ref().filter(|made| fresh(made)) {
@@ -159,7 +155,7 @@ impl Views {
 
     /// `wanted`: whether a round is, given the open one.
     fn view(&self, here: bool, wanted: impl Fn(u32, u32) -> bool) -> LeagueView {
-        let waiting = lock(&self.contacts.waiting).clone();
+        let waiting = self.board.waiting();
         let mut view = self.store.read(|league| {
             let status = league.status(waiting);
             let open = status.current_round.max(1);
@@ -173,7 +169,7 @@ impl Views {
                 .into_iter()
                 .flat_map(|kind| league.members(kind));
             let agent =
-                |member: &Member| agent_view(league, member, self.contacts.of(&member.id), here);
+                |member: &Member| agent_view(league, member, self.board.contact(&member.id), here);
             let over = status.status == Progress::Completed;
             LeagueView {
                 schema_version: "1.0.0".into(),

@@ -28,18 +28,6 @@ pub const MAX_NOTICE: usize = 256 << 10;
 /// Between two attempts at a call that our own machine could not make.
 const OWN_FAULT_PAUSE: Duration = Duration::from_millis(250);
 
-/// A notice for many, while it has no reader's token. Nothing else looks so: quotes inside a text are escaped.
-const NO_TOKEN: &str = "\"auth_token\":\"\"";
-
-/// A notice written once for many readers.
-pub struct Letter {
-    id: u64,
-    /// What stands before and behind the token.
-    body: [String; 2],
-    /// What the log says of a delivery.
-    packet: Packet,
-}
-
 /// Finds addresses. One that stands in the URL needs no asking: ureq's own resolver starts a thread for every request.
 #[derive(Debug, Default)]
 struct Addresses(DefaultResolver);
@@ -262,58 +250,29 @@ impl Client {
         self.patiently(to, packet, || self.post(to, id, &body, limit))
     }
 
-    /// Writes a notice for many, once, and logs it: only the token differs from reader to reader.
-    pub fn compose(&self, message: &Message, about: &About, recipients: usize) -> Letter {
-        let mut packet = self.write(
-            message,
-            &About {
-                auth_token: Some(String::new()),
-                ..about.clone()
-            },
-        );
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut head = call(message.tool(), &packet, id);
-        let tail = head.split_off(
-            head.find(NO_TOKEN)
-                .map_or(head.len(), |at| at + NO_TOKEN.len() - 1),
-        );
-        packet.remove("auth_token");
+    /// Logs a notice for many, once, without anybody's token.
+    pub fn note_to_many(&self, message: &Message, about: &About, recipients: usize) {
         self.note(
             "message_sent",
-            &packet,
+            &self.write(message, about),
             Line {
                 recipients: Some(recipients),
                 ..Line::default()
             },
         );
-        packet.retain(|key, _| ["message_type", "conversation_id"].contains(&key.as_str()));
-        Letter {
-            id,
-            body: [head, tail],
-            packet,
-        }
     }
 
-    /// Delivers a notice that was written for many: any 2xx does. What is `mine` is put in behind a text that stands in
-    /// the notice once.
+    /// Delivers a notice that was logged for many: any 2xx does.
     pub fn deliver(
         &self,
         to: &Peer,
-        letter: &Letter,
-        token: &str,
-        mine: Option<&(String, String)>,
+        message: &Message,
+        about: &About,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        let mut body = letter.body.join(token);
-        if let Some((at, text)) =
-            mine.and_then(|(behind, text)| Some((body.find(behind)? + behind.len(), text)))
-        {
-            body.insert_str(at, text);
-        }
-        let answer = self.patiently(to, &letter.packet, || {
-            self.post(to, letter.id, &body, limit)
-        });
-        self.delivered(to, &letter.packet, answer)
+        let packet = self.write(message, about);
+        let answer = self.send(to, message.tool(), &packet, limit);
+        self.delivered(to, &packet, answer)
     }
 
     /// Any 2xx delivers a notice. What was answered is logged, and changes nothing.
