@@ -325,18 +325,18 @@ impl Player {
             opponent_id,
             result,
         };
-        let is_news = lock(&self.history)
+        if lock(&self.history)
             .as_mut()
             .filter(|_| counts)
-            .map_or(Ok(true), |it| it.remember(past));
-        if *is_news.as_ref().unwrap_or(&true) {
+            .is_none_or(|it| it.remember(past))
+        {
             say(&line);
         }
         if decision.is_open() {
             self.warn(&open);
         }
         self.write_page(false);
-        Ok(is_news.map(drop)?)
+        Ok(())
     }
 
     /// `get_player_state`: open to everybody; it shows no token, and a choice only when its match is over.
@@ -381,7 +381,7 @@ impl Player {
     fn write_page(&self, at_once: bool) {
         let written = lock(&self.history)
             .as_mut()
-            .map_or(Ok(()), |history| history.write_page(at_once));
+            .map_or(Ok(()), |history| history.write(at_once));
         if let Err(error) = written {
             self.session
                 .program

@@ -38,7 +38,7 @@ pub fn named(path: &Path, error: io::Error) -> io::Error {
 
 /// Replaces a file: a temporary one beside it, synced, then renamed. An error names the file.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
-    write_anew(path, access, text, true).map(drop)
+    write_anew(path, access, text, true)
 }
 
 /// Replaces a page for people with a value as JSON: whole or not at all, but not synced, for it can be made again.
@@ -49,11 +49,9 @@ pub fn replace_page(path: &Path, value: &impl Serialize) -> io::Result<()> {
         &(serde_json::to_string_pretty(value)? + "\n"),
         false,
     )
-    .map(drop)
 }
 
-/// The new file can be added to.
-fn write_anew(path: &Path, access: Access, text: &str, sync: bool) -> io::Result<File> {
+fn write_anew(path: &Path, access: Access, text: &str, sync: bool) -> io::Result<()> {
     let new = path.with_extension("new");
     let write = || {
         let mut file = create(&new, access, OpenOptions::new().append(true))?;
@@ -62,8 +60,7 @@ fn write_anew(path: &Path, access: Access, text: &str, sync: bool) -> io::Result
         if sync {
             file.sync_data()?;
         }
-        fs::rename(&new, path)?;
-        Ok(file)
+        fs::rename(&new, path)
     };
     write().map_err(|error| named(path, error))
 }
@@ -100,19 +97,13 @@ pub fn set_aside(path: &Path) -> io::Result<()> {
     fs::rename(path, aside)
 }
 
-/// A file of JSON lines, a record each. It only grows while its program runs; a later record may overrule an earlier
-/// one, which is its owner's business. At start it is read back, and may be `replace`d by what still counts.
-///
-/// It bears being killed at any moment: a record is there whole, or, where `append` has not returned, perhaps not at
-/// all. One program at a time: whoever opens it holds the lock of the agent's card.
+/// A file of JSON lines, a record each, that only grows. It bears being killed at any moment: a record is there whole,
+/// or, where `append` has not returned, perhaps not at all. One program at a time: whoever opens it holds a lock.
 pub struct Lines {
     path: PathBuf,
-    access: Access,
     file: File,
     /// Bytes of whole lines.
     length: u64,
-    /// Something may stand behind them that an `append` could not finish.
-    torn: bool,
 }
 
 impl Lines {
@@ -126,23 +117,16 @@ impl Lines {
                 .iter()
                 .rposition(|byte| *byte == b'\n')
                 .map_or(0, |last| last + 1);
-            if whole < bytes.len() {
-                file.set_len(whole as u64)?;
-                file.sync_data()?;
-            }
-            let lines = bytes[..whole].split(|byte| *byte == b'\n');
-            let records = lines
-                .filter_map(|line| serde_json::from_slice(line).ok())
-                .collect();
+            let records = bytes[..whole]
+                .split(|byte| *byte == b'\n')
+                .filter_map(|line| serde_json::from_slice(line).ok());
             Ok((
                 Lines {
                     path: path.into(),
-                    access,
                     file,
                     length: whole as u64,
-                    torn: false,
                 },
-                records,
+                records.collect(),
             ))
         };
         open().map_err(|error| named(path, error))
@@ -150,49 +134,14 @@ impl Lines {
 
     /// Adds a record; it is durable when this returns. After an error it is not there, and a later one can be added.
     pub fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
-        self.add(record, File::sync_data)
-    }
-
-    /// Adds a record that may be lost when the machine dies: it is durable with the next one that is `append`ed.
-    pub fn note(&mut self, record: &impl Serialize) -> io::Result<()> {
-        self.add(record, |_| Ok(()))
-    }
-
-    fn add(
-        &mut self,
-        record: &impl Serialize,
-        sync: impl Fn(&File) -> io::Result<()>,
-    ) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
-        let write = || {
-            if self.torn {
-                self.file.set_len(self.length)?;
-            }
-            (&self.file).write_all(line.as_bytes())?;
-            sync(&self.file)
+        let mut write = || {
+            self.file.set_len(self.length)?; // what an unfinished one has left
+            self.file.write_all(line.as_bytes())?;
+            self.file.sync_data()
         };
-        match write() {
-            Ok(()) => {
-                (self.length, self.torn) = (self.length + line.len() as u64, false);
-                Ok(())
-            }
-            Err(error) => {
-                self.torn = self.file.set_len(self.length).is_err();
-                Err(named(&self.path, error))
-            }
-        }
-    }
-
-    /// Puts these records in the place of all that stand in the file: a temporary one beside it, synced, then renamed.
-    /// After an error the old ones stand.
-    pub fn replace(&mut self, records: &[impl Serialize]) -> io::Result<()> {
-        let mut text = String::new();
-        for record in records {
-            text += &(serde_json::to_string(record)? + "\n");
-        }
-        self.file = write_anew(&self.path, self.access, &text, true)?;
-        self.length = text.len() as u64;
-        self.torn = false;
+        write().map_err(|error| named(&self.path, error))?;
+        self.length += line.len() as u64;
         Ok(())
     }
 }

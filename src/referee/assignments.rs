@@ -230,7 +230,9 @@ impl Assignments {
             .get(assignment.match_id())
             .is_some_and(|known| Arc::ptr_eq(known, assignment));
         if is_ours {
-            inside.outbox.release(assignment.match_id());
+            inside
+                .outbox
+                .postpone(assignment.match_id(), Instant::now());
         }
         if is_ours && !played {
             inside.known.remove(assignment.match_id());
@@ -248,7 +250,7 @@ impl Assignments {
     /// The manager has answered for a result: it need not be kept any longer. Refused, the match is ours no more.
     pub fn settle(&self, kept: Kept, accepted: bool) {
         let (mut inside, match_id) = (lock(&self.inside), kept.report.match_id.clone());
-        if inside.outbox.settle(kept, accepted) && !accepted {
+        if inside.outbox.settle(&kept, accepted) && !accepted {
             inside.known.remove(&match_id);
         }
     }
@@ -282,7 +284,7 @@ impl Matches {
         let known = self.known.get(&match_id);
         let same = known.filter(is_same);
         if known.is_some() && same.is_none() {
-            self.outbox.void(&match_id);
+            self.outbox.forget(&match_id);
         }
         if self.outbox.has(&match_id) {
             return; // our report and this announcement have crossed: reported again
@@ -303,7 +305,6 @@ impl Matches {
             assignment.live().dropped = true;
             self.queue.retain(|queued| queued.match_id() != match_id);
         }
-        self.outbox.void(match_id);
         self.outbox.forget(match_id);
     }
 }
