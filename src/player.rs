@@ -124,7 +124,7 @@ object! {
     /// What `get_player_state` shows.
     PlayerState {
         display_name: String, state: AgentState, strategy: String, record: Tally, matches: Vec<Past>,
-        ; nullable player_id: String,
+        player_id: Option<String>,
     }
 }
 

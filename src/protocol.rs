@@ -266,15 +266,12 @@ impl Kind {
     }
 }
 
-// Fields before any word must be there, though an `Option` may be null. `optional` ones may be absent or null, and are
-// not written where there is nothing to say; `informing` ones too, and they count as absent where they are wrong.
-// `nullable` and `nullable_informing` are the same two, but written as null.
+// Fields before `optional` must be there; an `Option` among them may be null or absent.
 object! {
     /// What every message carries.
     Envelope {
         protocol: String, message_type: String, sender: String, timestamp: Timestamp, conversation_id: String,
-        ; optional auth_token: String, league_id: String,
-        ; informing round_id: u32, match_id: String,
+        ; optional auth_token: String, league_id: String, round_id: u32, match_id: String,
     }
     /// What a referee says of itself; the optional fields are additions of this implementation.
     RefereeMeta {
@@ -292,29 +289,25 @@ object! {
     /// It is in, with an id and a token; or not, and why.
     RefereeRegisterResponse {
         status: Verdict,
-        ; nullable referee_id: String,
-        ; optional auth_token: String, league_id: String,
-        ; informing error_code: String, proves_itself: bool,
-        ; nullable_informing reason: String,
+        referee_id: Option<String>, reason: Option<String>,
+        ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,
     }
     /// A player asks to be let in.
     LeagueRegisterRequest { player_meta: PlayerMeta, }
     /// It is in, with an id and a token; or not, and why.
     LeagueRegisterResponse {
         status: Verdict,
-        ; nullable player_id: String,
-        ; optional auth_token: String, league_id: String,
-        ; informing error_code: String, proves_itself: bool,
-        ; nullable_informing reason: String,
+        player_id: Option<String>, reason: Option<String>,
+        ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,
     }
     /// The operator starts the league.
     StartLeague { league_id: String, }
     /// The operator's order: `remove` and `restore` are about a player, `replay` is about a match. Ours.
-    LeagueControl { league_id: String, action: Action, ; optional player_id: String, ; informing match_id: String, }
+    LeagueControl { league_id: String, action: Action, ; optional player_id: String, match_id: String, }
     /// `reason` says what a league that does not go on is waiting for.
     LeagueStatus {
         league_id: String, status: Progress, current_round: u32, total_rounds: u32, matches_completed: u32,
-        ; informing reason: String,
+        ; optional reason: String,
     }
     /// A round begins, or goes on: its open matches.
     RoundAnnouncement { league_id: String, round_id: u32, matches: Vec<MatchEntry>, }
@@ -322,9 +315,7 @@ object! {
     /// the players are, how they stand and both match tokens; for a player its own match token.
     MatchEntry {
         match_id: String, game_type: String, player_A_id: String, player_B_id: String, referee_endpoint: String,
-        ; optional player_A_endpoint: String, player_B_endpoint: String,
-        player_A_token: String, player_B_token: String, match_token: String,
-        ; informing player_A_standings: Tally, player_B_standings: Tally,
+        ; optional player_A_endpoint: String, player_B_endpoint: String, player_A_token: String, player_B_token: String, match_token: String, player_A_standings: Tally, player_B_standings: Tally,
     }
     /// What a player has won, lost and drawn so far.
     Tally { wins: u32, losses: u32, draws: u32, }
@@ -342,32 +333,31 @@ object! {
     /// A player is asked for its choice.
     ChooseParityCall {
         match_id: String, player_id: String, game_type: String, deadline: Timestamp,
-        ; informing context: TurnContext,
+        ; optional context: TurnContext,
     }
     /// What a player is told along with the call.
-    TurnContext { ; informing opponent_id: String, round_id: u32, your_standings: Tally, }
+    TurnContext { ; optional opponent_id: String, round_id: u32, your_standings: Tally, }
     /// Its choice. Judging it is the game's business (E004), not the reader's.
     ChooseParityResponse {
         match_id: String, player_id: String, parity_choice: Unread<Parity>,
         ; optional auth_token: String,
     }
     /// How a match ended. `reason` beside the result is read, and never written.
-    GameOver { match_id: String, game_type: String, game_result: GameResult, ; informing reason: String, }
+    GameOver { match_id: String, game_type: String, game_result: GameResult, ; optional reason: String, }
     /// How a match ended, as the players are told.
     GameResult {
         status: Ending, winner_player_id: Option<String>, drawn_number: Option<u32>, number_parity: Option<Parity>,
         choices: BTreeMap<String, Option<Parity>>,
-        ; informing reason: String,
+        ; optional reason: String,
     }
     /// What went wrong in a match, for the player that it concerns.
     GameError {
         match_id: String, error_code: String, error_description: String, affected_player: String,
         action_required: String,
-        ; optional player_id: String,
-        ; informing retry_info: RetryInfo, context: Packet, consequence: String,
+        ; optional player_id: String, retry_info: RetryInfo, context: Packet, consequence: String,
     }
     /// Which attempt failed, and when the next comes or how many seconds are left.
-    RetryInfo { retry_count: u32, max_retries: u32, ; informing next_retry_at: Timestamp, time_remaining: f64, }
+    RetryInfo { retry_count: u32, max_retries: u32, ; optional next_retry_at: Timestamp, time_remaining: f64, }
     /// How a match ended, for the manager.
     MatchResultReport { league_id: String, round_id: u32, match_id: String, game_type: String, result: MatchResult, }
     /// How a match ended, as the manager is told: points by player.
@@ -375,8 +365,7 @@ object! {
     /// `status` and `reason` are additions of this implementation; without a status the number says how the match ended.
     Details {
         drawn_number: Option<u32>, choices: BTreeMap<String, Option<Parity>>,
-        ; optional status: Ending,
-        ; informing reason: String,
+        ; optional status: Ending, reason: String,
     }
     /// The report is on the manager's disk.
     MatchResultAck { match_id: String, status: String, }
@@ -390,7 +379,7 @@ object! {
     /// A round is over.
     RoundCompleted {
         league_id: String, round_id: u32, matches_completed: u32, summary: RoundSummary,
-        ; nullable_informing next_round_id: u32,
+        next_round_id: Option<u32>,
     }
     /// `wins + draws + technical_losses = total_matches`.
     RoundSummary { total_matches: u32, wins: u32, draws: u32, technical_losses: u32, }
@@ -401,19 +390,19 @@ object! {
     /// Who won the league.
     Champion { player_id: String, display_name: String, points: i32, }
     /// One row of the final table.
-    FinalRow { rank: u32, player_id: String, points: i32, ; informing display_name: String, }
+    FinalRow { rank: u32, player_id: String, points: i32, ; optional display_name: String, }
     /// A question to the manager. What exactly is asked is judged by the answer, not by the reader.
     LeagueQuery { league_id: String, query_type: Unread<QueryType>, ; optional query_params: Unread<QueryParams>, }
     /// Whom or what a query is about; without a player it is about the sender.
     QueryParams { ; optional player_id: String, round_id: u32, }
     /// `data` on success, else `error`.
-    LeagueQueryResponse { query_type: String, success: bool, ; informing data: Packet, error: QueryError, }
+    LeagueQueryResponse { query_type: String, success: bool, ; optional data: Packet, error: QueryError, }
     /// Here `error_description` is an explanation, not the name.
     QueryError { error_code: String, error_name: String, error_description: String, }
     /// A refusal: `error_description` is the code's name, and `context` says what exactly was wrong.
     LeagueError {
         error_code: String, error_description: String,
-        ; informing original_message_type: String, context: Packet,
+        ; optional original_message_type: String, context: Packet,
     }
 
     /// The arguments of a tool that takes none.

@@ -37,7 +37,7 @@ object! {
     /// What `get_match_state` shows: choices and result only after the draw.
     MatchView {
         match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
-        ; nullable result: GameResult,
+        result: Option<GameResult>,
     }
 }
 

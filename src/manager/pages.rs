@@ -36,7 +36,7 @@ object! {
     /// `matches/ID/R1M1.json`: one match, its result once it has one.
     MatchPage {
         match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
-        ; nullable referee_id: String, result: MatchResult, recorded_at: Timestamp,
+        referee_id: Option<String>, result: Option<MatchResult>, recorded_at: Option<Timestamp>,
     }
 }
 

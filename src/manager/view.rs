@@ -34,7 +34,7 @@ object! {
         schema_version: String, league_id: String, league: Heading,
         status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
         agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<RoundView>,
-        ; nullable reason: String, champion: Champion, luck: String,
+        reason: Option<String>, champion: Option<Champion>, luck: Option<String>,
     }
     /// What does not change while the league is played; so many players and referees start it.
     Heading {
@@ -45,17 +45,15 @@ object! {
     /// answer took is in milliseconds. `removed` by the operator: its matches are lost, from the next round on.
     AgentView {
         id: String, kind: Kind, display_name: String, state: AgentState, removed: bool,
-        ; nullable reachable: bool, trouble: String,
-        ; optional endpoint: String, answers_in_ms: u32, max_concurrent_matches: u32, open_matches: u32,
-        technical_losses: u32, choices: ChoiceCounts,
+        reachable: Option<bool>, trouble: Option<String>,
+        ; optional endpoint: String, answers_in_ms: u32, max_concurrent_matches: u32, open_matches: u32, technical_losses: u32, choices: ChoiceCounts,
     }
     /// A round.
     RoundView { round_id: u32, matches: Vec<MatchView>, }
     /// A match. What follows the referee is there once it is recorded; the reason only of a technical loss.
     MatchView {
         match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
-        ; optional referee_id: String, ending: Ending, winner: String, drawn_number: u32,
-        choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
+        ; optional referee_id: String, ending: Ending, winner: String, drawn_number: u32, choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
     }
 }
 

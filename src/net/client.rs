@@ -489,7 +489,12 @@ fn result(mut reply: Packet) -> Result<Value, CallError> {
         return Ok(Value::Object(reply));
     }
     let result = reply.remove("result").or_else(|| reply.remove("params"));
-    result.ok_or_else(|| CallError::wrong(Fault::missing("result"), Value::Object(reply)))
+    result.ok_or_else(|| {
+        CallError::wrong(
+            Fault::new(&Value::Null, "a result").under("result"),
+            Value::Object(reply),
+        )
+    })
 }
 
 fn not(expected: &str) -> Refusal {

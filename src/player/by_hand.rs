@@ -40,8 +40,7 @@ object! {
     /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or none any more.
     Offer {
         status: TurnState, notes: Vec<String>,
-        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String, seconds_left: u32,
-        standings: Tally, history: Vec<Past>,
+        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String, seconds_left: u32, standings: Tally, history: Vec<Past>,
     }
     /// What `make_choice` answers.
     Chosen { status: String, match_id: String, choice: Parity, }

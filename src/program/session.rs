@@ -26,7 +26,7 @@ const REGISTRATION: Duration = Duration::from_secs(5);
 
 object! {
     /// `GET /health` of a referee or player; the uptime is in seconds.
-    AgentHealth { name: String, kind: Kind, state: AgentState, uptime: u32, ; nullable id: String, }
+    AgentHealth { name: String, kind: Kind, state: AgentState, uptime: u32, id: Option<String>, }
 }
 
 /// A referee or a player in its league.

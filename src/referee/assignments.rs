@@ -53,8 +53,11 @@ impl Assignment {
             )
             .under("match_id"));
         }
-        let endpoint =
-            |given: &Option<String>, field| given.clone().ok_or_else(|| Fault::missing(field));
+        let endpoint = |given: &Option<String>, field| {
+            given
+                .clone()
+                .ok_or_else(|| Fault::new(&serde_json::Value::Null, "an endpoint").under(field))
+        };
         let endpoints = [
             endpoint(&entry.player_A_endpoint, "player_A_endpoint")?,
             endpoint(&entry.player_B_endpoint, "player_B_endpoint")?,

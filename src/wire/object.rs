@@ -23,36 +23,27 @@ pub struct Fault {
 
 /// The three sorts of fault that somebody decides by.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum FaultKind {
-    /// The field is absent, or null.
     Missing,
-    /// A timestamp that says nonsense.
     Time,
-    /// Anything else.
     Wrong,
 }
 
 impl Fault {
-    /// The value at hand is not what it must be.
+    /// The value at hand is not what it must be; null is as if it were not there.
     pub fn new(got: &Value, expected: &str) -> Fault {
-        let kind = if got.is_null() {
-            FaultKind::Missing
-        } else {
-            FaultKind::Wrong
+        let (kind, came) = match got.is_null() {
+            true => (FaultKind::Missing, "missing".into()),
+            false => (
+                FaultKind::Wrong,
+                format!("got {}", cut(&got.to_string(), 60)),
+            ),
         };
         Fault {
             path: String::new(),
-            problem: format!("got {}, expected {expected}", cut(&got.to_string(), 60)),
+            problem: format!("{came}, expected {expected}"),
             kind,
-        }
-    }
-
-    /// The field is not there.
-    pub fn missing(field: &str) -> Fault {
-        Fault {
-            path: field.into(),
-            problem: "missing".into(),
-            kind: FaultKind::Missing,
         }
     }
 
@@ -90,11 +81,14 @@ pub trait Wire: Sized {
     /// The JSON schema of what is read.
     fn schema() -> Value;
 
-    /// Reads the value, or says what is wrong with it.
+    /// Reads the value, or says what is wrong with it, in optional fields too.
     fn read(value: &Value) -> Result<Self, Fault> {
         let mut reader = Reader::default();
         let read = Self::read_in(value, &mut reader);
-        reader.end(read)
+        let ignored = std::mem::take(&mut reader.ignored).into_iter().next();
+        reader
+            .end(read)
+            .and_then(|read| ignored.map_or(Ok(read), Err))
     }
 }
 
@@ -103,30 +97,33 @@ pub trait Wire: Sized {
 pub struct Reader {
     path: String,
     faults: Vec<Fault>,
-    /// Faults of fields that only inform: they count as absent.
+    /// What is wrong with optional fields: they count as absent.
     pub ignored: Vec<Fault>,
 }
 
 impl Reader {
     /// What was read; or all that is missing, named at once; or the first thing that is wrong.
     pub fn end<T>(&mut self, read: Option<T>) -> Result<T, Fault> {
-        let (missing, wrong): (Vec<_>, Vec<_>) = std::mem::take(&mut self.faults)
-            .into_iter()
-            .partition(|fault| fault.kind == FaultKind::Missing);
-        match (read, missing.len()) {
-            (Some(read), 0) if wrong.is_empty() => Ok(read),
-            (_, 0 | 1) => Err(missing
-                .into_iter()
-                .chain(wrong)
-                .next()
-                .unwrap_or_else(|| Fault::missing(""))),
-            _ => Err(Fault::missing(
-                &missing
-                    .iter()
-                    .map(|fault| &*fault.path)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            )),
+        let faults = std::mem::take(&mut self.faults);
+        let missing: Vec<&str> = faults
+            .iter()
+            .filter(|it| it.kind == FaultKind::Missing)
+            .map(|it| &*it.path)
+            .collect();
+        let path = missing.join(", ");
+        let first = faults
+            .iter()
+            .min_by_key(|fault| fault.kind != FaultKind::Missing);
+        match (read, first) {
+            (Some(read), None) => Ok(read),
+            (_, Some(_)) if missing.len() > 1 => Err(Fault {
+                path,
+                problem: "missing".into(),
+                kind: FaultKind::Missing,
+            }),
+            (_, first) => Err(first
+                .cloned()
+                .unwrap_or_else(|| Fault::new(&Value::Null, "a value"))),
         }
     }
 
@@ -137,56 +134,37 @@ impl Reader {
 
     /// Notes a fault of the value at hand.
     pub fn note<T>(&mut self, fault: Fault) -> Option<T> {
-        let fault = if self.path.is_empty() {
+        self.faults.push(if self.path.is_empty() {
             fault
         } else {
             fault.under(&self.path)
-        };
-        self.faults.push(fault);
+        });
         None
     }
 
     /// Reads what stands one step deeper: a field's name, or `[0]`.
     pub fn at<T>(&mut self, step: &str, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
         let length = self.path.len();
-        if !self.path.is_empty() && !step.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path.push_str(step);
+        self.path += if length == 0 || step.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
+        self.path += step;
         let value = read(self);
         self.path.truncate(length);
         value
     }
 
-    /// The value as an object.
-    pub fn object<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
-        value.as_object().or_else(|| self.wrong(value, "an object"))
+    /// A field that must be there; where it may be null it may also be absent.
+    pub fn field<T: Wire>(&mut self, object: &Value, name: &str) -> Option<T> {
+        self.at(name, |reader| T::read_in(&object[name], reader))
     }
 
-    /// A required field.
-    pub fn field<T: Wire>(&mut self, object: &Map<String, Value>, name: &str) -> Option<T> {
-        match object.get(name) {
-            Some(value) => self.at(name, |reader| T::read_in(value, reader)),
-            None => self.note(Fault::missing(name)),
-        }
-    }
-
-    /// A field that may be absent or null, and must be right where it is there.
-    pub fn optional<T: Wire>(
-        &mut self,
-        object: &Map<String, Value>,
-        name: &str,
-    ) -> Option<Option<T>> {
-        match object.get(name).filter(|value| !value.is_null()) {
-            Some(value) => self.at(name, |reader| T::read_in(value, reader)).map(Some),
-            None => Some(None),
-        }
-    }
-
-    /// A field that only informs: where it is wrong it counts as absent.
-    pub fn informing<T: Wire>(&mut self, object: &Map<String, Value>, name: &str) -> Option<T> {
+    /// A field that may be absent or null; in a message it counts as absent also where it is wrong.
+    pub fn optional<T: Wire>(&mut self, object: &Value, name: &str) -> Option<T> {
         let before = self.faults.len();
-        let value = self.optional(object, name).flatten();
+        let value = self.field::<Option<T>>(object, name).flatten();
         self.ignored.extend(self.faults.drain(before..));
         value
     }
@@ -309,8 +287,11 @@ impl<T: Wire> Wire for Vec<T> {
 
 impl<T: Wire> Wire for BTreeMap<String, T> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        let fields = reader.object(value)?.iter();
+        let fields = value
+            .as_object()
+            .or_else(|| reader.wrong(value, "an object"))?;
         fields
+            .iter()
             .map(|(key, item)| {
                 Some((
                     key.clone(),
@@ -349,53 +330,37 @@ impl<T: Wire> Wire for Unread<T> {
     }
 }
 
-/// Declares objects. Fields before any word must be there, though an `Option` may be null. Behind a word they may be
-/// absent or null:
-/// - `optional`: not written where there is nothing to say;
-/// - `informing`: the same, and where it is wrong it counts as absent;
-/// - `nullable`, `nullable_informing`: the same two, but written as null.
+/// Declares objects. Fields before the word must be there, though an `Option` may be null or absent. Behind `optional`
+/// they may be absent, are not written where there is nothing to say, and never make a message unreadable.
 #[macro_export]
 macro_rules! object {
     ($($(#[$doc:meta])* $name:ident {
         $($field:ident: $type:ty,)*
-        $(; nullable $($null:ident: $nulltype:ty,)*)?
         $(; optional $($opt:ident: $opttype:ty,)*)?
-        $(; informing $($info:ident: $infotype:ty,)*)?
-        $(; nullable_informing $($nullinfo:ident: $nullinfotype:ty,)*)?
     })*) => {$(
         $(#[$doc])*
         #[allow(missing_docs, non_snake_case, reason = "fields are the protocol's, word for word")]
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
         pub struct $name {
             $(pub $field: $type,)*
-            $($(#[serde(default)] pub $null: Option<$nulltype>,)*)?
             $($(#[serde(default, skip_serializing_if = "Option::is_none")] pub $opt: Option<$opttype>,)*)?
-            $($(#[serde(default, skip_serializing_if = "Option::is_none")] pub $info: Option<$infotype>,)*)?
-            $($(#[serde(default)] pub $nullinfo: Option<$nullinfotype>,)*)?
         }
         impl $crate::wire::Wire for $name {
             #[allow(non_snake_case, reason = "fields are the protocol's, word for word")]
             fn read_in(value: &serde_json::Value, reader: &mut $crate::wire::Reader) -> Option<Self> {
-                #[allow(unused_variables, reason = "an object may have no fields")]
-                let object = reader.object(value)?;
-                $(let $field = reader.field(object, $crate::wire::plain_name(stringify!($field)));)*
-                $($(let $null = reader.optional(object, stringify!($null));)*)?
-                $($(let $opt = reader.optional(object, stringify!($opt));)*)?
-                $($(let $info = reader.informing(object, stringify!($info));)*)?
-                $($(let $nullinfo = reader.informing(object, stringify!($nullinfo));)*)?
-                Some($name {
-                    $($field: $field?,)* $($($null: $null?,)*)? $($($opt: $opt?,)*)? $($($info,)*)? $($($nullinfo,)*)?
-                })
+                if !value.is_object() {
+                    return reader.wrong(value, "an object");
+                }
+                $(let $field = reader.field(value, $crate::wire::plain_name(stringify!($field)));)*
+                $($(let $opt = reader.optional(value, stringify!($opt));)*)?
+                Some($name { $($field: $field?,)* $($($opt,)*)? })
             }
             fn schema() -> serde_json::Value {
                 let required: &[&str] = &[$($crate::wire::plain_name(stringify!($field))),*];
-                serde_json::json!({"type": "object", "required": required, "properties": {
-                    $($crate::wire::plain_name(stringify!($field)): <$type>::schema(),)*
-                    $($(stringify!($null): <Option<$nulltype>>::schema(),)*)?
-                    $($(stringify!($opt): <$opttype>::schema(),)*)?
-                    $($(stringify!($info): <$infotype>::schema(),)*)?
-                    $($(stringify!($nullinfo): <Option<$nullinfotype>>::schema(),)*)?
-                }})
+                let types = [$(<$type>::schema(),)* $($(<$opttype>::schema(),)*)?];
+                let names = required.iter().copied().chain([$($(stringify!($opt),)*)?]);
+                let properties: serde_json::Map<_, _> = names.map(String::from).zip(types).collect();
+                serde_json::json!({"type": "object", "required": required, "properties": properties})
             }
         }
     )*};
