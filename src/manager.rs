@@ -35,7 +35,7 @@ use crate::manager::league::{Event, League, Member};
 use crate::manager::pages::Pages;
 use crate::manager::practice::Practice;
 use crate::manager::queries::{ScheduleData, StandingsData};
-use crate::manager::registration::{Admission, AgentMeta, Applicant};
+use crate::manager::registration::{Admission, Applicant};
 use crate::manager::screen::TurnedAway;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
 use crate::manager::trace::Logs;
@@ -401,10 +401,11 @@ impl Manager {
     }
 
     /// Lets an agent in, or says on the screen why not.
-    fn admit(&self, meta: &AgentMeta, request: &Request) -> io::Result<Admission> {
+    fn admit(&self, kind: Kind, meta: &AgentMeta, request: &Request) -> io::Result<Admission> {
         let applicant = Applicant {
+            kind,
             request,
-            trusted: self.is_operator(request) || self.is_listed_host(meta, request.peer),
+            trusted: self.is_operator(request) || self.is_listed_host(kind, meta, request.peer),
             referee_wanted: self.has_no_referee(),
             secret: &secret(self.program.config.system.security.token_length.0),
             now: Timestamp::now(),
@@ -431,8 +432,8 @@ impl Manager {
                     cut(&meta.contact_endpoint, 200),
                 );
                 let words = format!(
-                    "rejected {} {name} at {endpoint}, from {}: {reason}",
-                    meta.kind, request.peer
+                    "rejected {kind} {name} at {endpoint}, from {}: {reason}",
+                    request.peer
                 );
                 self.turn_away("rejected", &words);
             }
@@ -468,8 +469,10 @@ impl Manager {
     }
 
     /// Whether a referee comes from the host of its listed endpoint.
-    fn is_listed_host(&self, meta: &AgentMeta, peer: IpAddr) -> bool {
-        let listed = self.store.read(|league| league.listed_at(meta).cloned());
+    fn is_listed_host(&self, kind: Kind, meta: &AgentMeta, peer: IpAddr) -> bool {
+        let listed = self
+            .store
+            .read(|league| league.listed_at(kind, meta).cloned());
         let Some(Ok(place)) = listed.map(|listed| Endpoint::parse(&listed.endpoint)) else {
             return false;
         };
@@ -596,11 +599,11 @@ impl Agent for Manager {
         let league_id = self.program.league_id();
         Ok(Some(match message {
             Message::RefereeRegisterRequest(it) => self
-                .admit(&it.referee_meta.into(), request)?
+                .admit(Kind::Referee, &it.referee_meta, request)?
                 .for_referee(league_id)
                 .into(),
             Message::LeagueRegisterRequest(it) => self
-                .admit(&it.player_meta.into(), request)?
+                .admit(Kind::Player, &it.player_meta, request)?
                 .for_player(league_id)
                 .into(),
             Message::MatchResultReport(report) => self.report(request, &report)?,

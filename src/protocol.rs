@@ -273,19 +273,13 @@ object! {
         protocol: String, message_type: String, sender: String, timestamp: Timestamp, conversation_id: String,
         ; optional auth_token: String, league_id: String, round_id: u32, match_id: String,
     }
-    /// What a referee says of itself; the optional fields are additions of this implementation.
-    RefereeMeta {
+    /// What an agent says of itself; `max_concurrent_matches` is a referee's. `uses_match_tokens` is an addition of ours.
+    AgentMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
-        max_concurrent_matches: i32,
-        ; optional protocol_version: String, uses_match_tokens: bool,
-    }
-    /// What a player says of itself.
-    PlayerMeta {
-        display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
-        ; optional protocol_version: String,
+        ; optional max_concurrent_matches: u32, protocol_version: String, uses_match_tokens: bool,
     }
     /// A referee asks to be let in.
-    RefereeRegisterRequest { referee_meta: RefereeMeta, }
+    RefereeRegisterRequest { referee_meta: AgentMeta, }
     /// It is in, with an id and a token; or not, and why.
     RefereeRegisterResponse {
         status: Verdict,
@@ -293,7 +287,7 @@ object! {
         ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,
     }
     /// A player asks to be let in.
-    LeagueRegisterRequest { player_meta: PlayerMeta, }
+    LeagueRegisterRequest { player_meta: AgentMeta, }
     /// It is in, with an id and a token; or not, and why.
     LeagueRegisterResponse {
         status: Verdict,

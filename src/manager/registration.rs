@@ -8,8 +8,7 @@ use crate::manager::control::REMOVED;
 use crate::manager::league::{Event, League, Listed, Member};
 use crate::net::agent::Request;
 use crate::protocol::{
-    Code, Kind, LeagueRegisterResponse, PlayerMeta, RefereeMeta, RefereeRegisterResponse, Refusal,
-    Verdict,
+    AgentMeta, Code, Kind, LeagueRegisterResponse, RefereeRegisterResponse, Refusal, Verdict,
 };
 use crate::wire::{DisplayName, Endpoint, Timestamp, Version, Within, cut, equal, token};
 use std::time::Duration;
@@ -19,54 +18,11 @@ const LONGEST_ENDPOINT: usize = 200;
 /// How long the same request is given the same answer.
 const REPEATED: Duration = Duration::from_secs(60);
 
-/// What an agent says of itself, the same for both kinds.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "fields of referee_meta and player_meta")]
-pub struct AgentMeta {
-    pub kind: Kind,
-    pub display_name: String,
-    pub version: String,
-    pub game_types: Vec<String>,
-    pub contact_endpoint: String,
-    pub protocol_version: Option<String>,
-    /// A referee's; 0 for a player.
-    pub max_concurrent_matches: u32,
-    pub uses_match_tokens: bool,
-}
-
-impl From<RefereeMeta> for AgentMeta {
-    fn from(meta: RefereeMeta) -> AgentMeta {
-        AgentMeta {
-            kind: Kind::Referee,
-            display_name: meta.display_name,
-            version: meta.version,
-            game_types: meta.game_types,
-            contact_endpoint: meta.contact_endpoint,
-            protocol_version: meta.protocol_version,
-            max_concurrent_matches: meta.max_concurrent_matches.try_into().unwrap_or(0), // 0 is rejected too
-            uses_match_tokens: meta.uses_match_tokens == Some(true),
-        }
-    }
-}
-
-impl From<PlayerMeta> for AgentMeta {
-    fn from(meta: PlayerMeta) -> AgentMeta {
-        AgentMeta {
-            kind: Kind::Player,
-            display_name: meta.display_name,
-            version: meta.version,
-            game_types: meta.game_types,
-            contact_endpoint: meta.contact_endpoint,
-            protocol_version: meta.protocol_version,
-            max_concurrent_matches: 0,
-            uses_match_tokens: false,
-        }
-    }
-}
-
 /// A registration as it came, and what its sender cannot know.
 #[derive(Debug)]
 pub struct Applicant<'a> {
+    /// As what it registers.
+    pub kind: Kind,
     /// Who asks, from where.
     pub request: &'a Request,
     /// Whether it may become a referee: from loopback, from its listed host, or with the operator's token.
@@ -171,16 +127,16 @@ impl League {
             .auth_token
             .as_ref()
             .and_then(|token| self.holder(token));
-        let own = own.filter(|known| known.kind == meta.kind);
+        let own = own.filter(|known| known.kind == from.kind);
         let here = self
             .members
             .values()
             .find(|known| Endpoint::same(&known.endpoint, &meta.contact_endpoint));
-        if meta.kind == Kind::Referee && !from.trusted && own.is_none() {
+        if from.kind == Kind::Referee && !from.trusted && own.is_none() {
             let who = "referees register from this machine, from their listed host, or with the operator token";
             return Admission::rejected(format!("Not permitted: {who}"), None);
         }
-        if let Some(rejected) = self.objection(meta) {
+        if let Some(rejected) = self.objection(meta, from) {
             return rejected;
         }
         let (_, wish) = from
@@ -192,7 +148,7 @@ impl League {
         let asked = self
             .members
             .get(wish)
-            .filter(|known| known.kind == meta.kind);
+            .filter(|known| known.kind == from.kind);
         if let Some(known) = own
             .or(here)
             .or(asked)
@@ -203,7 +159,7 @@ impl League {
         // The operator has restored it: whoever asks for that id now is it.
         let restored = here
             .or(asked)
-            .filter(|known| known.kind == meta.kind && self.let_in.contains(&known.id));
+            .filter(|known| known.kind == from.kind && self.let_in.contains(&known.id));
         if let Some(known) = restored.filter(|_| own.is_none()) {
             return self.renew(known, meta, from);
         }
@@ -211,11 +167,11 @@ impl League {
             (None, None) => self.newcomer(meta, from),
             (Some(own), None) => self.re_attach(own, meta, from),
             (Some(own), Some(here)) if own.id == here.id => self.re_attach(own, meta, from),
-            (None, Some(here)) if here.kind == meta.kind => self.without_token(here, meta, from),
+            (None, Some(here)) if here.kind == from.kind => self.without_token(here, meta, from),
             (_, Some(here)) => Admission::rejected(
                 format!(
                     "{}: contact_endpoint is {}'s",
-                    unreachable(meta.kind),
+                    unreachable(from.kind),
                     here.id
                 ),
                 None,
@@ -224,7 +180,7 @@ impl League {
     }
 
     /// What is not legal in what an agent says of itself.
-    fn objection(&self, meta: &AgentMeta) -> Option<Admission> {
+    fn objection(&self, meta: &AgentMeta, from: &Applicant) -> Option<Admission> {
         let major = |version: &String| {
             version.trim_start_matches("league.v").split('.').next() == Some("2")
         };
@@ -243,22 +199,26 @@ impl League {
         } else if meta.contact_endpoint.chars().count() > LONGEST_ENDPOINT {
             format!(
                 "{}: contact_endpoint must be at most {LONGEST_ENDPOINT} characters",
-                unreachable(meta.kind)
+                unreachable(from.kind)
             )
         } else if let Err(legal) = Endpoint::parse(&meta.contact_endpoint) {
             format!(
                 "{}: contact_endpoint must be {legal}",
-                unreachable(meta.kind)
+                unreachable(from.kind)
             )
-        } else if meta.kind == Kind::Referee
-            && !Within::<1, 10>::is_good(meta.max_concurrent_matches)
+        } else if from.kind == Kind::Referee
+            && !meta
+                .max_concurrent_matches
+                .is_some_and(Within::<1, 10>::is_good)
         {
             "Invalid max_concurrent_matches: must be 1 to 10".into()
         } else if !meta.protocol_version.as_ref().is_none_or(major) {
             let reason = "Protocol version mismatch: protocol_version must be 2.x.y";
             return Some(Admission::rejected(reason, Some(Code::E018)));
         } else {
-            let listed = self.listed_at(meta).filter(|listed| !listed.active)?;
+            let listed = self
+                .listed_at(from.kind, meta)
+                .filter(|listed| !listed.active)?;
             format!(
                 "Not active: the agents configuration lists {} as inactive",
                 listed.id
@@ -294,7 +254,7 @@ impl League {
                 event: None,
             };
         }
-        if same_peer && self.is_open_to(meta.kind, from) {
+        if same_peer && self.is_open_to(from.kind, from) {
             return self.renew(known, meta, from);
         }
         let reason = format!(
@@ -302,8 +262,8 @@ impl League {
             known.id
         );
         match self.started {
-            true => Admission::rejected(format!("{}: {reason}", late(meta.kind)), Some(Code::E019)),
-            false => Admission::rejected(format!("{}: {reason}", unreachable(meta.kind)), None),
+            true => Admission::rejected(format!("{}: {reason}", late(from.kind)), Some(Code::E019)),
+            false => Admission::rejected(format!("{}: {reason}", unreachable(from.kind)), None),
         }
     }
 
@@ -317,21 +277,21 @@ impl League {
     }
 
     fn newcomer(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
-        if !self.is_open_to(meta.kind, from) {
-            return Admission::rejected(late(meta.kind), Some(Code::E019));
+        if !self.is_open_to(from.kind, from) {
+            return Admission::rejected(late(from.kind), Some(Code::E019));
         }
         let room = self.rules.max_players;
-        if meta.kind == Kind::Player && self.members(Kind::Player).len() >= room {
+        if from.kind == Kind::Player && self.members(Kind::Player).len() >= room {
             return Admission::rejected(
                 format!("Maximum players reached: {room} may register"),
                 None,
             );
         }
         let id = self.id_for(meta, from);
-        let own_sender = |id: &str| format!("{}:{id}", meta.kind);
+        let own_sender = |id: &str| format!("{}:{id}", from.kind);
         let sender = &from.request.envelope.sender;
         let member = Member {
-            kind: meta.kind,
+            kind: from.kind,
             // `player:new` is what we supply where no sender came: nobody's name.
             alias: if *sender == own_sender("new") {
                 own_sender(&id)
@@ -340,8 +300,8 @@ impl League {
             },
             display_name: meta.display_name.clone(),
             endpoint: meta.contact_endpoint.clone(),
-            max_concurrent_matches: meta.max_concurrent_matches,
-            uses_match_tokens: meta.uses_match_tokens,
+            max_concurrent_matches: meta.max_concurrent_matches.unwrap_or(0),
+            uses_match_tokens: meta.uses_match_tokens == Some(true),
             token: token(&id, from.secret),
             id,
             expires: from.now,
@@ -371,19 +331,22 @@ impl League {
     }
 
     /// The listed agent of that kind at that endpoint, if there is one.
-    pub fn listed_at(&self, meta: &AgentMeta) -> Option<&Listed> {
+    pub fn listed_at(&self, kind: Kind, meta: &AgentMeta) -> Option<&Listed> {
         let here = |listed: &&Listed| Endpoint::same(&listed.endpoint, &meta.contact_endpoint);
         self.rules
             .listed
             .iter()
-            .filter(|listed| listed.kind == meta.kind)
+            .filter(|listed| listed.kind == kind)
             .find(here)
     }
 
     /// The listed id of its endpoint; else the id it asks for; else the lowest free one.
     fn id_for(&self, meta: &AgentMeta, from: &Applicant) -> String {
         let free = |id: &str| !self.members.contains_key(id);
-        if let Some(listed) = self.listed_at(meta).filter(|listed| free(&listed.id)) {
+        if let Some(listed) = self
+            .listed_at(from.kind, meta)
+            .filter(|listed| free(&listed.id))
+        {
             return listed.id.clone();
         }
         let listed = |id: &str| self.rules.listed.iter().find(|listed| listed.id == id);
@@ -392,7 +355,7 @@ impl League {
             .envelope
             .sender
             .split_once(':')
-            .filter(|(kind, _)| *kind == meta.kind.word());
+            .filter(|(kind, _)| *kind == from.kind.word());
         let unclaimed = |id: &&str| {
             listed(id).is_none_or(|listed| {
                 let used = self
@@ -404,11 +367,11 @@ impl League {
         };
         let asked = asked
             .map(|(_, id)| id)
-            .filter(|id| meta.kind.is_id(id) && free(id))
+            .filter(|id| from.kind.is_id(id) && free(id))
             .filter(unclaimed);
         let lowest = || {
             (1..)
-                .map(|n| meta.kind.numbered(n))
+                .map(|n| from.kind.numbered(n))
                 .find(|id| free(id) && listed(id).is_none())
         };
         asked.map(String::from).or_else(lowest).unwrap_or_default()
@@ -485,8 +448,8 @@ fn described(known: &Member, meta: &AgentMeta) -> Member {
     Member {
         display_name: meta.display_name.clone(),
         endpoint: meta.contact_endpoint.clone(),
-        max_concurrent_matches: meta.max_concurrent_matches,
-        uses_match_tokens: meta.uses_match_tokens,
+        max_concurrent_matches: meta.max_concurrent_matches.unwrap_or(0),
+        uses_match_tokens: meta.uses_match_tokens == Some(true),
         ..known.clone()
     }
 }

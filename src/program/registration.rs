@@ -159,44 +159,35 @@ fn ask(program: &Program, auth_token: Option<String>) -> Result<Admittance, Stop
 /// What we say of ourselves, and how long we wait for an answer.
 fn application(program: &Program) -> Result<(Message, Duration), Stop> {
     let (config, wish) = (&program.config, wish(program));
-    let (display_name, contact_endpoint) = (display_name(program), program.endpoint.clone());
-    let timeouts = &config.system.timeouts;
-    if program.kind == Kind::Referee {
-        let RefereeDefaults {
-            version,
-            game_types,
-            ..
-        } = config.referee(wish);
-        let referee_meta = RefereeMeta {
-            display_name,
-            version: version.0,
-            game_types,
-            contact_endpoint,
-            max_concurrent_matches: max_concurrent_matches(program)? as i32,
-            protocol_version: None,
-            uses_match_tokens: Some(true),
-        };
-        return Ok((
-            RefereeRegisterRequest { referee_meta }.into(),
-            timeouts.register_referee_timeout_sec.0,
-        ));
-    }
     let PlayerDefaults {
         version,
         game_types,
         ..
     } = config.player(wish);
-    let version = version.0;
-    let player_meta = PlayerMeta {
-        display_name,
+    let mut meta = AgentMeta {
+        display_name: display_name(program),
+        version: version.0,
+        game_types,
+        contact_endpoint: program.endpoint.clone(),
+        max_concurrent_matches: None,
+        protocol_version: None,
+        uses_match_tokens: None,
+    };
+    let timeouts = &config.system.timeouts;
+    if program.kind == Kind::Player {
+        let message = LeagueRegisterRequest { player_meta: meta }.into();
+        return Ok((message, timeouts.register_player_timeout_sec.0));
+    }
+    let RefereeDefaults {
         version,
         game_types,
-        contact_endpoint,
-        protocol_version: None,
-    };
+        ..
+    } = config.referee(wish);
+    (meta.version, meta.game_types, meta.uses_match_tokens) = (version.0, game_types, Some(true));
+    meta.max_concurrent_matches = Some(max_concurrent_matches(program)?);
     Ok((
-        LeagueRegisterRequest { player_meta }.into(),
-        timeouts.register_player_timeout_sec.0,
+        RefereeRegisterRequest { referee_meta: meta }.into(),
+        timeouts.register_referee_timeout_sec.0,
     ))
 }
 
