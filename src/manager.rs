@@ -38,13 +38,12 @@ use crate::manager::queries::{ScheduleData, StandingsData};
 use crate::manager::registration::{Admission, Applicant};
 use crate::manager::screen::TurnedAway;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
-use crate::manager::trace::Logs;
 use crate::manager::view::{Heading, LeagueView, Views};
 use crate::net::agent::{Agent, Denial, Request};
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
-use crate::net::sync::lock;
+use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::session::FAREWELL;
@@ -57,13 +56,17 @@ use serde_json::Value;
 use std::{
     io,
     net::{IpAddr, ToSocketAddrs},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 /// How often the manager looks, before the start, at what nobody tells: children that failed.
 const TICK: Duration = Duration::from_millis(200);
 /// How long those that do not answer are asked once more when the league starts.
+const PAGES: Duration = Duration::from_secs(2);
 const LAST_CALL: Duration = Duration::from_secs(1);
 
 struct Manager {
@@ -71,7 +74,8 @@ struct Manager {
     store: Arc<Store>,
     board: Arc<Board>,
     terminal: Terminal,
-    pages: Arc<Pages>,
+    pages: Mutex<Pages>,
+    pages_fail: AtomicBool,
     views: Views,
     /// So many players and referees start the league.
     awaited: Option<(usize, usize)>,
@@ -81,7 +85,6 @@ struct Manager {
     operator_token: String,
     since: Timestamp,
     turned_away: Mutex<TurnedAway>,
-    logs: Mutex<Logs>,
 }
 
 /// Runs the program: a league from where its journal stands to its end, or one of the words.
@@ -89,7 +92,7 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("start") => return launcher::start(&args),
         Some("status") => return launcher::status(&args),
-        Some("season") => return season::run(&args, |config| rules(config, None, None)),
+        Some("season") => return season::run(&args),
         Some("pause" | "resume" | "remove" | "restore" | "replay" | "again") => {
             return launcher::control(&args);
         }
@@ -147,21 +150,19 @@ impl Manager {
             display_name: config.league.display_name.clone(),
             game: game_name(config),
             register_at: program.endpoint.clone(),
+            win_points: config.league.scoring.win_points,
+            draw_points: config.league.scoring.draw_points,
+            loss_points: config.league.scoring.loss_points,
             players_awaited: awaited.map(|(players, _)| players as u32),
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
         Ok(Manager {
-            pages: Arc::new(Pages::new(
-                &program.data,
-                program.league_id(),
-                terminal,
-                &client.log,
-            )),
+            pages: Mutex::new(Pages::new(&program.data, program.league_id())),
+            pages_fail: AtomicBool::new(false),
             views: Views::new(&store, &board, heading),
             operator_token: operator_token(&program)?,
             since: Timestamp::now(),
             turned_away: Mutex::default(),
-            logs: Mutex::default(),
             program,
             store,
             board,
@@ -199,7 +200,13 @@ impl Manager {
         let on_screen = screen::follow(store, each_match, &title, self.awaited, move || {
             here.views.luck()
         });
-        self.pages.follow(store);
+        let here = Arc::clone(self);
+        spawn("pages", move || {
+            while !here.store.read(|league| league.closed) {
+                here.write_pages();
+                here.store.wait(PAGES, |league| league.closed);
+            }
+        });
         let ids: Vec<String> = store.read(|league| league.members.keys().cloned().collect());
         ids.iter().for_each(|id| self.board.forget(id)); // whoever is there already is told what still matters
         self.board.follow();
@@ -343,7 +350,7 @@ impl Manager {
             .join("leagues")
             .join(self.program.league_id());
         let view = self.views.whole(false);
-        let files = self.store.read(|league| report::files(&view, league));
+        let files = report::files(&view);
         let keep = |(name, text): &(&str, String)| {
             storage::replace(&folder.join(name), Access::Everybody, text)
         };
@@ -362,6 +369,21 @@ impl Manager {
         }
     }
 
+    /// Writes the files for people. That they cannot be written is said once, and stops no league.
+    fn write_pages(&self) {
+        let written = lock(&self.pages).write(&self.views.whole(false));
+        if let (Err(error), false) = (
+            &written,
+            self.pages_fail.swap(written.is_err(), Ordering::SeqCst),
+        ) {
+            self.say(
+                Level::Error,
+                "fault",
+                &format!("the files for people cannot be written: {error}"),
+            );
+        }
+    }
+
     /// Waits until everybody has been told that the league is over, and closes it.
     fn say_farewell(&self) -> io::Result<()> {
         let (retry, limit) = (
@@ -377,7 +399,7 @@ impl Manager {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
-        self.pages.write_all(&self.store);
+        self.write_pages();
         self.store.decide(|_| Some(Event::Closed)).map(drop)
     }
 
@@ -554,9 +576,7 @@ impl Manager {
                 .read(|league| Some(league.find(match_id)?.recorded.is_some()))
         };
         let drawn = || {
-            let lines = lock(&self.logs)
-                .about(&program::logs(&self.program.args), match_id)
-                .ok()?;
+            let lines = trace::about(&program::logs(&self.program.args), match_id).ok()?;
             trace::diagram(&lines, self.program.league_id(), match_id)
         };
         let diagram = state().filter(|recorded| *recorded).and_then(|_| drawn());

@@ -1,5 +1,5 @@
 //! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager: what was said in a match, as a sequence
-//! diagram made of everybody's logs. `diagram` is pure, lines in and text out; `Logs` finds the lines.
+//! diagram made of everybody's logs. `diagram` is pure, lines in and text out; `about` finds the lines.
 //!
 //! A message has up to two ends, its sending in one log and its receipt in another; `pair` brings them together. Clocks
 //! may differ between machines, so the order is that of causes: within a log that of its lines, and no receipt before
@@ -13,8 +13,7 @@ use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io::{self, BufRead, BufReader, Seek, SeekFrom},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -35,7 +34,7 @@ const FAILED: &str = "delivery_failed";
 pub fn trace(args: &Args) -> Result<(), Stop> {
     let (config, folder) = (program::load(args)?, logs(args));
     let match_id = args.operand.clone().unwrap_or_default().to_uppercase();
-    let lines = Logs::default().about(&folder, &match_id);
+    let lines = about(&folder, &match_id);
     let lines = lines.map_err(|error| Stop::failed(format!("{}: {error}", folder.display())))?;
     let unknown = || {
         let (id, at) = (cut(&match_id, 60), folder.display());
@@ -47,40 +46,24 @@ pub fn trace(args: &Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Where the lines about each match begin, in each log. Logs only grow: what was read once is not read again, so that a
-/// page may ask for one match after the other.
-#[derive(Default)]
-pub struct Logs(BTreeMap<PathBuf, Known>);
-
-/// A log as far as it was read, and its lines by what they are about.
-#[derive(Default)]
-struct Known {
-    length: u64,
-    places: BTreeMap<String, Vec<u64>>,
-}
-
-impl Logs {
-    /// The lines below a folder about a match, and those about the lives of programs, each log's in their order.
-    pub fn about(&mut self, folder: &Path, match_id: &str) -> io::Result<Vec<Value>> {
-        let mut lines = Vec::new();
-        for path in below(folder)? {
-            let mut file = BufReader::new(File::open(&path)?);
-            let known = self.0.entry(path).or_default();
-            known.read_on(&mut file)?;
-            let places = |key: &str| known.places.get(key).map(Vec::as_slice).unwrap_or_default();
-            let about = places(match_id);
-            for place in places("")
-                .iter()
-                .chain(&about[about.len().saturating_sub(MOST)..])
-            {
-                file.seek(SeekFrom::Start(*place))?;
-                let mut line = Vec::new();
-                file.read_until(b'\n', &mut line)?;
-                lines.extend(serde_json::from_slice::<Value>(&line).ok());
-            }
-        }
-        Ok(lines)
+/// The lines below a folder about a match, and those about the lives of programs, each log's in their order. Most lines
+/// are about neither: they are not parsed.
+pub fn about(folder: &Path, match_id: &str) -> io::Result<Vec<Value>> {
+    let conversation = format!("conv-{}-", match_id.to_lowercase());
+    let is_life = |line: &&str| {
+        LIFE.iter()
+            .any(|event| line.contains(&format!("\"event_type\":\"{event}\"")))
+    };
+    let mut lines = Vec::new();
+    for path in below(folder)? {
+        let text = fs::read_to_string(path)?;
+        let is_talk = |line: &&str| line.contains(match_id) || line.contains(&conversation);
+        let talk: Vec<&str> = text.lines().filter(is_talk).collect();
+        let newest = &talk[talk.len().saturating_sub(MOST)..];
+        let wanted = text.lines().filter(is_life).chain(newest.iter().copied());
+        lines.extend(wanted.filter_map(|line| serde_json::from_str::<Value>(line).ok()));
     }
+    Ok(lines)
 }
 
 /// All logs below a folder, in the order of their names.
@@ -98,37 +81,6 @@ fn below(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
         }
     }
     Ok(paths)
-}
-
-impl Known {
-    /// Reads the whole lines that are new.
-    fn read_on(&mut self, file: &mut BufReader<File>) -> io::Result<()> {
-        file.seek(SeekFrom::Start(self.length))?;
-        let mut line = Vec::new();
-        while file.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
-            for subject in subjects(&String::from_utf8_lossy(&line)) {
-                self.places.entry(subject).or_default().push(self.length);
-            }
-            self.length += line.len() as u64;
-            line.clear();
-        }
-        Ok(())
-    }
-}
-
-/// What a line is about: the match that it names and that of its conversation, or "" for the life of a program. Of most
-/// lines that is all that is ever wanted, so none is parsed here; a wrong guess is dropped by `diagram`.
-fn subjects(line: &str) -> BTreeSet<String> {
-    let behind = |mark: &str, end: char| line.split_once(mark)?.1.split(end).next();
-    let life = behind(r#""event_type":""#, '"')
-        .filter(|event| LIFE.contains(event))
-        .map(|_| "");
-    let known = [
-        behind(r#""match_id":""#, '"'),
-        behind(r#""conversation_id":"conv-"#, '-'),
-        life,
-    ];
-    known.into_iter().flatten().map(str::to_uppercase).collect()
 }
 
 /// One line of a log that is about the match: one end of a message, or that it failed.

@@ -38,7 +38,7 @@ object! {
     }
     /// What does not change while the league is played; so many players and referees start it.
     Heading {
-        display_name: String, game: String, register_at: String,
+        display_name: String, game: String, register_at: String, win_points: i32, draw_points: i32, loss_points: i32,
         ; optional players_awaited: u32, referees_awaited: u32,
     }
     /// An agent. `reachable` is null until it was called; `trouble` says why the last call failed; how long its last
@@ -187,15 +187,17 @@ impl Views {
                 luck: None,
             }
         });
-        view.luck = view.champion.as_ref().and_then(|_| self.luck());
+        view.luck = view
+            .champion
+            .as_ref()
+            .and_then(|_| self.luck.get_or_init(|| luck::sentence(&view)).clone());
         view
     }
 
     /// The sentence about the luck in a league that is over: counted once, and without the league's lock.
     pub fn luck(&self) -> Option<String> {
-        let sentence = |(lottery, points)| luck::sentence(&lottery, points);
         self.luck
-            .get_or_init(|| self.store.read(League::lottery).map(sentence))
+            .get_or_init(|| luck::sentence(&self.whole(false)))
             .clone()
     }
 
