@@ -10,7 +10,7 @@ use crate::wire::{Fault, FaultKind, Reader, Timestamp, Unread, Wire, cut, lookal
 use crate::{object, words};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 /// The only protocol version there is.
 pub const PROTOCOL: &str = "league.v2";
@@ -482,6 +482,14 @@ impl Refusal {
         self.context.get("field").and_then(Value::as_str)
     }
 
+    /// Whether no league message came at all, or another one: then what came says most.
+    pub fn is_no_answer(&self) -> bool {
+        matches!(
+            self.field_name(),
+            None | Some("" | "result" | "message_type")
+        )
+    }
+
     /// What exactly was wrong, in one line.
     pub fn explain(&self) -> String {
         in_one_line(&self.context)
@@ -542,28 +550,34 @@ pub struct Understood {
     pub envelope: Envelope,
     /// The message.
     pub message: Message,
-    /// The fields that were not there, or not readable, and for which what we know was taken.
-    pub supplied: Vec<&'static str>,
     /// What was wrong with fields that only inform.
     pub ignored: Vec<Fault>,
 }
 
-/// What stands in for fields that are absent or null, and for times that cannot be read: what we know already.
+/// What is known of a packet before it is read.
 pub type Given = Vec<(&'static str, Value)>;
 
-/// Reads a packet whole, envelope and message. Where that fails, `given` supplies what is known anyway.
-/// All that is missing is named at once; a misspelt field is named with its likely meaning.
-pub fn read(packet: &Value, given: impl FnOnce() -> Given) -> Result<Understood, Refusal> {
-    read_as_it_is(packet).or_else(|_| {
-        let (packet, supplied) = supply(packet, &given());
-        read_as_it_is(&packet).map(|understood| Understood {
-            supplied,
-            ..understood
+/// Puts what is known into a packet, where it is absent or null, or a time that cannot be read; says what that was.
+pub fn complete(packet: &mut Value, given: Given) -> Vec<&'static str> {
+    let lacks = |name: &str, came: &Value| {
+        came.is_null() || name.ends_with("timestamp") && Timestamp::read(came).is_err()
+    };
+    let lacking: Given = given
+        .into_iter()
+        .filter(|(name, _)| packet.is_object() && lacks(name, &packet[name]))
+        .collect();
+    lacking
+        .into_iter()
+        .map(|(name, value)| {
+            packet[name] = value;
+            name
         })
-    })
+        .collect()
 }
 
-fn read_as_it_is(packet: &Value) -> Result<Understood, Refusal> {
+/// Reads a packet whole, envelope and message. All that is missing is named at once; a misspelt field is named with its
+/// likely meaning.
+pub fn read(packet: &Value) -> Result<Understood, Refusal> {
     if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
         return Err(Refusal::got(
             Code::E018,
@@ -580,31 +594,10 @@ fn read_as_it_is(packet: &Value) -> Result<Understood, Refusal> {
         Ok((envelope, message)) => Ok(Understood {
             envelope,
             message,
-            supplied: Vec::new(),
             ignored: reader.ignored,
         }),
         Err(fault) => Err(explained(fault, packet, name.unwrap_or_default()).into()),
     }
-}
-
-/// The packet with what it lacks, and the names of what was supplied.
-fn supply<'a>(packet: &'a Value, given: &Given) -> (Cow<'a, Value>, Vec<&'static str>) {
-    let is_lacking = |(name, _): &&(&'static str, Value)| match &packet[*name] {
-        Value::Null => *name != "arrival_timestamp" || packet["message_type"] == "GAME_JOIN_ACK",
-        came => name.ends_with("timestamp") && Timestamp::read(came).is_err(),
-    };
-    let lacking: Vec<_> = given.iter().filter(is_lacking).collect();
-    if lacking.is_empty() || !packet.is_object() {
-        return (Cow::Borrowed(packet), Vec::new());
-    }
-    let mut whole = packet.clone();
-    lacking
-        .iter()
-        .for_each(|(name, value)| whole[*name] = value.clone());
-    (
-        Cow::Owned(whole),
-        lacking.iter().map(|(name, _)| *name).collect(),
-    )
 }
 
 /// A missing field that stands there under another name is said to be so.

@@ -178,8 +178,11 @@ impl Client {
         limit: Duration,
     ) -> Result<Message, CallError> {
         let started = Instant::now();
-        let result = self.exchange(to, message, about, limit)?;
-        let read = protocol::read(&result, || given(to, about, &result));
+        let mut result = self.exchange(to, message, about, limit)?;
+        let known = given(to, about, &result);
+        self.log
+            .supplied(&to.id, &protocol::complete(&mut result, known));
+        let read = protocol::read(&result);
         let (refusal, empty) = (read.as_ref().err(), Map::new());
         let line = Line {
             level: if refusal.is_some() {

@@ -151,15 +151,19 @@ impl Log {
         );
     }
 
-    /// What was taken instead of fields that were not there or not right, and a clock that is off: one warning each.
-    pub fn doubts(&self, from: &str, understood: &Understood) {
-        if !understood.supplied.is_empty() {
+    /// Warns of what was taken instead of fields that were not there or not right.
+    pub fn supplied(&self, from: &str, fields: &[&str]) {
+        if !fields.is_empty() {
             let words = format!(
                 "{from} left out {}: what is known was taken",
-                understood.supplied.join(", ")
+                fields.join(", ")
             );
             self.say(Level::Warning, "fields_supplied", words);
         }
+    }
+
+    /// Warns of what only informs and is wrong, and of a clock that is off.
+    pub fn doubts(&self, from: &str, understood: &Understood) {
         for fault in &understood.ignored {
             self.say(Level::Warning, "field_ignored", format!("{from}: {fault}"));
         }

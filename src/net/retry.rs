@@ -52,18 +52,67 @@ impl CallError {
 
     /// What happened, said of whoever was asked: `answered HTTP 404 "Not Found"`.
     pub fn explain(&self) -> String {
-        match self {
-            CallError::Late(limit) => format!("gave no answer within {} s", seconds(*limit)),
-            CallError::Unreachable(why) => format!("could not be reached ({why})"),
-            CallError::Broken(why) => format!("gave no whole answer ({why})"),
-            CallError::Status(status, body) if body.is_empty() => format!("answered HTTP {status}"),
-            CallError::Status(status, body) => format!("answered HTTP {status} {body:?}"),
-            CallError::Rpc(code, message) => format!("answered JSON-RPC error {code} {message:?}"),
-            CallError::Wrong(refusal, came) if came.is_empty() => {
-                format!("answered wrongly: {}", refusal.explain())
+        let (happened, wanted) = self.told("", "");
+        happened + &wanted
+    }
+
+    /// The same in two halves, between which stands how often: what happened to the call of `tool`, and what was
+    /// `expected`, if that is not plain.
+    pub fn told(&self, tool: &str, expected: &str) -> (String, String) {
+        let [to, instead] = [(" to ", tool), (", expected ", expected)].map(|(word, name)| {
+            if name.is_empty() {
+                String::new()
+            } else {
+                format!("{word}{name}")
             }
-            CallError::Wrong(refusal, came) => format!("answered {came}: {}", refusal.explain()),
-            CallError::Ours(why) => format!("was not called, by a fault of our own machine: {why}"),
+        });
+        let quoted = |text: &str| {
+            if text.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", cut(&format!("{text:?}"), SHOWN))
+            }
+        };
+        match self {
+            CallError::Late(limit) => (
+                format!("gave no answer{to} within {} s", seconds(*limit)),
+                String::new(),
+            ),
+            CallError::Unreachable(why) => (
+                format!(
+                    "could not be reached ({}){}",
+                    cut(why, SHOWN),
+                    to.replace(" to ", " for ")
+                ),
+                String::new(),
+            ),
+            CallError::Broken(why) => (
+                format!("gave no whole answer{to} ({})", cut(why, SHOWN)),
+                String::new(),
+            ),
+            CallError::Status(status, body) => (
+                format!("answered HTTP {status}{}{to}", quoted(body)),
+                instead,
+            ),
+            CallError::Rpc(code, words) => (
+                format!("answered JSON-RPC error {code}{}{to}", quoted(words)),
+                instead,
+            ),
+            CallError::Ours(why) => (
+                format!("was not called, by a fault of our own machine: {why}"),
+                String::new(),
+            ),
+            CallError::Wrong(refusal, came) if refusal.is_no_answer() && !came.is_empty() => (
+                format!("answered {}{to}", cut(came, SHOWN)),
+                format!(": {}{instead}", refusal.explain()),
+            ),
+            CallError::Wrong(refusal, _) if refusal.is_no_answer() => {
+                (format!("answered nothing{to}"), instead)
+            }
+            CallError::Wrong(refusal, _) => (
+                format!("answered{to} wrongly"),
+                format!(": {}", cut(&refusal.explain(), 2 * SHOWN)),
+            ),
         }
     }
 

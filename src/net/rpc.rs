@@ -19,7 +19,6 @@ use crate::protocol::{
 use crate::wire::{Endpoint, Fault, Timestamp, Wire, cut};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -41,19 +40,8 @@ pub struct Server {
     pub shown: Mutex<Option<(String, Instant)>>,
 }
 
-/// How much of what a request lacks is supplied, where we know it.
-#[derive(Clone, Copy, PartialEq)]
-enum Supplies {
-    Nothing,
-    Envelope,
-    /// Of a tool's call also what the tool implies, and our league.
-    ToolCall,
-}
-
-/// A message of more bytes than this is logged by its sender alone: the receiver notes that it came.
-const LOGGED: usize = 1000;
-/// How many characters of a refused message are logged.
-const LOGGED_REFUSED: usize = 500;
+/// How many characters of a message its receiver logs; its sender logs all.
+const LOGGED: usize = 500;
 /// How long a fault of our own is not shown again.
 const AWHILE: Duration = Duration::from_secs(60);
 
@@ -112,7 +100,7 @@ impl Server {
             && !request.contains_key("method")
             && request.contains_key("message_type")
         {
-            return match self.run("", &Value::Object(request), call.peer, self.supplies()) {
+            return match self.run("", Value::Object(request), call.peer, !self.strict) {
                 Ok(answer) => Reply::new("200 OK", answer.result.to_string()),
                 Err(denial) => failed(Value::Null, denial, "200 OK"),
             };
@@ -154,14 +142,6 @@ impl Server {
         }
     }
 
-    fn supplies(&self) -> Supplies {
-        if self.strict {
-            Supplies::Nothing
-        } else {
-            Supplies::Envelope
-        }
-    }
-
     /// Runs a method of MCP, or a league request.
     fn run_method(&self, method: &str, params: &Value, call: &Call) -> Result<Value, Denial> {
         if !params.is_object() {
@@ -171,13 +151,15 @@ impl Server {
             ));
         }
         if !mcp::is_mcp(method, params, call) {
-            return Ok(self.run(method, params, call.peer, self.supplies())?.result);
+            return Ok(self
+                .run(method, params.clone(), call.peer, !self.strict)?
+                .result);
         }
         let sender = self.client.sender();
         match mcp::asked(&*self.agent, &sender, method, params, call)? {
             Asked::Done(result) => Ok(result),
             Asked::Call(entry, arguments) => {
-                let answer = self.run(entry.tool, &arguments, call.peer, Supplies::ToolCall);
+                let answer = self.run(entry.tool, arguments, call.peer, true);
                 let result = mcp::tool_result(&*self.agent, entry, answer);
                 Ok(mcp::signed_in_its_era(&sender, result, params, call))
             }
@@ -189,9 +171,9 @@ impl Server {
     fn run(
         &self,
         method: &str,
-        params: &Value,
+        mut params: Value,
         peer: IpAddr,
-        supplies: Supplies,
+        lenient: bool,
     ) -> Result<Answer, Denial> {
         let kind = self.agent.kind();
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
@@ -229,8 +211,16 @@ impl Server {
             Some(Entry {
                 as_tool: Some(tool),
                 ..
-            }) => self.run_tool(*tool, params, peer),
-            _ => self.run_message(entry, params, peer, supplies),
+            }) => self.run_tool(*tool, &params, peer),
+            _ => {
+                let given = if lenient {
+                    self.given(entry, &params)
+                } else {
+                    Given::new()
+                };
+                let supplied = protocol::complete(&mut params, given);
+                self.run_message(&params, peer, &supplied)
+            }
         }
     }
 
@@ -256,55 +246,28 @@ impl Server {
 
     fn run_message(
         &self,
-        entry: Option<&Entry>,
         params: &Value,
         peer: IpAddr,
-        supplies: Supplies,
+        supplied: &[&str],
     ) -> Result<Answer, Denial> {
         let (client, empty) = (&self.client, Map::new());
         let packet = params.as_object().unwrap_or(&empty);
-        let understood = protocol::read(params, || self.given(entry, packet, supplies));
         let address = peer.to_string();
         let sender = packet
             .get("sender")
             .and_then(Value::as_str)
-            .or(Some(&address));
-        let length: usize = packet
-            .iter()
-            .map(|(key, value)| key.len() + 6 + length(value))
-            .sum();
-        let note = |refused: bool| {
-            let message = Some(logged(packet, length, refused));
-            client.note(
-                "message_received",
-                packet,
-                Line {
-                    peer: sender,
-                    message,
-                    ..Line::default()
-                },
-            );
+            .unwrap_or(&address);
+        let line = Line {
+            peer: Some(sender),
+            message: Some(logged(packet)),
+            ..Line::default()
         };
-        let is_short = length <= LOGGED_REFUSED; // what is longer is logged when it is known whether it is refused
-        if is_short {
-            note(false);
-        }
-        // The reply is in the conversation of its request, also where we supplied it.
-        let mut asked = Cow::Borrowed(packet);
-        if let Some(it) = understood
-            .as_ref()
-            .ok()
-            .filter(|it| it.supplied.contains(&"conversation_id"))
-        {
-            asked.to_mut().insert(
-                "conversation_id".into(),
-                it.envelope.conversation_id.clone().into(),
-            );
-        }
+        client.note("message_received", packet, line);
+        client.log.supplied(sender, supplied);
         let handle = |understood: protocol::Understood| {
-            client.log.doubts(&understood.envelope.sender, &understood);
+            client.log.doubts(sender, &understood);
             self.is_our_league(&understood)?;
-            let has_conversation = !understood.supplied.contains(&"conversation_id");
+            let has_conversation = !supplied.contains(&"conversation_id");
             let request = Request {
                 envelope: understood.envelope,
                 peer,
@@ -312,17 +275,16 @@ impl Server {
             };
             self.guarded(|| self.agent.handle(&request, understood.message))
         };
-        let outcome = understood.map_err(Denial::Refused).and_then(handle);
-        if !is_short {
-            note(outcome.is_err());
-        }
-        match outcome {
+        match protocol::read(params)
+            .map_err(Denial::Refused)
+            .and_then(handle)
+        {
             Ok(None) => Ok(Answer {
                 result: ok(),
                 refused: None,
             }),
-            Ok(Some(message)) => Ok(self.reply(&asked, &message, None)),
-            Err(denial) => self.deny(&asked, peer, denial),
+            Ok(Some(message)) => Ok(self.reply(packet, &message, None)),
+            Err(denial) => self.deny(packet, peer, denial),
         }
     }
 
@@ -333,20 +295,19 @@ impl Server {
     }
 
     /// What we know of a request beside what it says: who holds its token, which match it is about, and when it came.
-    fn given(&self, entry: Option<&Entry>, packet: &Packet, supplies: Supplies) -> Given {
-        if supplies == Supplies::Nothing {
-            return Given::new();
-        }
-        let text = |key: &str| packet.get(key).and_then(Value::as_str);
-        let sender = match entry.and_then(|entry| entry.message_type) {
+    fn given(&self, entry: Option<&Entry>, packet: &Value) -> Given {
+        let message_type = entry.and_then(|entry| entry.message_type);
+        let sender = match message_type {
             Some(protocol::RefereeRegisterRequest::NAME) => format!("{}:new", Kind::Referee),
             Some(protocol::LeagueRegisterRequest::NAME) => format!("{}:new", Kind::Player),
-            _ => text("auth_token")
+            _ => packet["auth_token"]
+                .as_str()
                 .and_then(|token| self.agent.holder(token))
                 .unwrap_or("launcher".into()),
         };
-        let about = text("match_id")
-            .or(entry.map(|entry| entry.tool))
+        let about = packet["match_id"]
+            .as_str()
+            .or(message_type)
             .unwrap_or("message")
             .to_ascii_lowercase();
         let mut given: Given = vec![
@@ -358,18 +319,12 @@ impl Server {
             ),
             ("timestamp", Timestamp::now().to_string().into()),
         ];
-        if supplies == Supplies::ToolCall {
-            given.extend(
-                entry
-                    .and_then(|entry| entry.message_type)
-                    .map(|name| ("message_type", name.into())),
-            );
-            given.extend(
-                self.client
-                    .league_id()
-                    .map(|league_id| ("league_id", league_id.into())),
-            );
-        }
+        given.extend(message_type.map(|name| ("message_type", name.into())));
+        given.extend(
+            self.client
+                .league_id()
+                .map(|league_id| ("league_id", league_id.into())),
+        );
         given
     }
 
@@ -506,29 +461,13 @@ fn quoted(request: &Packet, key: &str) -> Option<String> {
         .map(|text| cut(text, 200))
 }
 
-/// What the receiver logs of a message: all of it if it is small, that it came if it is large; of a refused one the
-/// beginning.
-fn logged(packet: &Packet, length: usize, refused: bool) -> Body<'_> {
-    match length {
-        _ if refused => Body::Words(cut(&masked_text(packet), LOGGED_REFUSED)),
-        length if length > LOGGED => Body::Words(format!("about {length} bytes")),
-        _ => Body::Packet(packet),
-    }
-}
-
-/// About how many bytes a value takes as JSON.
-fn length(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| length(item) + 1).sum::<usize>() + 2,
-        Value::Object(object) => {
-            object
-                .iter()
-                .map(|(key, value)| key.len() + 4 + length(value))
-                .sum::<usize>()
-                + 2
-        }
-        _ => 4,
+/// What the receiver logs of a message: all of it, or its beginning.
+fn logged(packet: &Packet) -> Body<'_> {
+    let text = masked_text(packet);
+    if text.len() > LOGGED {
+        Body::Words(cut(&text, LOGGED))
+    } else {
+        Body::Packet(packet)
     }
 }
 

@@ -6,7 +6,7 @@
 //! Read next: `manager/league.rs`, where the result counts; or `referee.rs`, which has matches played and reported.
 
 use crate::game::{self, Outcome};
-use crate::net::retry::{CallError, RetryPolicy, SHOWN, seconds};
+use crate::net::retry::{CallError, RetryPolicy, SHOWN};
 use crate::protocol::*;
 use crate::wire::{Timestamp, cut};
 use std::time::Duration;
@@ -328,14 +328,14 @@ impl<V: Venue> InPlay<'_, V> {
         let Some(failure) = failures.last() else {
             return;
         };
-        let (happened, wanted) = clauses(failure, action);
+        let (happened, wanted) = failure.told(tool(action), action);
         let told = Refusal::new(
             failure.code(),
             cut(&format!("{happened}{wanted}"), 2 * SHOWN),
         );
         let refusal = match failure {
             CallError::Wrong(refusal, came) if came.is_empty() => refusal.clone(),
-            CallError::Wrong(refusal, came) if is_no_answer(refusal) => {
+            CallError::Wrong(refusal, came) if refusal.is_no_answer() => {
                 told.with("came", came.clone())
             }
             CallError::Wrong(refusal, came) => refusal.clone().with("came", came.clone()),
@@ -386,10 +386,10 @@ fn sentence(failures: &[CallError], expected: &str) -> String {
     let Some(last) = failures.last() else {
         return String::new();
     };
-    let (happened, wanted) = clauses(last, expected);
+    let (happened, wanted) = last.told(tool(expected), expected);
     let is_same = |other: &CallError| match (other, last) {
         (CallError::Wrong(one, _), CallError::Wrong(other, _)) => one == other,
-        _ => clauses(other, expected) == (happened.clone(), wanted.clone()),
+        _ => other.told(tool(expected), expected) == (happened.clone(), wanted.clone()),
     };
     let times = match (failures.iter().all(is_same), failures.len()) {
         (_, 1) => String::new(),
@@ -401,80 +401,7 @@ fn sentence(failures: &[CallError], expected: &str) -> String {
     format!("{happened}{times}{wanted}")
 }
 
-/// The two halves of such a sentence: what happened, and what was expected, if that is not plain.
-fn clauses(failure: &CallError, expected: &str) -> (String, String) {
-    let asked = Entry::of_message(expected).map_or(expected, |entry| entry.tool);
-    let instead = format!(", expected {expected}");
-    let quoted = |text: &str| {
-        if text.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", cut(&format!("{text:?}"), SHOWN))
-        }
-    };
-    match failure {
-        CallError::Late(limit) => (
-            format!("gave no answer to {asked} within {} s", seconds(*limit)),
-            String::new(),
-        ),
-        CallError::Unreachable(why) => (
-            format!("could not be reached ({}) for {asked}", cut(why, SHOWN)),
-            String::new(),
-        ),
-        CallError::Broken(why) => (
-            format!("gave no whole answer to {asked} ({})", cut(why, SHOWN)),
-            String::new(),
-        ),
-        CallError::Status(status, body) => (
-            format!("answered HTTP {status}{} to {asked}", quoted(body)),
-            instead,
-        ),
-        CallError::Rpc(code, words) => (
-            format!("answered JSON-RPC error {code}{} to {asked}", quoted(words)),
-            instead,
-        ),
-        CallError::Ours(_) => (failure.explain(), String::new()),
-        CallError::Wrong(refusal, _) if !is_no_answer(refusal) => (
-            format!("answered {asked} wrongly"),
-            format!(": {}", problem(refusal)),
-        ),
-        CallError::Wrong(_, came) if came.is_empty() => {
-            (format!("answered nothing to {asked}"), instead)
-        }
-        CallError::Wrong(refusal, came) => match refusal.field_name() {
-            Some(_) => (format!("answered {} to {asked}", cut(came, SHOWN)), instead),
-            None => (
-                format!("answered{} to {asked}", quoted(came)),
-                format!(": {}{instead}", refusal.explain()),
-            ),
-        },
-    }
-}
-
-/// Whether no league message came at all, or another one: then what came says most.
-fn is_no_answer(refusal: &Refusal) -> bool {
-    matches!(
-        refusal.field_name(),
-        None | Some("" | "result" | "message_type")
-    )
-}
-
-/// What is wrong with a field. A problem that names the field itself is enough.
-fn problem(refusal: &Refusal) -> String {
-    let text = refusal
-        .context
-        .get("problem")
-        .and_then(|problem| problem.as_str())
-        .unwrap_or_default();
-    let is_named = refusal
-        .field_name()
-        .is_some_and(|field| text.contains(&format!("{field:?}")));
-    cut(
-        &if is_named {
-            text.into()
-        } else {
-            refusal.explain()
-        },
-        2 * SHOWN,
-    )
+/// The tool that asks for a message.
+fn tool(answer: &str) -> &str {
+    Entry::of_message(answer).map_or(answer, |entry| entry.tool)
 }
