@@ -91,8 +91,14 @@ const USAGE: Usage = Usage {
 };
 
 fn main() -> ExitCode {
-    USAGE.main(|args| match args.word {
-        Some("check") => league::extras::check::run(args),
-        _ => league::manager::run(args),
-    })
+    USAGE.main(run)
+}
+
+#[cfg(feature = "extras")]
+use league::extras::surroundings::run;
+
+/// Without the extras a manager plays its league and shows nothing of it.
+#[cfg(not(feature = "extras"))]
+fn run(args: league::program::args::Args) -> Result<(), league::program::args::Stop> {
+    league::manager::run(args, std::sync::Arc::new(()))
 }

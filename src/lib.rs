@@ -67,6 +67,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+#[cfg(feature = "extras")]
 pub mod extras;
 pub mod games;
 pub mod manager;

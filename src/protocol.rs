@@ -276,7 +276,7 @@ object! {
     /// What an agent says of itself; `max_concurrent_matches` is a referee's. `uses_match_tokens` is an addition of ours.
     AgentMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
-        ; optional max_concurrent_matches: u32, protocol_version: String, uses_match_tokens: bool,
+        ; optional max_concurrent_matches: u32, protocol_version: String, uses_match_tokens: bool, registration_key: String,
     }
     /// A referee asks to be let in.
     RefereeRegisterRequest { referee_meta: AgentMeta, }

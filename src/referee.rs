@@ -182,6 +182,7 @@ impl Referee {
             auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),
             round_id: Some(kept.report.round_id),
             match_id: Some(kept.report.match_id.clone()),
+            match_token: None,
         };
         let (program, message) = (&self.session.program, kept.report.clone().into());
         program.client.ask(

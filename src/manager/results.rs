@@ -1,13 +1,14 @@
-//! What the manager takes, and what it refuses, when a referee reports how a match ended. Pure.
+//! What the manager takes, and what it refuses, when a referee reports how a match ended.
 //!
-//! `judge` asks whose match it is, `check_result` whether the result can be true; the rules in words: "Reporting" in
-//! `protocol.md`. Read next: `standings.rs`, where a result counts.
+//! `judge` asks whose match it is and whether this result was voided before; `check_result` asks whether the result can
+//! be true. The rules in words stand in `protocol.md`, under "Reporting".
 
 use crate::games;
 use crate::games::Scoring;
 use crate::manager::league::{Event, League, Member, Recorded};
 use crate::manager::standings;
-use crate::protocol::{Code, Ending, GAME, MatchResult, MatchResultReport, Refusal};
+use crate::net::agent::Request;
+use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
 use crate::wire::{Timestamp, cut};
 
 /// How much of a referee's explanation is kept, in characters: both players may have failed, each for its reason.
@@ -22,6 +23,7 @@ impl League {
     pub fn judge(
         &self,
         sender: &Member,
+        request: &Request,
         report: &MatchResultReport,
         at: Timestamp,
     ) -> Result<Option<Event>, Refusal> {
@@ -32,45 +34,45 @@ impl League {
                 format!("got {came:?}, which is no match of this league"),
             );
         };
-        if report.round_id != game.round {
+        let (id, round) = (&game.id, game.round);
+        if report.round_id != round {
+            let came = report.round_id;
             return wrong(
                 "round_id",
-                format!(
-                    "got {}, but {} is in round {}",
-                    report.round_id, game.id, game.round
-                ),
+                format!("got {came}, but {id} is in round {round}"),
             );
         }
-        if report.game_type != GAME {
-            return wrong(
-                "game_type",
-                format!("got {:?}, expected {GAME:?}", cut(&report.game_type, 60)),
-            );
+        let expected = &self.rules.game_type;
+        if report.game_type != *expected {
+            let came = cut(&report.game_type, 60);
+            return wrong("game_type", format!("got {came:?}, expected {expected:?}"));
+        }
+        let conversation_id = request.envelope.conversation_id.clone();
+        if game.voided.contains(&conversation_id) {
+            let problem = format!("this result of {id} was voided; the match is played again");
+            return wrong("conversation_id", problem);
         }
         let result = shortened(&report.result);
         if let Some(recorded) = &game.recorded {
-            return match recorded.referee_id == sender.id && shortened(&recorded.result) == result {
-                true => Ok(None),
-                false => wrong(
-                    "match_id",
-                    format!(
-                        "{} is recorded already, and the first result stands",
-                        game.id
-                    ),
-                ),
-            };
+            if recorded.referee_id == sender.id && recorded.result == result {
+                return Ok(None);
+            }
+            return wrong(
+                "match_id",
+                format!("{id} is recorded already, and the first result stands"),
+            );
         }
         if game.referee() != Some(&sender.id) {
             return wrong(
                 "sender",
-                format!("{} is not the referee of {}", sender.id, game.id),
+                format!("{} is not the referee of {id}", sender.id),
             );
         }
         check_result(&result, &game.players, &self.rules.scoring)?;
-        let (match_id, referee_id) = (game.id.clone(), sender.id.clone());
         Ok(Some(Event::Recorded(Recorded {
-            match_id,
-            referee_id,
+            match_id: id.clone(),
+            referee_id: sender.id.clone(),
+            conversation_id,
             result,
             at,
         })))
