@@ -269,7 +269,7 @@ impl Manager {
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
-    fn start(&self, players: usize, referees: usize) -> io::Result<()> {
+    pub fn start(&self, players: usize, referees: usize) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {

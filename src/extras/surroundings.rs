@@ -6,7 +6,7 @@ use crate::extras::manager_screen::{self, TurnedAway};
 use crate::extras::pages::Pages;
 use crate::extras::practice::{self, Practice};
 use crate::extras::site::Site;
-use crate::extras::{check, operator, report, season, statistics, trace};
+use crate::extras::{check, class, operator, report, season, statistics, trace};
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -33,18 +33,19 @@ const LOCAL: &str = "local";
 pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("check") => return check::run(args),
-        Some("start") => return operator::start(&args),
-        Some("status") => return operator::status(&args),
         Some("season") => return season::run(&args),
         Some("trace") => return trace::trace(&args),
-        Some("local") | None => {}
-        Some(_) => return operator::control(&args),
+        Some("local" | "class") | None => {}
+        Some(_) => return operator::run(&args),
     }
     let mut around = Surroundings::default();
     let cycles = practice::cycles(&args)?;
     if args.word == Some("local") {
         around.is_local = true;
         children::fill_in(&mut args)?;
+    }
+    if args.word == Some("class") {
+        class::fill_in(&mut args)?;
     }
     if cycles.is_some() {
         let mut practice = Practice::new(&mut args);
@@ -128,9 +129,17 @@ impl Around for Surroundings {
                 here.store.wait(PACE, |league| league.closed);
             }
         });
-        if self.is_local {
-            *lock(&self.children) = Some(Children::start(manager)?);
+        let address = operator::address_file(data, league_id);
+        storage::replace(&address, Access::Everybody, &manager.program.endpoint)?;
+        *lock(&self.children) = match manager.program.args.word {
+            Some("local") => Some(Children::of_local_league(manager)?),
+            Some("class") => Some(Children::of_class(manager)?),
+            _ => None,
+        };
+        if manager.program.args.word == Some("class") {
+            class::greet(manager);
         }
+        operator::listen(manager);
         Ok(())
     }
 
