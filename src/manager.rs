@@ -599,7 +599,7 @@ fn game_name(config: &Config) -> String {
         .games
         .games
         .iter()
-        .find(|game| game.game_type.word() == config.league.game_type);
+        .find(|game| game.game_type.0 == config.league.game_type);
     game.map_or(GAME.into(), |game| game.display_name.clone())
 }
 

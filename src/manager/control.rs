@@ -5,7 +5,7 @@
 
 use crate::games::Outcome;
 use crate::manager::league::{Event, League, Match, Recorded};
-use crate::protocol::{Action, Code, Kind, LeagueControl, Progress, Refusal};
+use crate::protocol::{Action, Code, Ending, Kind, LeagueControl, Progress, Refusal};
 use crate::wire::{Timestamp, cut};
 
 /// Why a removed player is not let in.
@@ -134,8 +134,9 @@ impl League {
         };
         let outcome = Outcome {
             players: game.players.clone(),
-            choices: [None, None],
+            moves: Vec::new(),
             number: None,
+            ending: Ending::TechnicalLoss,
             winner,
             reason,
         };

@@ -44,7 +44,7 @@ pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules
             .games
             .games
             .iter()
-            .map(|game| game.game_type.word().into())
+            .map(|game| game.game_type.0.clone())
             .collect(),
         listed: referees.chain(players).collect(),
         tokens: security.enable_auth_tokens,
