@@ -11,7 +11,7 @@ pub mod replay;
 pub mod tic_tac_toe;
 
 pub use chance::mix;
-pub use even_odd::NUMBERS;
+pub use even_odd::{NUMBERS, judge, parity};
 pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
 pub use replay::{moves, reported};
 

@@ -4,7 +4,7 @@
 //! The league's documents name this game's messages, so it brings its own pair.
 //! Read next: `referee/match_play.rs`, which plays a match of any game.
 
-use super::{Game, Messages, Move};
+use super::{Game, Messages, Move, Outcome, moves};
 use crate::protocol::{
     ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Message, Parity,
 };
@@ -35,6 +35,12 @@ pub fn parity(number: u32) -> Parity {
     } else {
         Parity::Odd
     }
+}
+
+/// Judges a match in which both have chosen.
+pub fn judge(players: [String; 2], choices: [Parity; 2], number: u32) -> Outcome {
+    let texts = choices.map(Parity::word);
+    GAME.judge(players, moves(&texts), Some(number))
 }
 
 fn winner(players: &[String; 2], moves: &[Move], number: u32) -> (Option<usize>, String) {

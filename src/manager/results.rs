@@ -122,11 +122,7 @@ fn check_result(
             );
         }
         (Some(number), [Some(a), Some(b)]) => {
-            let judged = games::even_odd::GAME.judge(
-                players.clone(),
-                games::moves(&[a.word(), b.word()]),
-                Some(number),
-            );
+            let judged = games::judge(players.clone(), [a, b], number);
             if judged.winner != winner || judged.ending != ending {
                 let got = format!("got winner {:?} and {ending}", result.winner);
                 return wrong(

@@ -11,15 +11,7 @@ const SILENT: u32 = 3;
 const LYING: u32 = 4;
 /// The players of every match, who are our endpoints 1 and 2, and what they choose.
 const PLAYERS: [&str; 2] = ["P91", "P92"];
-const CHOICES: [&str; 2] = ["even", "odd"];
-/// How a match ends between players who both do well.
-fn right_outcome(number: u32) -> games::Outcome {
-    games::even_odd::GAME.judge(
-        PLAYERS.map(String::from),
-        games::moves(&CHOICES),
-        Some(number),
-    )
-}
+const CHOICES: [Parity; 2] = [Parity::Even, Parity::Odd];
 /// What the referee sends.
 const INVITATION: &str = GameInvitation::NAME;
 const CALL: &str = ChooseParityCall::NAME;
@@ -58,14 +50,14 @@ pub const CHECKS: &[Check] = checks! { it:
     };
     MUST "Result"       "GAME_OVER names the right winner" it.exact(OVER, |GameOver { game_result: came, .. }, _| {
         let number = came.drawn_number.unwrap_or(0);
-        let right = right_outcome(number).for_players();
+        let right = games::judge(PLAYERS.map(String::from), CHOICES, number).for_players();
         NUMBERS.contains(&number) && came == GameResult { reason: came.reason.clone(), ..right }
     });
     MUST "Reporting"    "MATCH_RESULT_REPORT says the same, with the league's points" {
         let number = it.over(2, GOOD)?["drawn_number"].as_u64().unwrap_or(0) as u32;
         let report = it.told(0, REPORT, GOOD).map_or(Value::Null, |it| it.message().clone());
         let result = MatchResultReport::read(&report).map(|it| it.result);
-        let outcome = right_outcome(number);
+        let outcome = games::judge(PLAYERS.map(String::from), CHOICES, number);
         let mut right = outcome.for_manager(&it.program.config.league.scoring);
         if let Ok(MatchResult { details, .. }) = &result {
             (right.details.reason, right.details.status) = (details.reason.clone(), details.status.and(right.details.status));
@@ -138,7 +130,7 @@ impl Exam {
             ("R3M1", INVITATION, 1) => pause(timeouts.game_join_ack_timeout_sec.0 * 2),
             _ => {}
         }
-        let (id, choice) = (PLAYERS[who - 1], CHOICES[who - 1]);
+        let (id, choice) = (PLAYERS[who - 1], CHOICES[who - 1].word());
         let choice = if (match_id, who) == ("R4M1", 1) {
             "Even"
         } else {
