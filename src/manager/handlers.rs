@@ -53,6 +53,8 @@ impl Agent for Manager {
             | Message::GameJoinAck(_)
             | Message::ChooseParityCall(_)
             | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
             | Message::GameOver(_)
             | Message::GameError(_)
             | Message::MatchResultAck(_)
