@@ -4,6 +4,7 @@
 pub mod by_hand;
 pub mod check;
 pub mod csv;
+pub mod figures;
 pub mod launcher;
 pub mod luck;
 pub mod manager_screen;
@@ -12,6 +13,7 @@ pub mod player_screen;
 pub mod practice;
 pub mod report;
 pub mod season;
+pub mod site;
 pub mod statistics;
 pub mod strategies;
 pub mod trace;

@@ -22,11 +22,12 @@ use crate::extras::launcher::Children;
 use crate::extras::manager_screen::TurnedAway;
 use crate::extras::pages::Pages;
 use crate::extras::practice::Practice;
+use crate::extras::site::Site;
 use crate::extras::{
     launcher, manager_screen as screen, practice, report, season, statistics, trace,
 };
 use crate::manager::board::{Board, Standing};
-use crate::manager::document::{Heading, LeagueView, Views};
+use crate::manager::document::{Document, Heading, LeagueView, RoundView};
 use crate::manager::journal::{Journal, Store};
 use crate::manager::league::{Event, League, Member};
 use crate::manager::queries::{ScheduleData, StandingsData};
@@ -69,7 +70,8 @@ struct Manager {
     terminal: Terminal,
     pages: Mutex<Pages>,
     pages_fail: AtomicBool,
-    views: Views,
+    document: Arc<Document>,
+    site: Site,
     /// So many players and referees start the league.
     awaited: Option<(usize, usize)>,
     seed: Option<u64>,
@@ -143,16 +145,18 @@ impl Manager {
             display_name: config.league.display_name.clone(),
             game: game_name(config),
             register_at: program.endpoint.clone(),
-            win_points: config.league.scoring.win_points,
-            draw_points: config.league.scoring.draw_points,
-            loss_points: config.league.scoring.loss_points,
+            scoring: config.league.scoring.clone(),
+            local,
+            name: None,
             players_awaited: awaited.map(|(players, _)| players as u32),
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
+        let document = Arc::new(Document::new(&store, &board, heading));
         Ok(Manager {
+            site: Site::new(&document, program::logs(args)),
+            document,
             pages: Mutex::new(Pages::new(&program.data, program.league_id())),
             pages_fail: AtomicBool::new(false),
-            views: Views::new(&store, &board, heading),
             operator_token: operator_token(&program)?,
             since: Timestamp::now(),
             turned_away: Mutex::default(),
@@ -191,7 +195,7 @@ impl Manager {
         };
         let here = Arc::clone(self);
         let on_screen = screen::follow(store, each_match, &title, self.awaited, move || {
-            here.views.luck()
+            here.site.luck()
         });
         let here = Arc::clone(self);
         spawn("pages", move || {
@@ -239,7 +243,7 @@ impl Manager {
                 store.wait(FAREWELL, |league| league.again);
             }
         }
-        self.views.linger();
+        self.site.linger();
         visitors.wait_until_empty(FAREWELL); // their answers are out
         if store.read(|league| league.again) {
             return Err(self.program.start_anew()); // where it finds this league, and sets it aside
@@ -342,8 +346,7 @@ impl Manager {
             .data
             .join("leagues")
             .join(self.program.league_id());
-        let view = self.views.whole(false);
-        let files = report::files(&view);
+        let files = report::files(&self.document.newest());
         let keep = |(name, text): &(&str, String)| {
             storage::replace(&folder.join(name), Access::Everybody, text)
         };
@@ -364,7 +367,7 @@ impl Manager {
 
     /// Writes the files for people. That they cannot be written is said once, and stops no league.
     fn write_pages(&self) {
-        let written = lock(&self.pages).write(&self.views.whole(false));
+        let written = lock(&self.pages).write(&self.document.newest());
         if let (Err(error), false) = (
             &written,
             self.pages_fail.swap(written.is_err(), Ordering::SeqCst),
@@ -561,32 +564,6 @@ impl Manager {
         Ok(self.status().into())
     }
 
-    /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
-    /// see. While the logs are read it may be ordered to be played again, so that is asked twice.
-    fn traced(&self, match_id: &str) -> Reply {
-        let state = || {
-            self.store
-                .read(|league| Some(league.find(match_id)?.recorded.is_some()))
-        };
-        let drawn = || {
-            let lines = trace::about(&program::logs(&self.program.args), match_id).ok()?;
-            trace::diagram(&lines, self.program.league_id(), match_id)
-        };
-        let diagram = state().filter(|recorded| *recorded).and_then(|_| drawn());
-        match (state(), diagram) {
-            (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
-            (Some(true), None) => Reply::text(
-                "404 Not Found",
-                "no log on the manager's machine tells of this match",
-            ),
-            (Some(false), _) => Reply::text(
-                "404 Not Found",
-                "this match has no result yet; then it can be seen",
-            ),
-            (None, _) => Reply::text("404 Not Found", "the league has no such match"),
-        }
-    }
-
     fn status(&self) -> LeagueStatus {
         let waiting = self.board.waiting();
         self.store.read(|league| league.status(waiting))
@@ -675,9 +652,11 @@ impl Agent for Manager {
     fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         if tool == Tool::GetLeague {
             let asked = GetLeague::read(arguments).map_err(Refusal::from)?;
-            return Ok(serde_json::to_value(
-                self.views.answer(&asked, peer.is_loopback()),
-            )?);
+            let newest = self.document.newest();
+            let round = asked.round_id.unwrap_or(newest.current_round.max(1));
+            let wanted = |it: &RoundView| asked.rounds.is_some() || it.round_id == round;
+            let answer = newest.copy(peer.is_loopback(), wanted);
+            return Ok(serde_json::to_value(answer)?);
         }
         self.store.read(|league| match tool {
             Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
@@ -703,14 +682,8 @@ impl Agent for Manager {
         self.store.read(|league| league.holder(token).map(signs))
     }
 
-    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
-        match path {
-            "/" => Some(report::live()),
-            "/league.json" => Some(self.views.reply(peer.is_loopback(), if_none_match)),
-            _ => path
-                .strip_prefix("/trace/")
-                .map(|match_id| self.traced(&match_id.to_uppercase())),
-        }
+    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+        self.site.page(path, query, peer)
     }
 
     /// The manager's own state, and the fields of LEAGUE_STATUS; the uptime is in seconds.

@@ -3,7 +3,8 @@
 //!
 //! Whoever flips a coin wins a match with chance 1/4, loses with 1/4 and draws with 1/2, whatever the other does.
 
-use crate::manager::document::{Heading, LeagueView};
+use crate::games::Scoring;
+use crate::manager::document::LeagueView;
 
 /// So many matches are drawn, in as many leagues as that makes; and the seed of the draws.
 const DRAWN: usize = 6_000_000;
@@ -55,12 +56,12 @@ pub fn sentence(view: &LeagueView) -> Option<String> {
         .map(|row| row.points)
         .max()
         .filter(|_| !games.is_empty())?;
-    let Heading {
+    let Scoring {
         win_points,
         draw_points,
         loss_points,
         ..
-    } = view.league;
+    } = view.league.scoring;
     let often = match chance(
         view.standings.len(),
         &games,

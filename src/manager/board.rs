@@ -11,7 +11,7 @@ use crate::net::sync::{lock, spawn};
 use crate::protocol::{
     Kind, LeagueError, MatchEntry, Message, Progress, RoundAnnouncement, StartMatch,
 };
-use crate::wire::{Endpoint, Wire, cut};
+use crate::wire::{Endpoint, Timestamp, Wire, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,6 +90,8 @@ struct Inside {
     released: Announcement,
     /// What a league that has started waits for, if it does not go on.
     waiting: Option<String>,
+    /// When the matches of an announced round begin, while its lead lasts.
+    next_at: Option<Timestamp>,
     changes: u64,
 }
 
@@ -495,6 +497,18 @@ impl Board {
         let mut inside = lock(&self.inside);
         inside.changes += 1;
         std::mem::replace(&mut inside.waiting, new.clone()) != new
+    }
+
+    /// Notes when the matches of an announced round begin; none once they may.
+    pub fn note_next_at(&self, at: Option<Timestamp>) {
+        let mut inside = lock(&self.inside);
+        inside.changes += u64::from(inside.next_at != at);
+        inside.next_at = at;
+    }
+
+    /// When the matches of an announced round begin.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        lock(&self.inside).next_at
     }
 
     /// What a league that has started waits for, if it does not go on.

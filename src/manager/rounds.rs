@@ -212,12 +212,15 @@ impl Rounds<'_> {
         if self.newest.1.elapsed() < KNOWN && !players.iter().all(knows) {
             return;
         }
-        let lead_over = self
-            .lead_over
-            .filter(|(of, _)| *of == round)
-            .unwrap_or((round, now + self.lead));
-        self.lead_over = Some(lead_over);
+        let known = self.lead_over.filter(|(of, _)| *of == round);
+        let lead_over = known.unwrap_or((round, now + self.lead));
+        if known.is_none() {
+            self.lead_over = Some(lead_over);
+            self.board
+                .note_next_at(Some(Timestamp::now().plus(self.lead)));
+        }
         if now >= lead_over.1 {
+            self.board.note_next_at(None);
             self.board.released(Some(newest));
         }
     }

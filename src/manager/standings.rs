@@ -86,13 +86,25 @@ pub fn add(row: &mut Standing, result: &MatchResult) {
     }
 }
 
-/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by id. `against` gives
-/// the points of a player in its matches against a group.
+/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by id.
 pub fn ranked(
-    mut rows: Vec<Standing>,
+    rows: Vec<Standing>,
     ties: &[TieBreak],
     against: impl Fn(&str, &BTreeSet<String>) -> i32,
 ) -> Vec<Standing> {
+    let groups = equals(rows, ties, against);
+    let mut rows: Vec<Standing> = groups.into_iter().flatten().collect();
+    (1..).zip(&mut rows).for_each(|(rank, row)| row.rank = rank);
+    rows
+}
+
+/// The rows in groups, the best first. The players of a group are equal in points and by all of `ties`, and stand in the
+/// order of their ids. `against` gives the points of a player in its matches against a group.
+pub fn equals(
+    mut rows: Vec<Standing>,
+    ties: &[TieBreak],
+    against: impl Fn(&str, &BTreeSet<String>) -> i32,
+) -> Vec<Vec<Standing>> {
     rows.sort_by(|one, other| by_number(&one.player_id, &other.player_id));
     let mut equals = split(rows, |row| row.points);
     for tie in ties {
@@ -113,9 +125,7 @@ pub fn ranked(
         };
         equals = equals.into_iter().flat_map(alone).collect();
     }
-    let mut rows: Vec<Standing> = equals.into_iter().flatten().collect();
-    (1..).zip(&mut rows).for_each(|(rank, row)| row.rank = rank);
-    rows
+    equals
 }
 
 /// Groups of equals, the highest key first; inside a group the order stays.
