@@ -23,9 +23,7 @@ use crate::extras::manager_screen::TurnedAway;
 use crate::extras::pages::Pages;
 use crate::extras::practice::Practice;
 use crate::extras::site::Site;
-use crate::extras::{
-    launcher, manager_screen as screen, practice, report, season, statistics, trace,
-};
+use crate::extras::{launcher, manager_screen as screen, practice, season, statistics, trace};
 use crate::manager::board::{Board, Standing};
 use crate::manager::document::{Document, Heading, LeagueView, RoundView};
 use crate::manager::journal::{Journal, Store};
@@ -41,7 +39,6 @@ use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::session::FAREWELL;
-use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
 use crate::program::{self, Program, server};
 use crate::protocol::*;
@@ -147,7 +144,7 @@ impl Manager {
             register_at: program.endpoint.clone(),
             scoring: config.league.scoring.clone(),
             local,
-            name: None,
+            name: args.text("--name").map(String::from),
             players_awaited: awaited.map(|(players, _)| players as u32),
             referees_awaited: awaited.map(|(_, referees)| referees as u32),
         };
@@ -155,7 +152,11 @@ impl Manager {
         Ok(Manager {
             site: Site::new(&document, program::logs(args)),
             document,
-            pages: Mutex::new(Pages::new(&program.data, program.league_id())),
+            pages: Mutex::new(Pages::new(
+                &program.data,
+                program.league_id(),
+                program::logs(args),
+            )),
             pages_fail: AtomicBool::new(false),
             operator_token: operator_token(&program)?,
             since: Timestamp::now(),
@@ -233,7 +234,7 @@ impl Manager {
         };
         let report = practice.map(figures);
         report.iter().flatten().for_each(|line| say(line));
-        terminal.say(&kept);
+        terminal.say(&format!("\n{kept}"));
         children
             .iter_mut()
             .for_each(|children| children.wait(FAREWELL));
@@ -341,42 +342,22 @@ impl Manager {
 
     /// Writes what a person keeps of the league; says where.
     fn keep_results(&self) -> String {
-        let folder = self
-            .program
-            .data
-            .join("leagues")
-            .join(self.program.league_id());
-        let files = report::files(&self.document.newest());
-        let keep = |(name, text): &(&str, String)| {
-            storage::replace(&folder.join(name), Access::Everybody, text)
-        };
-        match files.and_then(|files| files.iter().try_for_each(keep)) {
-            Ok(()) => format!(
-                "\nto keep: report.html, results.csv and standings.csv in {}",
-                folder.display()
-            ),
-            Err(error) => {
-                let words = format!("the results to keep cannot be written: {error}");
-                self.program
-                    .log()
-                    .orchestrator(Level::Error, "fault", &*words);
-                words
-            }
-        }
+        let policy = self.program.config.retry();
+        let kept = lock(&self.pages).keep(&self.document.newest(), &policy);
+        kept.unwrap_or_else(|words| {
+            let log = self.program.log();
+            log.orchestrator(Level::Error, "fault", &*words);
+            words
+        })
     }
 
     /// Writes the files for people. That they cannot be written is said once, and stops no league.
     fn write_pages(&self) {
-        let written = lock(&self.pages).write(&self.document.newest());
-        if let (Err(error), false) = (
-            &written,
-            self.pages_fail.swap(written.is_err(), Ordering::SeqCst),
-        ) {
-            self.say(
-                Level::Error,
-                "fault",
-                &format!("the files for people cannot be written: {error}"),
-            );
+        let errors = lock(&self.pages).write(&self.document.newest());
+        let failed_before = self.pages_fail.swap(!errors.is_empty(), Ordering::SeqCst);
+        if let Some(error) = errors.first().filter(|_| !failed_before) {
+            let words = format!("the files for people cannot be written: {error}");
+            self.say(Level::Error, "fault", &words);
         }
     }
 
