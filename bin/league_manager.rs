@@ -85,6 +85,16 @@ const USAGE: Usage = Usage {
             "",
             "set an unfinished league aside and start anew",
         ),
+        (
+            "--name",
+            "TEXT",
+            "what this one league is called on page, report and season: --name \"10b, Tuesday\"",
+        ),
+        (
+            "--all",
+            "",
+            "for `season`: with the local leagues and the practice",
+        ),
         ("--quiet", "", "print only the result"),
         (
             "--json",
