@@ -92,7 +92,7 @@ const USAGE: Usage = Usage {
 
 fn main() -> ExitCode {
     USAGE.main(|args| match args.word {
-        Some("check") => league::check::run(args),
+        Some("check") => league::extras::check::run(args),
         _ => league::manager::run(args),
     })
 }

@@ -67,8 +67,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod check;
-pub mod game;
+pub mod extras;
+pub mod games;
 pub mod manager;
 pub mod net;
 pub mod player;

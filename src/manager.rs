@@ -6,39 +6,32 @@
 
 pub mod board;
 pub mod control;
-pub mod csv;
+pub mod document;
 pub mod journal;
-pub mod launcher;
 pub mod league;
-pub mod luck;
 pub mod notices;
-pub mod pages;
-pub mod practice;
 pub mod queries;
 pub mod registration;
-pub mod report;
 pub mod results;
 pub mod rounds;
 pub mod schedule;
-pub mod screen;
-pub mod season;
 pub mod settings;
 pub mod standings;
-pub mod statistics;
-pub mod trace;
-pub mod view;
 
+use crate::extras::launcher::Children;
+use crate::extras::manager_screen::TurnedAway;
+use crate::extras::pages::Pages;
+use crate::extras::practice::Practice;
+use crate::extras::{
+    launcher, manager_screen as screen, practice, report, season, statistics, trace,
+};
 use crate::manager::board::{Board, Standing};
+use crate::manager::document::{Heading, LeagueView, Views};
 use crate::manager::journal::{Journal, Store};
-use crate::manager::launcher::Children;
 use crate::manager::league::{Event, League, Member};
-use crate::manager::pages::Pages;
-use crate::manager::practice::Practice;
 use crate::manager::queries::{ScheduleData, StandingsData};
 use crate::manager::registration::{Admission, Applicant};
-use crate::manager::screen::TurnedAway;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
-use crate::manager::view::{Heading, LeagueView, Views};
 use crate::net::agent::{Agent, Denial, Request};
 use crate::net::http::Reply;
 use crate::net::log::Level;

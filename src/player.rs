@@ -4,22 +4,20 @@
 //! ended. `handle` is the whole of it: a row for each message. What goes wrong is shown in the player's own terminal.
 //! Read next: `player/invitations.rs`, whom we believe; then `decision.rs`, `history.rs` and `strategies.rs` there.
 
-pub mod by_hand;
 pub mod decision;
 pub mod history;
 pub mod invitations;
-pub mod screen;
-pub mod strategies;
 
-pub use crate::player::strategies::{Past, Turn};
+pub use crate::extras::strategies::{Past, Turn};
 pub use crate::protocol::Parity;
 
+use crate::extras::by_hand::{ByHand, Chosen, Offer};
+use crate::extras::{by_hand, player_screen as screen, strategies};
 use crate::net::agent::{Agent, Denial, Request};
 use crate::net::log::Level;
 use crate::net::retry::{SHOWN, seconds};
 use crate::net::sync::lock;
 use crate::object;
-use crate::player::by_hand::{ByHand, Chosen, Offer};
 use crate::player::history::History;
 use crate::player::invitations::{Invitations, Joined};
 use crate::program::args::{Args, Stop, Usage};

@@ -2,8 +2,8 @@
 
 mod support;
 
-use league::player::by_hand::{ByHand, TurnState};
-use league::player::strategies::{Past, Turn};
+use league::extras::by_hand::{ByHand, TurnState};
+use league::extras::strategies::{Past, Turn};
 use league::protocol::Parity;
 use serde_json::{Value, json};
 use std::{

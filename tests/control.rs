@@ -2,7 +2,7 @@
 
 mod support;
 
-use league::game::judge;
+use league::games::judge;
 use league::manager::control::REMOVED;
 use league::manager::league::{Event, League, Match};
 use league::protocol::{Action, Kind, LeagueControl, Parity, Progress, Refusal};
@@ -34,7 +34,7 @@ fn control(league: &mut League, action: Action, about: &str) {
 }
 
 /// The first player of a match wins it.
-fn first_wins(game: &Match) -> league::game::Outcome {
+fn first_wins(game: &Match) -> league::games::Outcome {
     judge(game.players.clone(), [Parity::Even, Parity::Odd], 2)
 }
 

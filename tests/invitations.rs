@@ -1,9 +1,10 @@
 //! What a player believes, chooses and shows, without a network: the rules as tables.
 
+use league::extras::player_screen as screen;
 use league::net::agent::Denial;
 use league::player::decision::{Decision, show_panics};
 use league::player::invitations::Invitations;
-use league::player::{Parity, Turn, screen};
+use league::player::{Parity, Turn};
 use league::protocol::{
     Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement,
 };

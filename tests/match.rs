@@ -2,7 +2,7 @@
 //! whole limit and a wrong answer a second. What a player goes through is written down as one line, and how it failed
 //! as the sentence that everybody is told. How bytes become an answer is tabled in `http.rs`.
 
-use league::game::{Outcome, Scoring};
+use league::games::{Outcome, Scoring};
 use league::net::retry::{Backoff, CallError, RetryPolicy};
 use league::protocol::*;
 use league::referee::match_play::{Acted, Limits, Venue, play};
@@ -51,7 +51,9 @@ fn says(answer: Value) -> Does {
         .chain(times)
         .chain([("protocol", PROTOCOL.into())])
         .collect();
-    match read(&answer, || given) {
+    let mut answer = answer;
+    league::protocol::complete(&mut answer, given);
+    match read(&answer) {
         Ok(understood) => Says(understood.message),
         Err(refusal) => Fails(CallError::wrong(refusal, &answer)),
     }

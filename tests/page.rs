@@ -4,9 +4,9 @@
 
 mod support;
 
-use league::game::Scoring;
-use league::manager::csv::csv;
-use league::manager::luck::Lottery;
+use league::extras::csv::csv;
+use league::extras::luck::Lottery;
+use league::games::Scoring;
 use league::program::terminal::{pad, width};
 use serde_json::{Value, json};
 use std::{

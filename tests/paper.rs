@@ -5,10 +5,11 @@
 mod paper;
 
 use fastrand::Rng;
-use league::game::{Outcome, forfeit};
+use league::games::{Outcome, forfeit};
 use league::manager::league::{Event, League, Match};
-use league::manager::registration::{Admission, AgentMeta};
+use league::manager::registration::Admission;
 use league::manager::standings::ending;
+use league::protocol::AgentMeta;
 use league::protocol::{Ending, Kind, MatchResultReport, Parity, Progress};
 use paper::{Caller, ELSEWHERE, at, caller, local, meta, register, report, rules, seeded};
 use std::{collections::BTreeSet, time::Duration};

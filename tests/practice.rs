@@ -2,11 +2,11 @@
 
 mod support;
 
-use league::game::{Scoring, forfeit, judge, score};
+use league::extras::practice::seats;
+use league::extras::statistics::{Sample, coin, median_and_worst, report};
+use league::extras::strategies::{Past, Turn, named};
+use league::games::{Scoring, forfeit, judge, score};
 use league::manager::league::{League, Rules};
-use league::manager::practice::seats;
-use league::manager::statistics::{Sample, coin, median_and_worst, report};
-use league::player::strategies::{Past, Turn, named};
 use league::program::terminal::width;
 use league::protocol::{Kind, Parity};
 use std::{fs, sync::Arc};

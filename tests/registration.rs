@@ -4,7 +4,8 @@
 mod paper;
 
 use league::manager::league::{Event, League};
-use league::manager::registration::{Admission, AgentMeta};
+use league::manager::registration::Admission;
+use league::protocol::AgentMeta;
 use league::protocol::{Code, Kind, Kind::*};
 use paper::{
     Caller, ELSEWHERE, at, caller, enter, gathered, happen, local, meta, register, rules, started,

@@ -4,9 +4,9 @@
 #[path = "support/paper.rs"]
 mod paper;
 
-use league::game::{Outcome, forfeit, judge};
+use league::games::{Outcome, forfeit, judge};
 use league::manager::league::{League, Match};
-use league::manager::registration::AgentMeta;
+use league::protocol::AgentMeta;
 use league::protocol::{Code, Ending, Kind, LeagueQuery, MatchResultReport, Parity};
 use league::wire::Wire;
 use paper::{

@@ -3,7 +3,7 @@
 #[path = "support/paper.rs"]
 mod paper;
 
-use league::game::{Outcome, Scoring, TieBreak, choice, draw, forfeit, judge, score};
+use league::games::{Outcome, Scoring, TieBreak, choice, draw, forfeit, judge, score};
 use league::manager::league::{Event, League, Recorded, Rules};
 use league::manager::liveness::{self, Heard, patience};
 use league::manager::schedule::round_robin;

@@ -1,6 +1,6 @@
 //! What each strategy chooses, by what it has seen.
 
-use league::player::strategies::{ALL, Past, Turn, named};
+use league::extras::strategies::{ALL, Past, Turn, named};
 use league::protocol::{Ending, GameResult, Parity};
 use std::{
     collections::BTreeMap,

@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::manager::trace::{Logs, diagram};
+use league::extras::trace::{Logs, diagram};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::*;

@@ -3,7 +3,7 @@
 //!
 //! The rules in words: LEAGUE_CONTROL in `protocol.md`. Read next: `rounds.rs`, which keeps to it.
 
-use crate::game::Outcome;
+use crate::games::Outcome;
 use crate::manager::league::{Event, League, Match, Recorded};
 use crate::protocol::{Action, Code, Kind, LeagueControl, Progress, Refusal};
 use crate::wire::{Timestamp, cut};

@@ -8,7 +8,7 @@
 //! taken (`results.rs`), what is answered (`queries.rs`) and announced (`notices.rs`), what the operator may do
 //! (`control.rs`). A variable named `game` is a match: that word is Rust's. Read next: `journal.rs`.
 
-use crate::game::Scoring;
+use crate::games::Scoring;
 use crate::manager::schedule::round_robin;
 use crate::manager::standings::{add, by_number, empty_row, lost_technically, ranked};
 use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing, Tally};
@@ -455,7 +455,7 @@ impl League {
             Event::Paused => self.paused = true,
             Event::Resumed => self.paused = false,
             Event::Removed { player_id } if self.started => {
-                drop(self.removed.insert(player_id.clone()))
+                self.removed.insert(player_id.clone());
             }
             Event::Removed { player_id } => {
                 self.members.remove(player_id);

@@ -3,8 +3,8 @@
 //! `judge` asks whose match it is, `check_result` whether the result can be true; the rules in words: "Reporting" in
 //! `protocol.md`. Read next: `standings.rs`, where a result counts.
 
-use crate::game;
-use crate::game::Scoring;
+use crate::games;
+use crate::games::Scoring;
 use crate::manager::league::{Event, League, Member, Recorded};
 use crate::manager::standings;
 use crate::protocol::{Code, Ending, GAME, MatchResult, MatchResultReport, Refusal};
@@ -114,15 +114,15 @@ fn check_result(
         .each_ref()
         .map(|player| result.details.choices.get(player).copied().flatten());
     match (result.details.drawn_number, choices) {
-        (Some(number), _) if !game::NUMBERS.contains(&number) => {
-            let (least, most) = (game::NUMBERS.start(), game::NUMBERS.end());
+        (Some(number), _) if !games::NUMBERS.contains(&number) => {
+            let (least, most) = (games::NUMBERS.start(), games::NUMBERS.end());
             return wrong(
                 "result.details.drawn_number",
                 format!("got {number}, must be {least} to {most}"),
             );
         }
         (Some(number), [Some(a), Some(b)]) => {
-            let judged = game::judge(players.clone(), [a, b], number);
+            let judged = games::judge(players.clone(), [a, b], number);
             if judged.winner != winner || judged.ending() != ending {
                 let got = format!("got winner {:?} and {ending}", result.winner);
                 return wrong(

@@ -1,8 +1,8 @@
 //! What the files and the command line say to a manager: the league's rules, how many agents start it, the lead, and the
 //! operator's token.
 
+use crate::extras::practice;
 use crate::manager::league::{Listed, Rules};
-use crate::manager::practice;
 use crate::net::secret::secret;
 use crate::program::Program;
 use crate::program::args::Stop;

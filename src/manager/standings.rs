@@ -3,7 +3,7 @@
 //! `add` counts a result in a player's row, once; `ranked` sorts the rows. The league keeps the rows and asks for
 //! the order only when somebody looks: see `League::table`.
 
-use crate::game::{self, Scoring, TieBreak};
+use crate::games::{self, Scoring, TieBreak};
 use crate::protocol::{Ending, MatchResult, Standing};
 use std::{cmp::Ordering, collections::BTreeMap, collections::BTreeSet};
 
@@ -14,7 +14,7 @@ pub fn by_number(one: &str, other: &str) -> Ordering {
 
 /// How a result ended: its own word, or what the number says.
 pub fn ending(result: &MatchResult) -> Ending {
-    let derived = game::ending(
+    let derived = games::ending(
         result.details.drawn_number.is_some(),
         result.winner.is_some(),
     );
@@ -32,7 +32,7 @@ pub fn points(players: &[String; 2], result: &MatchResult, scoring: &Scoring) ->
         .winner
         .as_ref()
         .and_then(|id| players.iter().position(|player| player == id));
-    game::score(ending(result), winner, scoring)
+    games::score(ending(result), winner, scoring)
 }
 
 /// The row of a player that has not played yet.

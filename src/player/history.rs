@@ -1,8 +1,8 @@
 //! How a player's matches ended: `history.json`, one document for people and for the next start, rewritten now and
 //! then. A player that is killed forgets its last two seconds, no more. Read next: `strategies.rs`, which learns from it.
 
+use crate::extras::strategies::Past;
 use crate::object;
-use crate::player::strategies::Past;
 use crate::program::storage;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! illegal is one line that names file and key, what came and what is legal. Bounds stand in the types, so that the
 //! reader checks them; what concerns several keys is checked below. The command line overrules the files.
 
-use crate::game::{GameType, NUMBERS, Scoring};
+use crate::games::{GameType, NUMBERS, Scoring};
 use crate::net::retry::{Backoff, RetryPolicy};
 use crate::protocol::Kind;
 use crate::wire::{DisplayName, Endpoint, Plain, Reader, Url, Version, Wire, Within, unknown_key};

@@ -4,7 +4,7 @@
 //! An assignment again is harmless: a match in play goes on, a played one is reported again. One that is given to
 //! somebody else is dropped without a word. See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
 
-use crate::game::Outcome;
+use crate::games::Outcome;
 use crate::net::client::conversation;
 use crate::net::secret::secret;
 use crate::net::sync::lock;

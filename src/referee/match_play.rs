@@ -5,7 +5,7 @@
 //! script. The rules are those of "A match" and "Deadlines and retries" in `protocol.md`.
 //! Read next: `manager/league.rs`, where the result counts; or `referee.rs`, which has matches played and reported.
 
-use crate::game::{self, Outcome};
+use crate::games::{self, Outcome};
 use crate::net::retry::{CallError, RetryPolicy, SHOWN};
 use crate::protocol::*;
 use crate::wire::{Timestamp, cut};
@@ -80,14 +80,14 @@ pub fn play(game: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Ou
     }
     let players = [0, 1].map(|seat| in_play.player(seat).to_string());
     let outcome = match acted {
-        [Ok(Some(a)), Ok(Some(b))] => game::judge(players, [a, b], venue.draw()),
+        [Ok(Some(a)), Ok(Some(b))] => games::judge(players, [a, b], venue.draw()),
         acted => {
             let failures = acted.each_ref().map(|it| {
                 it.as_ref()
                     .err()
                     .map(|failures| sentence(failures, expected))
             });
-            game::forfeit(players, acted.map(|it| it.ok().flatten()), failures)
+            games::forfeit(players, acted.map(|it| it.ok().flatten()), failures)
         }
     };
     if !venue.keep(&outcome) {
@@ -297,7 +297,7 @@ impl<V: Venue> InPlay<'_, V> {
             return Err(unexpected(&reply));
         };
         self.check_match(seat, &response.match_id, &response.player_id)?;
-        game::choice(&response.parity_choice.0).map_err(|refusal| CallError::wrong(refusal, ""))
+        games::choice(&response.parity_choice.0).map_err(|refusal| CallError::wrong(refusal, ""))
     }
 
     /// Whether a reply is about this match and from this player.

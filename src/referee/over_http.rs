@@ -2,7 +2,7 @@
 //! own machine is borne with here: the client repeats its calls, a thread or the disk is tried again for a while.
 //! The rules are in `match_play.rs`.
 
-use crate::game::{self, Outcome};
+use crate::games::{self, Outcome};
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, pause, retry};
@@ -133,7 +133,7 @@ impl Venue for OverHttp<'_> {
     }
 
     fn draw(&self) -> u32 {
-        game::draw(self.seed, self.assignment.match_id())
+        games::draw(self.seed, self.assignment.match_id())
     }
 
     fn keep(&self, outcome: &Outcome) -> bool {

@@ -2,10 +2,11 @@
 //! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use league::game::{Outcome, Scoring, TieBreak, draw, judge, mix, parity};
+use league::games::{Outcome, Scoring, TieBreak, draw, judge, mix, parity};
 use league::manager::league::{Event, League, Listed, Match, Member, Rules};
-use league::manager::registration::{Admission, AgentMeta, Applicant};
+use league::manager::registration::{Admission, Applicant};
 use league::net::agent::Request;
+pub use league::protocol::AgentMeta;
 use league::protocol::{Envelope, GAME, Kind, MatchResult, MatchResultReport, PROTOCOL};
 use league::wire::Timestamp;
 use std::{net::IpAddr, net::Ipv4Addr, time::Duration};
@@ -60,14 +61,13 @@ pub fn local(port: usize) -> String {
 /// A faultless agent.
 pub fn meta(kind: Kind, endpoint: &str) -> AgentMeta {
     AgentMeta {
-        kind,
         display_name: "Somebody".into(),
         version: "1.0.0".into(),
         game_types: vec![GAME.into()],
         contact_endpoint: endpoint.into(),
         protocol_version: None,
-        max_concurrent_matches: if kind == Kind::Referee { 2 } else { 0 },
-        uses_match_tokens: kind == Kind::Referee,
+        max_concurrent_matches: (kind == Kind::Referee).then_some(2),
+        uses_match_tokens: Some(kind == Kind::Referee),
     }
 }
 
@@ -133,6 +133,11 @@ pub fn register(league: &League, meta: &AgentMeta, from: &Caller) -> Admission {
     league.register(
         meta,
         &Applicant {
+            kind: if meta.max_concurrent_matches.is_some() {
+                Kind::Referee
+            } else {
+                Kind::Player
+            },
             request,
             trusted,
             referee_wanted,
@@ -164,7 +169,7 @@ pub fn gathered(players: usize, capacities: &[u32]) -> League {
     let mut league = League::new(rules());
     for (n, capacity) in (1..).zip(capacities) {
         let referee = AgentMeta {
-            max_concurrent_matches: *capacity,
+            max_concurrent_matches: Some(*capacity),
             ..meta(Kind::Referee, &local(8000 + n))
         };
         enter(&mut league, &referee, &caller("referee:somebody"));

@@ -2,7 +2,7 @@
 //!
 //! A strategy is a function from a `Turn` to even or odd. To add one to the examples, write it and name it in `ALL`.
 
-use crate::game::mix;
+use crate::games::mix;
 use crate::object;
 use crate::protocol::{Ending, GameResult, Parity, Tally};
 use std::{

@@ -2,7 +2,7 @@
 //! referees and players as processes, which end when their standard input closes. So none is left behind, however this
 //! program ends.
 
-use crate::manager::practice::{self, Seat};
+use crate::extras::practice::{self, Seat};
 use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::retry::{CallError, pause};
 use crate::program::args::{Args, Stop};

@@ -2,7 +2,7 @@
 //! the first both are good, and the first report is not heard; then P91 is slow, silent, and lying.
 
 use super::*;
-use crate::game::{self, NUMBERS};
+use crate::games::{self, NUMBERS};
 
 /// The matches, by what P91 does in them.
 const GOOD: u32 = 1;
@@ -50,14 +50,14 @@ pub const CHECKS: &[Check] = checks! { it:
     };
     MUST "Result"       "GAME_OVER names the right winner" it.exact(OVER, |GameOver { game_result: came, .. }, _| {
         let number = came.drawn_number.unwrap_or(0);
-        let right = game::judge(PLAYERS.map(String::from), CHOICES, number).for_players();
+        let right = games::judge(PLAYERS.map(String::from), CHOICES, number).for_players();
         NUMBERS.contains(&number) && came == GameResult { reason: came.reason.clone(), ..right }
     });
     MUST "Reporting"    "MATCH_RESULT_REPORT says the same, with the league's points" {
         let number = it.over(2, GOOD)?["drawn_number"].as_u64().unwrap_or(0) as u32;
         let report = it.told(0, REPORT, GOOD).map_or(Value::Null, |it| it.message().clone());
         let result = MatchResultReport::read(&report).map(|it| it.result);
-        let outcome = game::judge(PLAYERS.map(String::from), CHOICES, number);
+        let outcome = games::judge(PLAYERS.map(String::from), CHOICES, number);
         let mut right = outcome.for_manager(&it.program.config.league.scoring);
         if let Ok(MatchResult { details, .. }) = &result {
             (right.details.reason, right.details.status) = (details.reason.clone(), details.status.and(right.details.status));

@@ -2,8 +2,8 @@
 //! display name. It reads the documents that each left behind (`league.json`). Where several players of one league have
 //! the same name, they stay apart by their ids.
 
-use crate::manager::csv::csv;
-use crate::manager::view::LeagueView;
+use crate::extras::csv::csv;
+use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{Access, read_json, replace};

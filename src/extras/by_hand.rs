@@ -4,9 +4,9 @@
 //! The referee's call waits in `ask` meanwhile. If nobody chooses, the fallback does, a little before the deadline, and
 //! `next_turn` tells it. Who may call the tools is decided in `player.rs`, before anything waits.
 
-use crate::game;
+use crate::extras::strategies::{Past, Turn};
+use crate::games;
 use crate::net::sync::lock;
-use crate::player::strategies::{Past, Turn};
 use crate::protocol::{Code, Parity, Refusal, Tally};
 use crate::wire::cut;
 use crate::{object, words};
@@ -138,7 +138,7 @@ impl ByHand {
 
     /// `make_choice`: before the fallback does.
     pub fn make_choice(&self, match_id: &str, choice: &Value) -> Result<Chosen, Refusal> {
-        let choice = game::choice(choice).map_err(|refusal| refusal.with("field", "choice"))?;
+        let choice = games::choice(choice).map_err(|refusal| refusal.with("field", "choice"))?;
         let mut table = lock(&self.table);
         if table.asked.remove(match_id).is_none() {
             let problem = "but there no choice is asked now; next_turn waits for one";

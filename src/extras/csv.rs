@@ -1,7 +1,7 @@
 //! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a number there. Pure.
 
+use crate::manager::document::{LeagueView, MatchView};
 use crate::manager::standings::HEADS;
-use crate::manager::view::{LeagueView, MatchView};
 use crate::program::terminal::shown;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 //!
 //! Whoever flips a coin wins a match with chance 1/4, loses with 1/4 and draws with 1/2, whatever the other does.
 
-use crate::manager::view::{Heading, LeagueView};
+use crate::manager::document::{Heading, LeagueView};
 
 /// So many matches are drawn, in as many leagues as that makes; and the seed of the draws.
 const DRAWN: usize = 6_000_000;

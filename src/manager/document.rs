@@ -4,10 +4,10 @@
 //! It is made at most once a second while somebody asks, kept as bytes, and sent only to those that do not have it
 //! already. Read next: `report.rs`, the page that shows it.
 
+use crate::extras::luck;
 use crate::manager::board::{Board, Contact};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::luck;
 use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
 use crate::manager::standings::ending;
 use crate::net::http::Reply;

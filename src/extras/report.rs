@@ -1,8 +1,8 @@
 //! What a person keeps of a league or looks at in a browser: the page, live or as a file with the data inside, and the
 //! tables as CSV. The page is `page.html`, one file for all three: it shows `league.json`, see `view.rs`.
 
-use crate::manager::csv;
-use crate::manager::view::LeagueView;
+use crate::extras::csv;
+use crate::manager::document::LeagueView;
 use crate::net::http::Reply;
 use crate::net::secret::secret;
 use serde::Serialize;

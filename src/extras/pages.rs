@@ -1,7 +1,7 @@
 //! Files for people, made from the league's document at will: the table, the rounds, one file per match. The truth is
 //! the journal; whoever deletes these loses nothing. They follow from outside, every two seconds at most.
 
-use crate::manager::view::LeagueView;
+use crate::manager::document::LeagueView;
 use crate::program::storage;
 use crate::wire::Timestamp;
 use serde_json::{Value, json};
