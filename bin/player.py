@@ -102,8 +102,8 @@ def respond(player, body):
     elif kind in NEEDED:  # the type of the message decides, not the method
         try:
             reply["result"] = player.answer(kind, message)
-        except ChooseFailed as problem:
-            reply = failed(-32603, f"choose failed: {problem}")
+        except Failed as problem:
+            reply = failed(-32603, str(problem))
         except Exception as bug:
             traceback.print_exc()
             reply = failed(-32603, repr(bug))
@@ -112,8 +112,8 @@ def respond(player, body):
     return reply if "id" in call else None
 
 
-class ChooseFailed(Exception):
-    """`choose` has raised an exception."""
+class Failed(Exception):
+    """We cannot answer. The person at the terminal has been told why."""
 
 
 class Player:
@@ -142,9 +142,12 @@ class Player:
                 "registration_key": self.card["registration_key"]}
         message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
                                auth_token=self.card.get("token"))
+        call = {"jsonrpc": "2.0", "method": "register_player", "params": message, "id": 1}
         said, said_at = None, 0
         while True:
-            came, problem = post(self.args.manager, "register_player", message)
+            reply, problem = post(self.args.manager, call)
+            came = reply.get("result") if isinstance(reply, dict) else None
+            came = came if isinstance(came, dict) else {}
             status, why, name = came.get("status"), came.get("reason"), came.get("player_id")
             if status == "ACCEPTED" and re.fullmatch(r'"[A-Za-z0-9_-]{1,60}"', json.dumps(name)):
                 break
@@ -155,6 +158,7 @@ class Player:
                 sys.exit(plain(f"the league manager has rejected us: {why}"))
             elif came.get("message_type") == "LEAGUE_ERROR":
                 sys.exit(plain(f"the league manager refuses us: {explain(came)}"))
+            problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
             if problem != said or not is_late and time.monotonic() > said_at + 5:
                 complain(f"waiting for the league manager at {self.args.manager}: it {problem}")
                 said, said_at = problem, time.monotonic()
@@ -242,7 +246,7 @@ class Player:
             at = [place for place in places if place.filename == __file__][-1]
             what = f"{type(bug).__name__}: {bug}"
             self.tell(f"your choose fails in line {at.lineno}, `{at.line}`: {what}")
-            raise ChooseFailed(what)
+            raise Failed(f"its choose fails: {what}")
         if choice in legal:
             game.choices[number] = choice
         else:
@@ -369,27 +373,24 @@ def lock(file):
     return held
 
 
-def post(url, method, message):
-    """What the manager answers to a message; or {}, and in words what happened instead."""
-    call = {"jsonrpc": "2.0", "method": method, "params": message, "id": 1}
+def post(url, body, limit=10):
+    """What comes back when JSON is posted; or None, and in words what happened instead."""
     to = urllib.parse.urlsplit(url)
     is_secure = to.scheme == "https"
     connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
-    line = connect(to.netloc, timeout=10)
     try:
-        line.request("POST", to.path, json.dumps(call), {"Content-Type": "application/json"})
+        line = connect(to.netloc, timeout=limit)
+        line.request("POST", to.path, json.dumps(body), {"Content-Type": "application/json"})
         answer = line.getresponse()
         text = answer.read(LARGEST)
-    except (OSError, http.client.HTTPException) as problem:
-        return {}, f"cannot be reached: {problem or type(problem).__name__}"
-    finally:
         line.close()
+    except (OSError, http.client.HTTPException) as problem:
+        return None, f"cannot be reached: {problem or type(problem).__name__}"
     try:
-        result = json.loads(text)["result"]
-    except (ValueError, RecursionError, TypeError, LookupError):
-        result = None
-    came = f"HTTP {answer.status} and {text[:200].decode(errors='replace')!r}"
-    return result if isinstance(result, dict) else {}, f"answers {came}, which does not let us in"
+        return json.loads(text), None
+    except (ValueError, RecursionError):
+        text = text[:200].decode(errors="replace")
+        return None, f"answers HTTP {answer.status} and {text!r}, which is no JSON"
 
 
 def explain(error):
@@ -420,10 +421,8 @@ def complain(words):
     print(plain(words), file=sys.stderr, flush=True)
 
 
-def options():
+def options(parser):
     """Reads the command line."""
-    about = "A player of the AI Agent League. Options that it does not know are ignored."
-    parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
     for name, value, words in (
             ("manager", "URL", "the league manager, like http://10.0.0.5:8000 [this machine's]"),
             ("display-name", "NAME", "your name in the table [the name of this file]"),
@@ -440,7 +439,7 @@ def options():
                         ("until-stdin-closes", "end when standard input closes")):
         parser.add_argument(f"--{name}", action="store_true", help=words)
     args, _ = parser.parse_known_args()
-    args.display_name = args.display_name or pathlib.Path(__file__).stem
+    args.display_name = args.display_name or pathlib.Path(sys.argv[0]).stem
     if not re.fullmatch(r"P\d{2,4}", args.player_id or "P99"):
         parser.error(f"--player-id: got {args.player_id!r}, expected an id like P07")
     if not args.port:
@@ -469,8 +468,9 @@ def address_towards(url):
             sys.exit(f"--manager: there is no way to {to.hostname} from here: {problem}")
 
 
-def main():
-    args = options()
+def main(player=Player, parser=argparse.ArgumentParser(allow_abbrev=False, description=(
+        "A player of the AI Agent League. Options that it does not know are ignored."))):
+    args = options(parser)
     os.umask(0o077)  # our files are for nobody else: a token stands in them
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
@@ -493,7 +493,7 @@ def main():
     held = lock(file)
     card = own_card(file, args.manager)
     say(f"waiting for the league manager at {args.manager}, listening on {url}")
-    server.player = Player(args, url, file, card)
+    server.player = player(args, url, file, card)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player.register()
@@ -502,7 +502,7 @@ def main():
         file.unlink()
         if not args.stay:
             return held.close()
-        server.player = Player(args, url, file, {})
+        server.player = player(args, url, file, {})
 
 
 if __name__ == "__main__":
