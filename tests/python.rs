@@ -160,13 +160,23 @@ fn strangers_get_nothing_from_a_player() {
     let code = |message: &Value| send(&url, message)["error_code"].clone();
     let own = json!(stand_in::TOKEN);
     let announced = |inside, beside, token: Value| round(["P01", "P02"], beside, inside, token);
-    let others = round(["P02", "P03"], Some("tok-p01-other"), None, own.clone());
-    assert_eq!(code(&announced(None, None, json!(null))), "E011");
-    assert_eq!(code(&announced(None, None, json!("tok-p01-0"))), "E012");
-    assert_eq!(send(&url, &others), json!({"status": "ok"})); // whose token is nothing to us
     assert_eq!(
         code(&of_match("CHOOSE_PARITY_CALL", "tok-p01-a", parity_call())),
         "E015"
+    );
+    let others = round(["P02", "P03"], Some("tok-p01-other"), None, own.clone());
+    assert_eq!(code(&announced(None, None, json!(null))), "E011");
+    assert_eq!(code(&announced(None, None, json!("tok-p01-0"))), "E012");
+    assert_eq!(send(&url, &others), json!({"status": "ok"}));
+    // What others were promised is nothing to us: the match stays one that nobody announced, and does not count.
+    assert_eq!(
+        send(&url, &of_match("GAME_INVITATION", "tok-x", invitation()))["accept"],
+        true
+    );
+    let result = json!({"game_result": {"choices": {}, "reason": "it ends: a match of others"}});
+    assert_eq!(
+        send(&url, &of_match("GAME_OVER", "tok-x", result)),
+        json!({"status": "ok"})
     );
     assert_eq!(
         code(&of_match("GAME_INVITATION", "tok-p01-a", json!({}))),
