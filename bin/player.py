@@ -80,6 +80,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.server.player.has_heard_the_end:
             self.server.player.is_over.set()  # not before the answer is written
 
+    def do_GET(self):
+        self.send_error(405, "This is a player of the AI Agent League: it answers POST")
+
     def log_message(self, *_):
         """Strangers do not write on our terminal."""
 
@@ -160,7 +163,8 @@ class Player:
                 sys.exit(plain(f"the league manager refuses us: {explain(came)}"))
             problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
             if problem != said or not is_late and time.monotonic() > said_at + 5:
-                complain(f"waiting for the league manager at {self.args.manager}: it {problem}")
+                say(f"waiting for the league manager at {self.args.manager}: it {problem}",
+                    sys.stderr)
                 said, said_at = problem, time.monotonic()
             time.sleep(2 if is_late else 1)
         self.id, league, token = name, came.get("league_id"), came.get("auth_token")
@@ -275,7 +279,7 @@ class Player:
         """Says once what the person at the terminal should look at."""
         if words not in self.told:
             self.told.add(words)
-            complain(f"{self.id}: {words}")
+            say(f"{self.id}: {words}", sys.stderr)
 
     # Step 4: a reply repeats the conversation and the token of its request, and never has our own.
 
@@ -295,7 +299,7 @@ class Player:
     def refuse(self, kind, it, code, field, problem):
         """The reply to what we do not believe. Our own terminal shows it too."""
         said = f"; it says {json.dumps(it)}" if kind.endswith(("ERROR", "OVER")) else ""
-        complain(f"refused {kind} from {it.get('sender')}: {code}: {field}: {problem}{said}")
+        say(f"refused {kind} from {it.get('sender')}: {code}: {field}: {problem}{said}", sys.stderr)
         match_id = it["match_id"] if isinstance(it.get("match_id"), str) else None
         return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR", it.get("conversation_id"),
                             match_id=match_id, error_code=code[:4], error_description=code[5:],
@@ -413,12 +417,8 @@ def plain(words):
     return "".join(letter if letter.isprintable() else "?" for letter in words)[:1000]
 
 
-def say(words):
-    print(plain(words), flush=True)
-
-
-def complain(words):
-    print(plain(words), file=sys.stderr, flush=True)
+def say(words, to=None):
+    print(plain(words), file=to or sys.stdout, flush=True)
 
 
 def options(parser):
@@ -471,6 +471,7 @@ def address_towards(url):
 def main(player=Player, parser=argparse.ArgumentParser(allow_abbrev=False, description=(
         "A player of the AI Agent League. Options that it does not know are ignored."))):
     args = options(parser)
+    sys.stdout.reconfigure(errors="replace")  # not every terminal knows every letter
     os.umask(0o077)  # our files are for nobody else: a token stands in them
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:

@@ -157,6 +157,8 @@ fn strangers_get_nothing_from_a_player() {
         assert!(text.contains(answer), "{headers}{shown}: {text}");
     }
 
+    assert_eq!(http("GET", &url, "", b"").0, 405);
+
     let code = |message: &Value| send(&url, message)["error_code"].clone();
     let own = json!(stand_in::TOKEN);
     let announced = |inside, beside, token: Value| round(["P01", "P02"], beside, inside, token);
