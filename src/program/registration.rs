@@ -165,6 +165,7 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
         ..
     } = config.player(wish);
     let mut meta = AgentMeta {
+        registration_key: None,
         display_name: display_name(program),
         version: version.0,
         game_types,
