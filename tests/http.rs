@@ -677,6 +677,11 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
             .iter()
             .any(|line| line["event_type"] == "fields_supplied" && line["level"] == "WARNING")
     );
+    // A tool that anybody may call fills no disk.
+    call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
+    let log = world.logs();
+    let called = log.iter().find(|line| line["event_type"] == "tool_called");
+    assert!(called.unwrap().to_string().len() < 1_000, "{called:?}");
 }
 
 /// The status and the body of an answer, and what the caller says of it.

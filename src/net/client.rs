@@ -180,8 +180,8 @@ impl Client {
         let started = Instant::now();
         let mut result = self.exchange(to, message, about, limit)?;
         let known = given(to, about, &result);
-        self.log
-            .supplied(&to.id, &protocol::complete(&mut result, known));
+        let supplied = protocol::complete(&mut result, known);
+        self.log.supplied(&to.id, &supplied);
         let read = protocol::read(&result);
         let (refusal, empty) = (read.as_ref().err(), Map::new());
         let line = Line {
@@ -198,7 +198,13 @@ impl Client {
             ..Line::default()
         };
         self.note("reply_received", result.as_object().unwrap_or(&empty), line);
-        let understood = read.map_err(|refusal| CallError::wrong(refusal, &result))?;
+        let understood = read.map_err(|refusal| {
+            let mut as_it_came = result;
+            if let Some(came) = as_it_came.as_object_mut() {
+                supplied.iter().for_each(|name| drop(came.remove(*name)));
+            }
+            CallError::wrong(refusal, as_it_came)
+        })?;
         self.log.doubts(&to.id, &understood);
         if understood.envelope.conversation_id != about.conversation_id {
             let words = format!("{} answered in another conversation", to.id);

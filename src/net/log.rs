@@ -61,6 +61,8 @@ pub enum Body<'a> {
     Words(String),
     /// A whole league message.
     Packet(&'a Packet),
+    /// A league message that its sender logs whole: the receiver logs no more than its beginning.
+    Beginning(&'a Packet),
 }
 
 /// The log of one program: its own file, and the one that all programs share.
@@ -79,6 +81,8 @@ struct Target {
 
 /// How far another clock may be off before it is worth a warning.
 const MAX_SKEW: Duration = Duration::from_secs(60);
+/// How many characters of a message its receiver logs.
+const LOGGED: usize = 500;
 /// How many characters of a peer's own words a line has beside the message.
 const KEY: usize = 100;
 /// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
@@ -262,7 +266,31 @@ impl Serialize for Body<'_> {
             Body::Packet(packet) => {
                 serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value))))
             }
+            Body::Beginning(packet) => {
+                let mut text = Beginning(Vec::new());
+                match serde_json::to_writer(&mut text, &Body::Packet(packet)) {
+                    Ok(()) => Body::Packet(packet).serialize(serializer),
+                    Err(_) => cut(&String::from_utf8_lossy(&text.0), LOGGED).serialize(serializer),
+                }
+            }
         }
+    }
+}
+
+/// Takes the beginning of a text, and then no more: nobody writes a long text to throw it away.
+struct Beginning(Vec<u8>);
+
+impl Write for Beginning {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.0.len() > LOGGED {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.0.extend(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

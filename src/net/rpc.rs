@@ -8,7 +8,7 @@
 use crate::net::agent::{Agent, Answer, Denial, Request};
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{self, Call, Reply};
-use crate::net::log::{Body, Level, Line, masked_text};
+use crate::net::log::{Body, Level, Line};
 use crate::net::mcp::{self, Asked};
 use crate::net::retry::SHOWN;
 use crate::net::sync::lock;
@@ -40,8 +40,6 @@ pub struct Server {
     pub shown: Mutex<Option<(String, Instant)>>,
 }
 
-/// How many characters of a message its receiver logs; its sender logs all.
-const LOGGED: usize = 500;
 /// How long a fault of our own is not shown again.
 const AWHILE: Duration = Duration::from_secs(60);
 
@@ -100,7 +98,7 @@ impl Server {
             && !request.contains_key("method")
             && request.contains_key("message_type")
         {
-            return match self.run("", Value::Object(request), call.peer, !self.strict) {
+            return match self.run("", Value::Object(request), call.peer, false) {
                 Ok(answer) => Reply::new("200 OK", answer.result.to_string()),
                 Err(denial) => failed(Value::Null, denial, "200 OK"),
             };
@@ -152,7 +150,7 @@ impl Server {
         }
         if !mcp::is_mcp(method, params, call) {
             return Ok(self
-                .run(method, params.clone(), call.peer, !self.strict)?
+                .run(method, params.clone(), call.peer, false)?
                 .result);
         }
         let sender = self.client.sender();
@@ -173,7 +171,7 @@ impl Server {
         method: &str,
         mut params: Value,
         peer: IpAddr,
-        lenient: bool,
+        as_tool: bool,
     ) -> Result<Answer, Denial> {
         let kind = self.agent.kind();
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
@@ -213,8 +211,11 @@ impl Server {
                 ..
             }) => self.run_tool(*tool, &params, peer),
             _ => {
-                let given = if lenient {
-                    self.given(entry, &params)
+                let message_type = entry.and_then(|entry| entry.message_type);
+                let is_registration =
+                    message_type.is_some_and(|name| name.ends_with("_REGISTER_REQUEST"));
+                let given = if as_tool || is_registration || !self.strict {
+                    self.given(message_type, &params, as_tool)
                 } else {
                     Given::new()
                 };
@@ -232,6 +233,7 @@ impl Server {
             packet,
             Line {
                 peer: Some(&peer.to_string()),
+                message: Some(Body::Beginning(packet)),
                 ..Line::default()
             },
         );
@@ -259,7 +261,7 @@ impl Server {
             .unwrap_or(&address);
         let line = Line {
             peer: Some(sender),
-            message: Some(logged(packet)),
+            message: Some(Body::Beginning(packet)),
             ..Line::default()
         };
         client.note("message_received", packet, line);
@@ -295,8 +297,7 @@ impl Server {
     }
 
     /// What we know of a request beside what it says: who holds its token, which match it is about, and when it came.
-    fn given(&self, entry: Option<&Entry>, packet: &Value) -> Given {
-        let message_type = entry.and_then(|entry| entry.message_type);
+    fn given(&self, message_type: Option<&'static str>, packet: &Value, as_tool: bool) -> Given {
         let sender = match message_type {
             Some(protocol::RefereeRegisterRequest::NAME) => format!("{}:new", Kind::Referee),
             Some(protocol::LeagueRegisterRequest::NAME) => format!("{}:new", Kind::Player),
@@ -319,12 +320,11 @@ impl Server {
             ),
             ("timestamp", Timestamp::now().to_string().into()),
         ];
-        given.extend(message_type.map(|name| ("message_type", name.into())));
-        given.extend(
-            self.client
-                .league_id()
-                .map(|league_id| ("league_id", league_id.into())),
-        );
+        if as_tool {
+            given.extend(message_type.map(|name| ("message_type", name.into())));
+            let league_id = self.client.league_id();
+            given.extend(league_id.map(|league_id| ("league_id", league_id.into())));
+        }
         given
     }
 
@@ -459,16 +459,6 @@ fn quoted(request: &Packet, key: &str) -> Option<String> {
         .get(key)
         .and_then(Value::as_str)
         .map(|text| cut(text, 200))
-}
-
-/// What the receiver logs of a message: all of it, or its beginning.
-fn logged(packet: &Packet) -> Body<'_> {
-    let text = masked_text(packet);
-    if text.len() > LOGGED {
-        Body::Words(cut(&text, LOGGED))
-    } else {
-        Body::Packet(packet)
-    }
 }
 
 /// A JSON-RPC result, written.
