@@ -191,6 +191,7 @@ impl Outcome {
             number_parity: self.number.map(parity),
             choices: self.choices(),
             reason: Some(self.reason.clone()),
+            moves: None,
         }
     }
 
@@ -207,6 +208,7 @@ impl Outcome {
             choices: self.choices(),
             status: Some(self.ending()),
             reason: Some(self.reason.clone()),
+            moves: None,
         };
         MatchResult {
             winner: self.winner_id(),

@@ -26,13 +26,12 @@ use crate::extras::{
     launcher, manager_screen as screen, practice, report, season, statistics, trace,
 };
 use crate::manager::board::{Board, Standing};
-use crate::manager::document::{Heading, LeagueView, Views};
+use crate::manager::document::{GetLeague, Heading, Views};
 use crate::manager::journal::{Journal, Store};
 use crate::manager::league::{Event, League, Member};
-use crate::manager::queries::{ScheduleData, StandingsData};
 use crate::manager::registration::{Admission, Applicant};
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
-use crate::net::agent::{Agent, Denial, Request};
+use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
@@ -44,7 +43,7 @@ use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
 use crate::program::{self, Program, server};
 use crate::protocol::*;
-use crate::wire::{Endpoint, Timestamp, Wire, cut, equal};
+use crate::wire::{Endpoint, Timestamp, cut, equal};
 use serde_json::Value;
 use std::{
     io,
@@ -603,6 +602,13 @@ fn game_name(config: &Config) -> String {
     game.map_or(GAME.into(), |game| game.display_name.clone())
 }
 
+/// What a model should know of a manager before it calls a tool.
+const INSTRUCTIONS: &str = "The manager of a round-robin league of the game Even/Odd. get_standings shows the table and \
+         create_schedule who meets whom; get_league shows everything public at once. None needs arguments. \
+         start_league starts the league when enough players and a referee have registered, and tells what is \
+         missing otherwise. The other tools are for the agents that play: their arguments are a whole league \
+         message. A refusal is a tool error that says what was wrong.";
+
 impl Agent for Manager {
     fn kind(&self) -> Kind {
         Kind::Manager
@@ -637,6 +643,8 @@ impl Agent for Manager {
             | Message::GameJoinAck(_)
             | Message::ChooseParityCall(_)
             | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
             | Message::GameOver(_)
             | Message::GameError(_)
             | Message::MatchResultAck(_)
@@ -672,29 +680,27 @@ impl Agent for Manager {
         }
     }
 
-    fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
-        if tool == Tool::GetLeague {
-            let asked = GetLeague::read(arguments).map_err(Refusal::from)?;
-            return Ok(serde_json::to_value(
-                self.views.answer(&asked, peer.is_loopback()),
-            )?);
-        }
-        self.store.read(|league| match tool {
-            Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
-            Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
-            _ => Err(Denial::rpc(
-                -32601,
-                format!("a league manager has no {tool}"),
-            )),
-        })
-    }
-
-    fn answer_schema(&self, tool: Tool) -> Option<Value> {
-        match tool {
-            Tool::CreateSchedule => Some(ScheduleData::schema()),
-            Tool::GetStandings => Some(StandingsData::schema()),
-            Tool::GetLeague => Some(LeagueView::schema()),
-            _ => None,
+    fn toolbox(&self) -> Toolbox<'_> {
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: vec![
+                Tool::shows(
+                    "create_schedule",
+                    "Who meets whom, by round; before the start, as it would be with the players so far. Changes nothing.",
+                    |_: Nothing, _| Ok(self.store.read(|league| league.schedule(None))?),
+                ),
+                Tool::shows(
+                    "get_standings",
+                    "The current table: rank, points, wins, draws and losses of every player.",
+                    |_: Nothing, _| Ok(self.store.read(League::standings_data)),
+                ),
+                Tool::shows(
+                    "get_league",
+                    "The whole public state: status, agents, table, statistics, and the matches of the open round (or of round_id).",
+                    |asked: GetLeague, peer| Ok(self.views.answer(&asked, peer.is_loopback())),
+                ),
+            ],
         }
     }
 
@@ -703,10 +709,10 @@ impl Agent for Manager {
         self.store.read(|league| league.holder(token).map(signs))
     }
 
-    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
+    fn page(&self, path: &str, peer: IpAddr) -> Option<Reply> {
         match path {
             "/" => Some(report::live()),
-            "/league.json" => Some(self.views.reply(peer.is_loopback(), if_none_match)),
+            "/league.json" => Some(self.views.reply(peer.is_loopback(), None)),
             _ => path
                 .strip_prefix("/trace/")
                 .map(|match_id| self.traced(&match_id.to_uppercase())),
@@ -729,13 +735,5 @@ impl Agent for Manager {
         health["state"] = state.word().into();
         health["uptime"] = self.program.started.elapsed().as_secs().into();
         health
-    }
-
-    fn instructions(&self) -> &'static str {
-        "The manager of a round-robin league of the game Even/Odd. get_standings shows the table and \
-         create_schedule who meets whom; get_league shows everything public at once. None needs arguments. \
-         start_league starts the league when enough players and a referee have registered, and tells what is \
-         missing otherwise. The other tools are for the agents that play: their arguments are a whole league \
-         message. A refusal is a tool error that says what was wrong."
     }
 }

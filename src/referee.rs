@@ -9,8 +9,8 @@ pub mod match_play;
 pub mod outbox;
 pub mod over_http;
 
-use crate::net::agent::{Agent, Denial, Request};
-use crate::net::client::{About, Peer, ok};
+use crate::net::agent::{Agent, Denial, Done, Request, Tool, Toolbox};
+use crate::net::client::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, SHOWN};
 use crate::net::sync::spawn;
@@ -25,15 +25,16 @@ use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::match_play::{Limits, play};
 use crate::referee::outbox::Kept;
 use crate::referee::over_http::{OverHttp, fault};
-use crate::wire::{Wire, cut};
+use crate::wire::cut;
 use serde_json::Value;
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 object! {
+    /// The arguments of `get_match_state`.
+    GetMatchState { match_id: String, }
     /// What `get_match_state` shows: choices and result only after the draw.
     MatchView {
         match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
@@ -193,6 +194,12 @@ impl Referee {
     }
 }
 
+/// What a model should know of a referee before it calls a tool.
+const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches of Even/Odd between two players and reports them to \
+         the league manager. get_match_state only looks: it shows how far a match has come, and after the draw its \
+         choices and result. Everything else is for the league manager alone and needs the referee's own token. A \
+         refusal comes as a tool error that says what is wrong.";
+
 impl Agent for Referee {
     fn kind(&self) -> Kind {
         Kind::Referee
@@ -215,47 +222,59 @@ impl Agent for Referee {
                 "the league manager says: {}",
                 cut(&error.explain(), SHOWN)
             )),
-            _ => {} // for information; what is for others is refused before it comes here
+            Message::RoundCompleted(_) | Message::GameError(_) => {} // for information
+            other @ (Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::GameOver(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueStandingsUpdate(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_)) => {
+                return Err(Denial::not_taken(self.kind(), other.name()));
+            }
         }
         Ok(None)
     }
 
-    fn tool(&self, tool: Tool, arguments: &Value, _: IpAddr) -> Result<Value, Denial> {
-        match tool {
-            Tool::StartMatch => {
-                self.start_match(StartMatch::read(arguments).map_err(Refusal::from)?)
-            }
-            Tool::GetMatchState => self.match_state(
-                &GetMatchState::read(arguments)
-                    .map_err(Refusal::from)?
-                    .match_id,
-            ),
-            _ => Err(Denial::rpc(
-                -32601,
-                format!("Method not found: a referee does not take {tool}"),
-            )),
+    fn toolbox(&self) -> Toolbox<'_> {
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: vec![
+                Tool::does(
+                    "start_match",
+                    "The manager hands one match to the referee, with the referee's own token. Answered {\"status\":\"ok\"}.",
+                    |game: StartMatch, _| self.start_match(game),
+                ),
+                Tool::shows(
+                    "get_match_state",
+                    "How far a match of this referee has come; choices and result only after the draw.",
+                    |asked: GetMatchState, _| self.match_state(&asked.match_id),
+                ),
+            ],
         }
-    }
-
-    fn answer_schema(&self, tool: Tool) -> Option<Value> {
-        (tool == Tool::GetMatchState).then(MatchView::schema)
     }
 
     fn health(&self) -> Value {
         self.session.health()
     }
-
-    fn instructions(&self) -> &'static str {
-        "This is a referee of the AI Agent League: it plays matches of Even/Odd between two players and reports them to \
-         the league manager. get_match_state only looks: it shows how far a match has come, and after the draw its \
-         choices and result. Everything else is for the league manager alone and needs the referee's own token. A \
-         refusal comes as a tool error that says what is wrong."
-    }
 }
 
 impl Referee {
     /// One match, handed over without an announcement.
-    fn start_match(&self, game: StartMatch) -> Result<Value, Denial> {
+    fn start_match(&self, game: StartMatch) -> Result<Done, Denial> {
         self.session.check_token(game.auth_token.as_deref())?;
         let StartMatch {
             league_id,
@@ -277,13 +296,16 @@ impl Referee {
             league_id,
             round_id,
             matches: vec![entry],
+            match_token: None,
         };
         self.assignments
             .announced(announcement, &self.session.program.endpoint)?;
-        Ok(ok())
+        Ok(Done {
+            status: "ok".into(),
+        })
     }
 
-    fn match_state(&self, match_id: &str) -> Result<Value, Denial> {
+    fn match_state(&self, match_id: &str) -> Result<MatchView, Denial> {
         let unknown = || {
             Refusal::got(
                 Code::E015,
@@ -308,14 +330,14 @@ impl Referee {
             ..
         } = entry;
         let (state, result) = (live.state, live.result);
-        Ok(serde_json::to_value(MatchView {
+        Ok(MatchView {
             match_id,
             round_id,
             player_A_id,
             player_B_id,
             state,
             result,
-        })?)
+        })
     }
 }
 

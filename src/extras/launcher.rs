@@ -163,11 +163,7 @@ fn beside_us(program: &str) -> io::Result<PathBuf> {
 fn caller(args: &Args) -> Result<(Config, String, Client), Stop> {
     let config = program::load(args)?;
     let manager = program::manager(args, &config).to_string();
-    let client = Client::new(
-        "launcher",
-        config.generic_limit(),
-        program::log(args, "launcher"),
-    );
+    let client = Client::new("launcher", program::log(args, "launcher"));
     client.sign_as("launcher", &config.league.league_id);
     Ok((config, manager, client))
 }

@@ -57,6 +57,7 @@ impl Turn {
             winner_player_id: Some(us.clone()),
             drawn_number: Some(4),
             number_parity: Some(Parity::Even),
+            moves: None,
             choices: choices
                 .into_iter()
                 .map(|(player_id, parity)| (player_id, Some(parity)))

@@ -5,7 +5,7 @@
 
 use crate::manager::journal::Store;
 use crate::manager::league::{Announcement, League};
-use crate::net::client::{About, Client, MAX_NOTICE, Peer, conversation, ok};
+use crate::net::client::{About, Bulletin, Client, MAX_NOTICE, Peer, conversation, ok};
 use crate::net::retry::{CallError, RetryPolicy, SHOWN, pause, retry};
 use crate::net::sync::{lock, spawn};
 use crate::protocol::{
@@ -282,7 +282,7 @@ impl Board {
         let result = retry(
             &self.policy,
             pause,
-            |error| error.is_silence() && worth_it(error),
+            |error: &CallError| error.is_silence() && worth_it(error),
             || {
                 begun = Instant::now();
                 self.attempt(id, notice, &mut known)
@@ -345,22 +345,25 @@ impl Board {
         };
         let Some(notice) = notice else { return Ok(()) };
         let envelope = About {
-            auth_token: Some(token),
+            auth_token: Some(token.clone()),
             ..notice.envelope.clone()
         };
+        let deliver = |message: &Message, match_token: Option<&str>| {
+            let bulletin = Bulletin::new(message, &notice.envelope);
+            let limit = self.limit;
+            self.client
+                .deliver(&to, &bulletin, &token, match_token, limit)
+        };
         let Some(copy) = copy else {
-            return self
-                .client
-                .deliver(&to, &notice.message, &envelope, self.limit)
-                .map(drop);
+            return deliver(&notice.message, None).map(drop);
         };
         if copy.matches.iter().all(|entry| known.contains(entry)) {
             return Ok(()); // it knows all that is in it
         }
         known.clone_from(&copy.matches);
-        let answer = self
-            .client
-            .deliver(&to, &copy.clone().into(), &envelope, self.limit);
+        let mut body = copy.clone();
+        let match_token = body.match_token.take();
+        let answer = deliver(&body.into(), match_token.as_deref());
         if to.kind == Kind::Player {
             answer.map(drop)
         } else {

@@ -12,8 +12,8 @@ use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
 use crate::manager::standings::ending;
 use crate::net::http::Reply;
 use crate::net::sync::lock;
-use crate::object;
-use crate::protocol::{AgentState, Champion, Ending, GetLeague, Kind, Parity, Progress, Standing};
+use crate::protocol::{AgentState, Champion, Ending, Kind, Parity, Progress, Standing};
+use crate::{object, words};
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
@@ -28,7 +28,14 @@ const LOOKING: Duration = Duration::from_secs(3);
 /// How long the manager stays at the end for those that are looking.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
 
+words! {
+    /// What `get_league` may be asked for.
+    WhichRounds { All = "all", }
+}
+
 object! {
+    /// The arguments of `get_league`: a round, or all of them; else the open round.
+    GetLeague { ; optional round_id: u32, rounds: WhichRounds, }
     /// The document.
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
@@ -196,9 +203,7 @@ impl Views {
 
     /// The sentence about the luck in a league that is over: counted once, and without the league's lock.
     pub fn luck(&self) -> Option<String> {
-        self.luck
-            .get_or_init(|| luck::sentence(&self.whole(false)))
-            .clone()
+        self.whole(false).luck
     }
 
     /// At the end: stays until those that are looking have seen it.

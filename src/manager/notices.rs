@@ -20,11 +20,23 @@ impl League {
             .assigned(round_id)
             .map(|(game, given)| self.entry(game, given, reader))
             .collect();
+        let player = reader.filter(|reader| reader.kind == Kind::Player);
         RoundAnnouncement {
             league_id: self.rules.league_id.clone(),
             round_id,
             matches,
+            match_token: player.and_then(|player| self.match_token(round_id, &player.id)),
         }
+    }
+
+    /// The token of a player's own match of a round, where its referee takes such tokens.
+    pub fn match_token(&self, round_id: u32, player: &str) -> Option<String> {
+        let own = |(game, given): (&Match, &MatchAssignment)| {
+            Some(given.tokens[game.seat(player)?].clone())
+        };
+        self.assigned(round_id)
+            .find_map(own)
+            .filter(|token| !token.is_empty())
     }
 
     /// What is still to be played and has a referee.
@@ -47,13 +59,13 @@ impl League {
             player_A_id: a.clone(),
             player_B_id: b.clone(),
             referee_endpoint: endpoint(&given.referee_id).unwrap_or_default(),
+            referee_id: referee.map(|_| given.referee_id.clone()),
             player_A_endpoint: referee.and_then(|_| endpoint(a)),
             player_B_endpoint: referee.and_then(|_| endpoint(b)),
             player_A_standings: referee.and_then(|_| self.tally(a)),
             player_B_standings: referee.and_then(|_| self.tally(b)),
             player_A_token: if its_own { token(0) } else { None },
             player_B_token: if its_own { token(1) } else { None },
-            match_token: reader.and_then(|reader| token(game.seat(&reader.id)?)),
         }
     }
 

@@ -172,6 +172,7 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
         max_concurrent_matches: None,
         protocol_version: None,
         uses_match_tokens: None,
+        registration_key: None,
     };
     let timeouts = &config.system.timeouts;
     if program.kind == Kind::Player {

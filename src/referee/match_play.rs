@@ -328,10 +328,9 @@ impl<V: Venue> InPlay<'_, V> {
         let Some(failure) = failures.last() else {
             return;
         };
-        let (happened, wanted) = failure.told(tool(action), action);
         let told = Refusal::new(
             failure.code(),
-            cut(&format!("{happened}{wanted}"), 2 * SHOWN),
+            cut(&failure.told(tool(action), "", action), 2 * SHOWN),
         );
         let refusal = match failure {
             CallError::Wrong(refusal, came) if came.is_empty() => refusal.clone(),
@@ -386,10 +385,10 @@ fn sentence(failures: &[CallError], expected: &str) -> String {
     let Some(last) = failures.last() else {
         return String::new();
     };
-    let (happened, wanted) = last.told(tool(expected), expected);
+    let told = |failure: &CallError, times: &str| failure.told(tool(expected), times, expected);
     let is_same = |other: &CallError| match (other, last) {
         (CallError::Wrong(one, _), CallError::Wrong(other, _)) => one == other,
-        _ => other.told(tool(expected), expected) == (happened.clone(), wanted.clone()),
+        _ => told(other, "") == told(last, ""),
     };
     let times = match (failures.iter().all(is_same), failures.len()) {
         (_, 1) => String::new(),
@@ -398,7 +397,7 @@ fn sentence(failures: &[CallError], expected: &str) -> String {
         (true, times) => format!(", {times} times"),
         (false, times) => format!(", at the last of {times} attempts"),
     };
-    format!("{happened}{times}{wanted}")
+    told(last, &times)
 }
 
 /// The tool that asks for a message.
