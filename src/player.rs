@@ -11,9 +11,9 @@ pub mod invitations;
 pub use crate::extras::strategies::{Past, Turn};
 pub use crate::protocol::Parity;
 
-use crate::extras::by_hand::{ByHand, Chosen, Offer};
+use crate::extras::by_hand::{ByHand, MakeChoice, NextTurn};
 use crate::extras::{by_hand, player_screen as screen, strategies};
-use crate::net::agent::{Agent, Denial, Request};
+use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
 use crate::net::log::Level;
 use crate::net::retry::{SHOWN, seconds};
 use crate::net::sync::lock;
@@ -26,7 +26,7 @@ use crate::program::registration;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{complain, say};
 use crate::protocol::*;
-use crate::wire::{Timestamp, Unread, Wire, cut, equal};
+use crate::wire::{Timestamp, Unread, cut, equal};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -463,10 +463,33 @@ impl Agent for Player {
             Message::ChooseParityCall(call) => return self.answer(&card, request, call).map(Some),
             Message::GameOver(over) => self.remember(&card, request, over)?,
             Message::GameError(error) => self.show_error(request, &error)?,
-            // From the manager. What is for others is refused before it comes here.
-            notice => {
+            Message::ChooseMoveCall(_) => {
+                return Err(Denial::not_taken(self.kind(), "another game"));
+            }
+            // From the manager.
+            notice @ (Message::RoundAnnouncement(_)
+            | Message::LeagueStandingsUpdate(_)
+            | Message::RoundCompleted(_)
+            | Message::LeagueCompleted(_)
+            | Message::LeagueError(_)) => {
                 self.session.check_manager(request)?;
                 self.hear(&card, notice);
+            }
+            other @ (Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_)) => {
+                return Err(Denial::not_taken(self.kind(), other.name()));
             }
         }
         Ok(None)
@@ -476,51 +499,43 @@ impl Agent for Player {
         self.warn(&screen::refusal(packet, peer, refusal));
     }
 
-    fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
-        match tool {
-            Tool::NextTurn => {
-                let asked = NextTurn::read(arguments).map_err(Refusal::from)?;
-                let by_hand = self.check_hand(asked.auth_token.as_deref(), peer)?;
-                Ok(serde_json::to_value(by_hand.next_turn())?)
-            }
-            Tool::MakeChoice => {
-                let made = MakeChoice::read(arguments).map_err(Refusal::from)?;
-                let by_hand = self.check_hand(made.auth_token.as_deref(), peer)?;
-                Ok(serde_json::to_value(
-                    by_hand.make_choice(&made.match_id, &made.choice.0)?,
-                )?)
-            }
-            Tool::GetPlayerState => Ok(serde_json::to_value(self.state())?),
-            _ => Err(Denial::rpc(
-                -32601,
-                format!("Method not found: a player has no {tool}"),
-            )),
+    fn toolbox(&self) -> Toolbox<'_> {
+        let mut tools = vec![Tool::shows(
+            "get_player_state",
+            "The player's id, state, strategy, record and all its results so far.",
+            |_: Nothing, _| Ok(self.state()),
+        )];
+        if self.by_hand.is_some() {
+            tools.push(Tool::shows(
+                "next_turn",
+                by_hand::NEXT_TURN,
+                |asked: NextTurn, peer| {
+                    let by_hand = self.check_hand(asked.auth_token.as_deref(), peer)?;
+                    Ok(by_hand.next_turn())
+                },
+            ));
+            tools.push(Tool::does(
+                "make_choice",
+                by_hand::MAKE_CHOICE,
+                |made: MakeChoice, peer| {
+                    let by_hand = self.check_hand(made.auth_token.as_deref(), peer)?;
+                    Ok(by_hand.make_choice(&made.match_id, &made.choice.0)?)
+                },
+            ));
         }
-    }
-
-    fn answer_schema(&self, tool: Tool) -> Option<Value> {
-        match tool {
-            Tool::GetPlayerState => Some(PlayerState::schema()),
-            Tool::NextTurn => Some(Offer::schema()),
-            Tool::MakeChoice => Some(Chosen::schema()),
-            _ => None,
+        let instructions = match self.by_hand {
+            Some(_) => by_hand::INSTRUCTIONS,
+            None => INSTRUCTIONS,
+        };
+        Toolbox {
+            instructions,
+            lists_messages: self.by_hand.is_none(),
+            tools,
         }
     }
 
     fn health(&self) -> Value {
         self.session.health()
-    }
-
-    fn instructions(&self) -> &'static str {
-        if self.by_hand.is_some() {
-            by_hand::INSTRUCTIONS
-        } else {
-            INSTRUCTIONS
-        }
-    }
-
-    fn serves(&self, tool: Tool) -> bool {
-        self.by_hand.is_some() || !matches!(tool, Tool::NextTurn | Tool::MakeChoice)
     }
 }
 

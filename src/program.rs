@@ -48,8 +48,8 @@ pub struct Program {
     listener: Mutex<Option<TcpListener>>,
     /// Where we listen, as a person writes it.
     address: String,
-    /// The names under which browsers may call us.
-    own_hosts: Vec<String>,
+    /// The addresses under which browsers may call us.
+    own: Vec<Endpoint>,
 }
 
 impl Program {
@@ -71,22 +71,15 @@ impl Program {
             }
             None => format!("http://{base_host}:{port}/mcp"),
         };
-        let host_of = |url: &str| {
-            let legal =
+        let parsed = |url: &str| {
+            let wrong =
                 |legal| Stop::usage(format!("--contact-endpoint: got {url:?}, expected {legal}"));
-            Endpoint::parse(url)
-                .map(|endpoint| endpoint.host)
-                .map_err(legal)
+            Endpoint::parse(url).map_err(wrong)
         };
-        let base_host = host_of(&format!("http://{base_host}/"))?;
-        let own_hosts = [
-            "127.0.0.1".into(),
-            "[::1]".into(),
-            host.into(),
-            base_host,
-            host_of(&endpoint)?,
-        ]
-        .into();
+        let base = parsed(&format!("http://{base_host}:{port}/"))?;
+        let hosts = ["127.0.0.1", "[::1]", host].map(|host| format!("http://{host}:{port}/"));
+        let mut own = vec![parsed(&endpoint)?, base];
+        own.extend(hosts.iter().filter_map(|url| Endpoint::parse(url).ok()));
         let shown = if host == "127.0.0.1" {
             "localhost"
         } else {
@@ -95,15 +88,11 @@ impl Program {
         Ok(Program {
             kind,
             data: args.text("--data").unwrap_or("data").into(),
-            client: Arc::new(Client::new(
-                sender,
-                config.match_limit(),
-                log(&args, sender),
-            )),
+            client: Arc::new(Client::new(sender, log(&args, sender))),
             started: Instant::now(),
             listener: Mutex::new(Some(listener)),
             address: format!("http://{shown}:{port}/mcp"),
-            own_hosts,
+            own,
             endpoint,
             config,
             args,
@@ -145,23 +134,7 @@ impl Program {
 
     /// Becomes the same program anew, on the port that it has; comes back only if that fails.
     pub fn start_anew(&self) -> Stop {
-        let port = Endpoint::parse(&self.address).map_or(0, |endpoint| endpoint.port);
-        let exe = match env::current_exe() {
-            Ok(exe) => exe,
-            Err(error) => return error.into(),
-        };
-        let mut command = Command::new(exe);
-        command
-            .args(env::args_os().skip(1))
-            .args(["--port", &port.to_string()]);
-        self.log()
-            .orchestrator(Level::Info, "ended", "a new one takes its place");
-        #[cfg(unix)]
-        return std::os::unix::process::CommandExt::exec(&mut command).into();
-        #[cfg(not(unix))]
-        Stop::failed(
-            "this system cannot do that; start the program once more: it opens a new lobby",
-        )
+        start_anew(&self.address, self.log())
     }
 
     /// Logs how the program ends.
@@ -173,6 +146,25 @@ impl Program {
             Err(Stop(_, why)) => self.log().orchestrator(Level::Error, "ended", &**why),
         }
     }
+}
+
+/// Has the program that listens at `address` take its own place: the same command without `--fresh`, so that it goes on
+/// with what it has on its disk. Comes back only if that fails.
+pub fn start_anew(address: &str, log: &Log) -> Stop {
+    let port = Endpoint::parse(address).map_or(0, |endpoint| endpoint.port);
+    let exe = match env::current_exe() {
+        Ok(exe) => exe,
+        Err(error) => return error.into(),
+    };
+    let mut command = Command::new(exe);
+    command
+        .args(env::args_os().skip(1).filter(|it| it != "--fresh"))
+        .args(["--port", &port.to_string()]);
+    log.orchestrator(Level::Info, "ended", "a new one takes its place");
+    #[cfg(unix)]
+    return std::os::unix::process::CommandExt::exec(&mut command).into();
+    #[cfg(not(unix))]
+    Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
 }
 
 /// The option that names the id of a referee or a player.

@@ -166,7 +166,6 @@ impl Referee {
             auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),
             round_id: Some(kept.report.round_id),
             match_id: Some(kept.report.match_id.clone()),
-            match_token: None,
         };
         let program = &self.session.program;
         let to = Peer::manager(&card.manager);

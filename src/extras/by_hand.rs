@@ -8,7 +8,7 @@ use crate::extras::strategies::{Past, Turn};
 use crate::games;
 use crate::net::sync::lock;
 use crate::protocol::{Code, Parity, Refusal, Tally};
-use crate::wire::{Wire, cut};
+use crate::wire::{Unread, Wire, cut};
 use crate::{object, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,12 +31,23 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// How many past matches are shown.
 const SHOWN: usize = 50;
 
+/// What `next_turn` says of itself.
+pub const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked: status your_turn, \
+    with the opponent, the history and the seconds left; wait: call it again; over: the league has ended.";
+/// What `make_choice` says of itself.
+pub const MAKE_CHOICE: &str = "Chooses even or odd in the match that next_turn has named. Then a number from 1 to 10 \
+    is drawn: if both chose alike it is a draw, else whoever named its parity wins.";
+
 words! {
     /// What `next_turn` has found.
     TurnState { YourTurn = "your_turn", Wait = "wait", Over = "over", }
 }
 
 object! {
+    /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
+    NextTurn { ; optional auth_token: String, }
+    /// The arguments of `make_choice`.
+    MakeChoice { match_id: String, choice: Unread<Parity>, ; optional auth_token: String, }
     /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or none any more.
     Offer {
         status: TurnState, notes: Vec<String>,

@@ -58,7 +58,7 @@ impl Invitations {
             |entry: &MatchEntry| entry.player_A_id == player_id || entry.player_B_id == player_id;
         let entries = round.matches.into_iter().filter(ours);
         self.announced
-            .extend(entries.map(|entry| (entry.match_id, entry.match_token)));
+            .extend(entries.map(|entry| (entry.match_id, round.match_token.clone())));
     }
 
     /// Whether the manager has named this match as ours.

@@ -165,7 +165,6 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
         ..
     } = config.player(wish);
     let mut meta = AgentMeta {
-        registration_key: None,
         display_name: display_name(program),
         version: version.0,
         game_types,
@@ -173,6 +172,7 @@ fn application(program: &Program) -> Result<(Message, Duration), Stop> {
         max_concurrent_matches: None,
         protocol_version: None,
         uses_match_tokens: None,
+        registration_key: None,
     };
     let timeouts = &config.system.timeouts;
     if program.kind == Kind::Player {

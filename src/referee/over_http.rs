@@ -44,7 +44,6 @@ fn to_seat(program: &Program, assignment: &Assignment, seat: usize) -> (Peer, Ab
         auth_token: Some(assignment.tokens[seat].clone()),
         round_id: Some(assignment.given.round_id),
         match_id: Some(entry.match_id.clone()),
-        match_token: None,
     };
     (to, about)
 }

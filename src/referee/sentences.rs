@@ -9,10 +9,10 @@ use crate::wire::{Timestamp, cut};
 /// begins where the player's name ends. Nothing where our own machine failed: that is held against nobody.
 pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
     let last = failures.last().filter(|last| !last.is_ours())?;
-    let (happened, wanted) = last.told(tool(expected), expected);
+    let told = |failure: &CallError, times: &str| failure.told(tool(expected), times, expected);
     let is_same = |other: &CallError| match (other, last) {
         (CallError::Wrong(one, _), CallError::Wrong(other, _)) => one == other,
-        _ => other.told(tool(expected), expected) == (happened.clone(), wanted.clone()),
+        _ => told(other, "") == told(last, ""),
     };
     let times = match (failures.iter().all(is_same), failures.len()) {
         (_, 1) => String::new(),
@@ -21,7 +21,7 @@ pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
         (true, times) => format!(", {times} times"),
         (false, times) => format!(", at the last of {times} attempts"),
     };
-    Some(format!("{happened}{times}{wanted}"))
+    Some(told(last, &times))
 }
 
 /// The tool that asks for a message.
@@ -44,8 +44,7 @@ pub fn unexpected(reply: &Message) -> CallError {
 impl<V: Venue> Table<'_, V> {
     /// GAME_ERROR for a player: what went wrong, what is legal, and that the match is lost by it.
     pub(super) fn game_error(&self, seat: usize, failure: &CallError, expected: &str) -> GameError {
-        let (happened, wanted) = failure.told(tool(expected), expected);
-        let told = cut(&format!("{happened}{wanted}"), 2 * SHOWN);
+        let told = cut(&failure.told(tool(expected), "", expected), 2 * SHOWN);
         let told = Refusal::new(failure.code(), told);
         let refusal = match failure {
             CallError::Wrong(refusal, came) if came.is_empty() => refusal.clone(),
