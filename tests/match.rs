@@ -155,7 +155,7 @@ impl Script {
             retry,
         };
         let given = serde_json::from_value(given).unwrap();
-        play(self.game, &given, self, &limits)
+        play(&given, self, &limits)
     }
 
     fn story(&self, seat: usize) -> String {
@@ -511,7 +511,6 @@ fn a_player_that_is_silent_or_away_is_asked_again_with_a_fresh_deadline() {
 
 #[test]
 fn a_wrong_choice_may_be_mended_under_the_same_deadline() {
-    let good = choice("P02", "odd");
     for (does, wrong) in answers(&choice("P02", "odd"), WRONG_CHOICE) {
         let asked = "0 invited for 5, 0 asked for 30 until 30";
         let Some(error) = wrong else {
@@ -538,7 +537,7 @@ fn a_wrong_choice_may_be_mended_under_the_same_deadline() {
         assert_eq!((story, told), (third, lost(&thrice)));
         let context = errors[0].context.clone().unwrap();
         let shown = Value::from(context.clone()).to_string();
-        let says_what_came = ["came", "got ", "missing", "-32603", "not JSON"];
+        let says_what_came = ["came", "answered ", "got ", "missing", "-32603", "not JSON"];
         assert!(
             says_what_came.iter().any(|text| shown.contains(text)),
             "{shown}"

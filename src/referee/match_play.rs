@@ -24,8 +24,9 @@ pub struct Limits {
     pub retry: RetryPolicy,
 }
 
-/// How dealing with one player ended: with what was wanted, or with every failed attempt, in order.
-pub type Acted<T> = Result<T, Vec<CallError>>;
+/// What dealing with one player gives: what was wanted, or in words how the player failed. Without words it was our own
+/// machine that failed, which is held against nobody.
+pub type Acted<T> = Result<T, Option<String>>;
 
 /// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs.
 pub trait Venue: Sync {
@@ -56,12 +57,8 @@ pub trait Venue: Sync {
 }
 
 /// Plays one match. Every `?` is an end without an outcome.
-pub fn play(
-    game: &'static Game,
-    given: &StartMatch,
-    venue: &impl Venue,
-    limits: &Limits,
-) -> Option<Outcome> {
+pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
+    let game = games::named(&given.r#match.game_type)?;
     let table = Table {
         game,
         given,
@@ -73,13 +70,13 @@ pub fn play(
 
     venue.reached(MatchState::WaitingForPlayers)?;
     for (seat, joined) in venue.each(&[0, 1], |seat| table.invite(seat)) {
-        if let Err(failures) = joined {
-            failed[seat] = Some(blame(&failures, GameJoinAck::NAME)?);
+        if let Err(how) = joined {
+            failed[seat] = Some(how?);
         }
     }
 
-    venue.reached(MatchState::CollectingChoices)?;
     while failed == [None, None] {
+        venue.reached(MatchState::CollectingChoices)?;
         let seats = game.asked(&moves);
         if seats.is_empty() {
             break;
@@ -87,9 +84,7 @@ pub fn play(
         for (seat, moved) in venue.each(&seats, |seat| table.ask_move(seat, &moves)) {
             match moved {
                 Ok(text) => moves.push(Move { seat, text }),
-                Err(failures) => {
-                    failed[seat] = Some(blame(&failures, game.messages.answer_name)?);
-                }
+                Err(how) => failed[seat] = Some(how?),
             }
         }
     }
@@ -158,13 +153,14 @@ impl<V: Venue> Table<'_, V> {
                 let error = self.game_error(seat, &failure, GameJoinAck::NAME);
                 self.venue.tell(seat, error.into());
             }
-            failures
+            blame(&failures, GameJoinAck::NAME)
         })
     }
 
     /// Asks a player for a move, as often as it may fail.
     fn ask_move(&self, seat: usize, moves: &[Move]) -> Acted<String> {
         let policy = &self.limits.retry;
+        let wanted = self.game.messages.answer_name;
         let mut failures = Vec::new();
         let mut deadline = self.venue.now() + self.limits.choice;
         loop {
@@ -177,17 +173,17 @@ impl<V: Venue> Table<'_, V> {
             };
             failures.push(failure.clone());
             if failure.is_ours() {
-                return Err(failures);
+                return Err(None);
             }
             let next = Next::after(&failures, policy, left());
             let error = GameError {
                 retry_info: Some(next.retry_info(&failures, policy, self.venue.clock())),
                 consequence: Some(next.consequence().into()),
-                ..self.game_error(seat, &failure, self.game.messages.answer_name)
+                ..self.game_error(seat, &failure, wanted)
             };
             self.venue.tell(seat, error.into());
             match next {
-                Next::Forfeit => return Err(failures),
+                Next::Forfeit => return Err(blame(&failures, wanted)),
                 Next::Mend(_) => {}
                 Next::Retry(delay) => {
                     self.venue.pause(delay);

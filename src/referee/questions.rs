@@ -39,8 +39,7 @@ impl<V: Venue> Table<'_, V> {
         let Message::GameJoinAck(ack) = reply else {
             return Err(unexpected(&reply));
         };
-        expect("match_id", &*ack.match_id, self.match_id(), Code::E015)?;
-        expect("player_id", &*ack.player_id, self.player(seat), Code::E012)?;
+        self.check_match(seat, &ack.match_id, &ack.player_id)?;
         expect("accept", &ack.accept, &true, Code::E003)
     }
 
@@ -73,13 +72,7 @@ impl<V: Venue> Table<'_, V> {
         reply: Message,
     ) -> Result<String, CallError> {
         let answer = (self.game.messages.answer)(reply).map_err(|reply| unexpected(&reply))?;
-        expect("match_id", &*answer.match_id, self.match_id(), Code::E015)?;
-        expect(
-            "player_id",
-            &*answer.player_id,
-            self.player(seat),
-            Code::E012,
-        )?;
+        self.check_match(seat, &answer.match_id, &answer.player_id)?;
         expect(
             "move_number",
             &answer.move_number,
@@ -90,6 +83,12 @@ impl<V: Venue> Table<'_, V> {
             Ok(text) => Ok(text.into()),
             Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
+    }
+
+    /// Whether a reply is about this match and from this player.
+    fn check_match(&self, seat: usize, match_id: &str, player_id: &str) -> Result<(), CallError> {
+        expect("match_id", match_id, self.match_id(), Code::E015)?;
+        expect("player_id", player_id, self.player(seat), Code::E012)
     }
 
     /// GAME_OVER, the same for both.

@@ -9,12 +9,10 @@ use crate::wire::{Timestamp, cut};
 /// begins where the player's name ends. Nothing where our own machine failed: that is held against nobody.
 pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
     let last = failures.last().filter(|last| !last.is_ours())?;
-    let (happened, wanted) = last.told(tool(expected), expected);
-    let is_same = |other: &CallError| match (other, last) {
-        (CallError::Wrong(one, _), CallError::Wrong(other, _)) => one == other,
-        _ => other.told(tool(expected), expected) == (happened.clone(), wanted.clone()),
-    };
-    let times = match (failures.iter().all(is_same), failures.len()) {
+    let told = |failure: &CallError| failure.told(tool(expected), expected);
+    let (happened, wanted) = told(last);
+    let is_same = failures.iter().all(|failure| told(failure) == told(last));
+    let times = match (is_same, failures.len()) {
         (_, 1) => String::new(),
         (true, 2) => ", twice".into(),
         (true, 3) => ", three times".into(),
@@ -46,15 +44,15 @@ impl<V: Venue> Table<'_, V> {
     pub(super) fn game_error(&self, seat: usize, failure: &CallError, expected: &str) -> GameError {
         let (happened, wanted) = failure.told(tool(expected), expected);
         let told = cut(&format!("{happened}{wanted}"), 2 * SHOWN);
-        let told = Refusal::new(failure.code(), told);
-        let refusal = match failure {
-            CallError::Wrong(refusal, came) if came.is_empty() => refusal.clone(),
-            CallError::Wrong(refusal, came) if refusal.is_no_answer() => {
-                told.with("came", came.clone())
-            }
-            CallError::Wrong(refusal, came) => refusal.clone().with("came", came.clone()),
-            _ => told,
+        let mut refusal = match failure {
+            CallError::Wrong(refusal, _) if !refusal.is_no_answer() => refusal.clone(),
+            _ => Refusal::new(failure.code(), told),
         };
+        if let CallError::Wrong(_, came) = failure
+            && !came.is_empty()
+        {
+            refusal = refusal.with("came", came.clone());
+        }
         GameError {
             match_id: self.given.r#match.match_id.clone(),
             error_code: failure.code().to_string(),
