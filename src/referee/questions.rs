@@ -71,7 +71,9 @@ impl<V: Venue> Table<'_, V> {
         moves: &[Move],
         reply: Message,
     ) -> Result<String, CallError> {
-        let answer = (self.game.messages.answer)(reply).map_err(|reply| unexpected(&reply))?;
+        let Some(answer) = (self.game.messages.answer)(&reply) else {
+            return Err(unexpected(&reply));
+        };
         self.check_match(seat, &answer.match_id, &answer.player_id)?;
         expect(
             "move_number",
