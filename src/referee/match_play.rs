@@ -59,7 +59,7 @@ pub trait Venue: Sync {
 /// Plays one match. Every `?` is an end without an outcome.
 pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
     let game = games::named(&given.r#match.game_type)?;
-    let table = Table {
+    let in_play = InPlay {
         game,
         given,
         venue,
@@ -69,7 +69,7 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
     let mut failed = [None, None];
 
     venue.reached(MatchState::WaitingForPlayers)?;
-    for (seat, joined) in venue.each(&[0, 1], |seat| table.invite(seat)) {
+    for (seat, joined) in venue.each(&[0, 1], |seat| in_play.invite(seat)) {
         if let Err(how) = joined {
             failed[seat] = Some(how?);
         }
@@ -81,7 +81,7 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
         if seats.is_empty() {
             break;
         }
-        for (seat, moved) in venue.each(&seats, |seat| table.ask_move(seat, &moves)) {
+        for (seat, moved) in venue.each(&seats, |seat| in_play.ask_move(seat, &moves)) {
             match moved {
                 Ok(text) => moves.push(Move { seat, text }),
                 Err(how) => failed[seat] = Some(how?),
@@ -90,14 +90,14 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
     }
 
     venue.reached(MatchState::DrawingNumber)?;
-    let players = [0, 1].map(|seat| table.player(seat).to_string());
+    let players = [0, 1].map(|seat| in_play.player(seat).to_string());
     let outcome = if failed == [None, None] {
         game.judge(players, moves, venue.draw(game))
     } else {
         games::forfeit(players, moves, failed)
     };
     venue.keep(&outcome)?;
-    venue.tell_both(table.game_over(&outcome)); // heard or not, the result stands
+    venue.tell_both(in_play.game_over(&outcome)); // heard or not, the result stands
     venue.reached(MatchState::Finished);
     Some(outcome)
 }
@@ -129,14 +129,14 @@ impl Next {
 }
 
 /// A match in play. What it asks its players, and what counts as an answer, is in `questions.rs`.
-pub(super) struct Table<'a, V: Venue> {
+pub(super) struct InPlay<'a, V: Venue> {
     pub(super) game: &'static Game,
     pub(super) given: &'a StartMatch,
     venue: &'a V,
     limits: &'a Limits,
 }
 
-impl<V: Venue> Table<'_, V> {
+impl<V: Venue> InPlay<'_, V> {
     /// Invites a player. A connection that fails is tried again; silence, a refusal or a wrong answer is a forfeit.
     fn invite(&self, seat: usize) -> Acted<()> {
         let invitation = self.invitation(seat);

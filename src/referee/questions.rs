@@ -4,12 +4,12 @@
 use crate::games::{Move, Outcome};
 use crate::net::retry::CallError;
 use crate::protocol::*;
-use crate::referee::match_play::{Table, Venue};
+use crate::referee::match_play::{InPlay, Venue};
 use crate::referee::sentences::unexpected;
 use crate::wire::{Timestamp, cut};
 use std::fmt::Debug;
 
-impl<V: Venue> Table<'_, V> {
+impl<V: Venue> InPlay<'_, V> {
     /// The player on a seat.
     pub(super) fn player(&self, seat: usize) -> &str {
         let entry = &self.given.r#match;

@@ -2,7 +2,7 @@
 
 use crate::net::retry::{CallError, RetryPolicy, SHOWN};
 use crate::protocol::*;
-use crate::referee::match_play::{Next, Table, Venue};
+use crate::referee::match_play::{InPlay, Next, Venue};
 use crate::wire::{Timestamp, cut};
 
 /// How a player failed, in one sentence: what was asked, what came, what was expected, and how often. The sentence
@@ -39,7 +39,7 @@ pub fn unexpected(reply: &Message) -> CallError {
     CallError::wrong(refusal, format!("{}{explained}", reply.name()))
 }
 
-impl<V: Venue> Table<'_, V> {
+impl<V: Venue> InPlay<'_, V> {
     /// GAME_ERROR for a player: what went wrong, what is legal, and that the match is lost by it.
     pub(super) fn game_error(&self, seat: usize, failure: &CallError, expected: &str) -> GameError {
         let (happened, wanted) = failure.told(tool(expected), expected);
