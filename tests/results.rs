@@ -32,7 +32,7 @@ fn drawn(game: &Match) -> Outcome {
 fn failed(seats: &'static [usize]) -> impl Fn(&Match) -> Outcome {
     move |game| {
         let how = [0, 1].map(|seat| seats.contains(&seat).then(|| "came late".to_string()));
-        forfeit(game.players.clone(), [None, None], how)
+        forfeit(game.players.clone(), Vec::new(), how)
     }
 }
 
