@@ -429,8 +429,8 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
     );
 }
 
-/// What a browser makes of a page once its script has run, without the script; nothing where there is no browser. Fails if its console says
-/// anything.
+/// What a browser makes of a page once its script has run, without the script; nothing where there is no browser. Fails
+/// if its console says anything.
 fn browse(world: &World, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
