@@ -196,9 +196,7 @@ impl Views {
 
     /// The sentence about the luck in a league that is over: counted once, and without the league's lock.
     pub fn luck(&self) -> Option<String> {
-        self.luck
-            .get_or_init(|| luck::sentence(&self.whole(false)))
-            .clone()
+        self.whole(false).luck
     }
 
     /// At the end: stays until those that are looking have seen it.
