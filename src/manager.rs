@@ -561,30 +561,13 @@ impl Manager {
         Ok(self.status().into())
     }
 
-    /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
-    /// see. While the logs are read it may be ordered to be played again, so that is asked twice.
+    /// What was said in a match that is recorded.
     fn traced(&self, match_id: &str) -> Reply {
-        let state = || {
+        let (folder, league_id) = (program::logs(&self.program.args), self.program.league_id());
+        trace::page(&folder, league_id, match_id, || {
             self.store
                 .read(|league| Some(league.find(match_id)?.recorded.is_some()))
-        };
-        let drawn = || {
-            let lines = trace::about(&program::logs(&self.program.args), match_id).ok()?;
-            trace::diagram(&lines, self.program.league_id(), match_id)
-        };
-        let diagram = state().filter(|recorded| *recorded).and_then(|_| drawn());
-        match (state(), diagram) {
-            (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
-            (Some(true), None) => Reply::text(
-                "404 Not Found",
-                "no log on the manager's machine tells of this match",
-            ),
-            (Some(false), _) => Reply::text(
-                "404 Not Found",
-                "this match has no result yet; then it can be seen",
-            ),
-            (None, _) => Reply::text("404 Not Found", "the league has no such match"),
-        }
+        })
     }
 
     fn status(&self) -> LeagueStatus {
