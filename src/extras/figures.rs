@@ -6,7 +6,7 @@
 use crate::extras::luck;
 use crate::games::Scoring;
 use crate::manager::document::{LeagueView, MatchView, RoundView};
-use crate::manager::standings::{empty_row, equals, ranked};
+use crate::manager::standings::{Record, equals, ranked};
 use crate::protocol::{Ending, Parity, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +132,7 @@ fn table_after(view: &LeagueView, rounds: usize) -> Vec<Standing> {
     let mut rows = BTreeMap::new();
     for row in &view.standings {
         let id = row.player_id.clone();
-        rows.insert(id, empty_row(&row.player_id, &row.display_name));
+        rows.insert(id, Record::default().row(&row.player_id));
     }
     for game in games() {
         for (id, points) in game.score.iter().flatten() {

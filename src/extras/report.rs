@@ -127,6 +127,6 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
 
 /// What was said in a match, as a diagram made of the logs of this machine's agents.
 pub fn said_in(match_id: &str, league_id: &str, logs: &Path) -> Option<String> {
-    let lines = trace::about(logs, match_id).ok()?;
-    trace::diagram(&lines, league_id, match_id)
+    let lines = trace::about(logs, league_id, match_id).ok()?;
+    trace::diagram(&lines)
 }

@@ -6,7 +6,7 @@
 
 use crate::extras::figures::Figures;
 use crate::extras::report::Shown;
-use crate::extras::{csv, report};
+use crate::extras::{csv, report, trace};
 use crate::manager::document::{Document, LeagueView, RoundView};
 use crate::net::http::Reply;
 use crate::net::retry::pause;
@@ -104,20 +104,11 @@ impl Site {
         }
     }
 
-    /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
-    /// see. While the logs are read the match may be ordered to be played again, so that is asked twice.
+    /// What was said in a match that is recorded.
     fn traced(&self, match_id: &str) -> Reply {
-        let absent = |why: &str| Reply::text("404 Not Found", why);
         let league_id = self.document.newest().league_id.clone();
-        let drawn = || report::said_in(match_id, &league_id, &self.logs);
-        let before = self.document.is_recorded(match_id);
-        let diagram = if before == Some(true) { drawn() } else { None };
-        match (self.document.is_recorded(match_id), diagram) {
-            (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
-            (Some(true), None) => absent("no log on the manager's machine tells of this match"),
-            (Some(false), _) => absent("this match has no result yet; then it can be seen"),
-            (None, _) => absent("the league has no such match"),
-        }
+        let recorded = || self.document.is_recorded(match_id);
+        trace::page(&self.logs, &league_id, match_id, recorded)
     }
 }
 
