@@ -408,14 +408,14 @@ impl Desk {
 
     fn answer(&self, mut request: Request) {
         let path = request.url().split('?').next().unwrap_or_default();
-        let page = self.service.page(path, &Visitor::new(&request));
-        let is_mcp = path == "/mcp";
-        let reply = match (page, request.method()) {
-            (Some(page), Method::Get) => page,
-            (Some(_), _) => Reply::only("GET"),
-            (None, Method::Post) if is_mcp => self.post(&mut request),
-            (None, _) if is_mcp => Reply::only("POST"),
-            (None, _) => Reply::new("404 Not Found", ""),
+        let reply = match (path, request.method()) {
+            ("/mcp", Method::Post) => self.post(&mut request),
+            ("/mcp", _) => Reply::only("POST"),
+            (path, method) => match self.service.page(path, &Visitor::new(&request)) {
+                Some(page) if *method == Method::Get => page,
+                Some(_) => Reply::only("GET"),
+                None => Reply::new("404 Not Found", ""),
+            },
         };
         let claimed = request.body_length().unwrap_or_default();
         if claimed > self.max_body {

@@ -228,8 +228,10 @@ impl Serialize for Whole<'_> {
             ("field", line.field),
         ];
         for (key, text) in texts {
-            if let Some(text) = text {
-                map.serialize_entry(key, &cut(&masked(text), KEY))?;
+            match text.map(masked) {
+                Some(text) if text.len() > KEY => map.serialize_entry(key, &cut(&text, KEY))?,
+                Some(text) => map.serialize_entry(key, &text)?,
+                None => {}
             }
         }
         let recipients = line.recipients.map(|recipients| recipients as u64);
@@ -238,22 +240,65 @@ impl Serialize for Whole<'_> {
                 map.serialize_entry(key, &number)?;
             }
         }
-        if let Some(message) = &line.message {
-            map.serialize_entry("message", message)?;
-        }
         map.end()
     }
 }
 
-/// Adds a line to a text.
-fn format(text: &mut Vec<u8>, component: &str, event_type: &str, line: Line) {
+/// Adds a line to a text. Writing into memory cannot fail.
+fn format(text: &mut Vec<u8>, component: &str, event_type: &str, mut line: Line) {
+    let message = line.message.take();
     let whole = Whole {
         component,
         event_type,
         line,
     };
-    let _ = serde_json::to_writer(&mut *text, &whole); // into memory: always
+    let _ = serde_json::to_writer(&mut *text, &whole);
+    if let Some(message) = message {
+        text.pop(); // the closing brace
+        text.extend(b",\"message\":");
+        message.write_to(text);
+        text.push(b'}');
+    }
     text.push(b'\n');
+}
+
+impl Body<'_> {
+    fn write_to(&self, text: &mut Vec<u8>) {
+        let _ = match self {
+            Body::Words(words) => serde_json::to_writer(text, &masked(words)),
+            Body::Packet(packet) => serde_json::to_writer(text, &MaskedPacket(packet)),
+            Body::Beginning(packet) => {
+                let start = text.len();
+                let mut beginning = Beginning { text, start };
+                if serde_json::to_writer(&mut beginning, &MaskedPacket(packet)).is_ok() {
+                    return;
+                }
+                let cut_off = String::from_utf8_lossy(&text[start..]).into_owned();
+                text.truncate(start);
+                serde_json::to_writer(text, &cut(&cut_off, LOGGED))
+            }
+        };
+    }
+}
+
+/// Takes the beginning of a message, and then no more: nobody writes a long text to throw it away.
+struct Beginning<'a> {
+    text: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl Write for Beginning<'_> {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.text.len() > self.start + LOGGED {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.text.extend(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A message as the log shows it: every token in it is masked, by the key it stands under, and by its looks anywhere
@@ -272,9 +317,7 @@ impl Serialize for Masked<'_> {
             Value::Array(items) => {
                 serializer.collect_seq(items.iter().map(|item| Masked("", item)))
             }
-            Value::Object(object) => {
-                serializer.collect_map(object.iter().map(|(key, value)| (key, Masked(key, value))))
-            }
+            Value::Object(object) => MaskedPacket(object).serialize(serializer),
             plain => plain.serialize(serializer),
         }
     }
@@ -285,44 +328,19 @@ fn is_secret(key: &str) -> bool {
     key.ends_with("token") || key == "registration_key"
 }
 
-impl Serialize for Body<'_> {
+/// All fields of a packet, masked.
+struct MaskedPacket<'a>(&'a Packet);
+
+impl Serialize for MaskedPacket<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Body::Words(words) => serializer.serialize_str(&masked(words)),
-            Body::Packet(packet) => {
-                serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value))))
-            }
-            Body::Beginning(packet) => {
-                let mut text = Beginning(Vec::new());
-                match serde_json::to_writer(&mut text, &Body::Packet(packet)) {
-                    Ok(()) => Body::Packet(packet).serialize(serializer),
-                    Err(_) => cut(&String::from_utf8_lossy(&text.0), LOGGED).serialize(serializer),
-                }
-            }
-        }
-    }
-}
-
-/// Takes the beginning of a text, and then no more: nobody writes a long text to throw it away.
-struct Beginning(Vec<u8>);
-
-impl Write for Beginning {
-    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        if self.0.len() > LOGGED {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        self.0.extend(more);
-        Ok(more.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let fields = self.0.iter();
+        serializer.collect_map(fields.map(|(key, value)| (key, Masked(key, value))))
     }
 }
 
 /// A packet as text, every token in it masked.
 pub fn masked_text(packet: &Packet) -> String {
-    serde_json::to_string(&Body::Packet(packet)).unwrap_or_default()
+    serde_json::to_string(&MaskedPacket(packet)).unwrap_or_default()
 }
 
 /// How often each address was refused within a second. Beyond a bound refusals are counted, and no longer logged.

@@ -75,7 +75,7 @@ impl Service for Server {
             "/health" => Some(Reply::new(OK, self.agent.health().to_string())),
             _ => self.agent.page(path, from.query(), peer),
         };
-        if page.is_none() && path != "/mcp" {
+        if page.is_none() {
             self.agent.asked_in_vain(path, peer);
         }
         page
