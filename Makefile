@@ -5,6 +5,9 @@ SEED     ?=
 PORT     ?=
 MINE     ?=
 CYCLES   ?=
+LEAD     ?=
+ADDRESS  ?=
+unexport PORT # a program of yours may go by a variable of that name
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -13,6 +16,12 @@ league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SE
 	@./target/debug/league_manager local --fresh $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES))
+
+class: export NAME := $(value NAME)
+class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
+	@./target/debug/league_manager class $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
+		$(if $(LEAD),--lead-sec $(LEAD)) \
+		$(if $(ADDRESS),--contact-endpoint http://$(ADDRESS):$(or $(PORT),8000)/mcp)
 
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
@@ -47,4 +56,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league agent check trace test bench clean
+.PHONY: help league class agent check trace test bench clean
