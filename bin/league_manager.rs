@@ -15,6 +15,10 @@ const USAGE: Usage = Usage {
             "run a whole league here: manager, referees and players",
         ),
         (
+            "class",
+            "run a league for a class: a manager that stays, with referees, for players on other machines",
+        ),
+        (
             "check",
             "instead of a league: examine the one agent that registers, player or referee",
         ),
@@ -72,9 +76,24 @@ const USAGE: Usage = Usage {
             "seconds from a round's announcement to its matches [local: 0; else as in the file]",
         ),
         (
+            "--name",
+            "NAME",
+            "what this league is called on page, report and season: --name \"10b, Tuesday\"",
+        ),
+        (
             "--fresh",
             "",
             "set an unfinished league aside and start anew",
+        ),
+        (
+            "--name",
+            "TEXT",
+            "what this one league is called on page, report and season: --name \"10b, Tuesday\"",
+        ),
+        (
+            "--all",
+            "",
+            "for `season`: with the local leagues and the practice",
         ),
         ("--quiet", "", "print only the result"),
         (

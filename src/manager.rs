@@ -269,7 +269,7 @@ impl Manager {
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
-    fn start(&self, players: usize, referees: usize) -> io::Result<()> {
+    pub fn start(&self, players: usize, referees: usize) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {
@@ -328,6 +328,6 @@ fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
 fn game_name(config: &Config) -> String {
     let game_type = &config.league.game_type;
     let mut games = config.games.games.iter();
-    let game = games.find(|game| game.game_type.word() == *game_type);
+    let game = games.find(|game| game.game_type.0 == *game_type);
     game.map_or(game_type.clone(), |game| game.display_name.clone())
 }

@@ -8,7 +8,7 @@ use crate::extras::strategies::{Past, Turn};
 use crate::games;
 use crate::net::sync::lock;
 use crate::protocol::{Code, Parity, Refusal, Tally};
-use crate::wire::cut;
+use crate::wire::{Wire, cut};
 use crate::{object, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -138,7 +138,9 @@ impl ByHand {
 
     /// `make_choice`: before the fallback does.
     pub fn make_choice(&self, match_id: &str, choice: &Value) -> Result<Chosen, Refusal> {
-        let choice = games::choice(choice).map_err(|refusal| refusal.with("field", "choice"))?;
+        let checked = games::even_odd::GAME.check(&[], choice);
+        checked.map_err(|refusal| refusal.with("field", "choice"))?;
+        let choice = Parity::read(choice)?;
         let mut table = lock(&self.table);
         if table.asked.remove(match_id).is_none() {
             let problem = "but there no choice is asked now; next_turn waits for one";

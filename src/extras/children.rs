@@ -8,6 +8,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::storage;
 use crate::program::{Program, id_option};
 use crate::protocol::Kind;
+use crate::wire::Endpoint;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -17,6 +18,8 @@ use std::{
 
 /// How often it is looked whether the children have ended.
 const LOOK: Duration = Duration::from_millis(2);
+/// How many referees a class has: each plays several matches at once.
+const CLASS_REFEREES: usize = 4;
 /// What the players of a local league play, in turn.
 const STRATEGIES: [&str; 7] = [
     "random",
@@ -64,22 +67,32 @@ fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
 pub struct Children(Vec<(String, Child)>);
 
 impl Children {
-    /// Starts the referees and the players of a manager's league. They get its folders and the seed.
-    pub fn start(manager: &Manager) -> Result<Children, Stop> {
-        let program = &manager.program;
+    /// Starts the referees and the players of a local league.
+    pub fn of_local_league(manager: &Manager) -> Result<Children, Stop> {
         let (players, referees) = manager.awaited.unwrap_or_default();
+        let seats = seats(&manager.program.args, players)?;
+        Children::start(manager, referees, &seats)
+    }
+
+    /// Starts the referees of a class.
+    pub fn of_class(manager: &Manager) -> Result<Children, Stop> {
+        let referees = manager.program.args.number("--referees")?;
+        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[])
+    }
+
+    /// Starts agents for a manager. They get its folders and the seed.
+    fn start(manager: &Manager, referees: usize, players: &[Seat]) -> Result<Children, Stop> {
         let referee = Seat {
             command: vec!["referee".into()],
             is_beside: true,
             name: None,
         };
-        let players = seats(&program.args, players)?;
         let referees = (1..=referees as u32).map(|n| (Kind::Referee, n, &referee));
-        let players = (1..).zip(&players).map(|(n, seat)| (Kind::Player, n, seat));
+        let players = (1..).zip(players).map(|(n, seat)| (Kind::Player, n, seat));
         let mut children = Vec::new();
         for (kind, n, seat) in referees.chain(players) {
             let id = kind.numbered(n);
-            let mut command = command(program, kind, seat, &id, manager.seed)?;
+            let mut command = command(&manager.program, kind, seat, &id, manager.seed)?;
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let child = started.map_err(|error| {
                 let error = storage::named(Path::new(command.get_program()), error);
@@ -133,7 +146,7 @@ fn command(
         id_option(kind),
         id,
         "--manager",
-        &program.endpoint,
+        &from_here(program),
         "--until-stdin-closes",
         "--any-port",
     ]);
@@ -162,6 +175,15 @@ fn command(
         command.args(["--seed", &seed.to_string()]);
     }
     Ok(command)
+}
+
+/// Where a child of ours reaches the manager: a class's manager listens on every address, so also on this one.
+fn from_here(program: &Program) -> String {
+    let port = Endpoint::parse(&program.endpoint).map_or(0, |endpoint| endpoint.port);
+    match program.args.word {
+        Some("class") => format!("http://127.0.0.1:{port}/mcp"),
+        _ => program.endpoint.clone(),
+    }
 }
 
 fn beside_us(program: &str) -> io::Result<PathBuf> {

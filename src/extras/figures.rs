@@ -7,7 +7,7 @@ use crate::extras::luck;
 use crate::games::Scoring;
 use crate::manager::document::{LeagueView, MatchView};
 use crate::manager::standings::equals;
-use crate::protocol::{Parity, Progress};
+use crate::protocol::{Parity, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ impl Figures {
         Figures {
             expected_points: expected_by_player(view),
             equals: equal_players(view),
-            luck: luck::sentence(view).filter(|_| is_over),
+            luck: if is_over { luck::sentence(view) } else { None },
         }
     }
 }
@@ -52,7 +52,8 @@ pub fn expected_in(game: &MatchView, scoring: &Scoring) -> Option<f64> {
     Some(expected_points(choices, scoring))
 }
 
-fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
+/// By player: what its choices were worth in all matches in which a number was drawn.
+pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for row in &view.standings {
         sums.insert(row.player_id.clone(), 0.0);
@@ -71,25 +72,23 @@ pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
     view.rounds.iter().flat_map(|round| &round.matches)
 }
 
-/// The groups of players that are equal by all tie-breaks.
-fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
+/// The groups of players that are equal by all tie-breaks, but for those of one.
+pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
     let points = |id: &str, group: &BTreeSet<String>| {
-        let among = matches(view).filter(|game| {
-            let players = [&game.player_A_id, &game.player_B_id];
-            players.iter().all(|player| group.contains(*player))
+        let own = matches(view).filter_map(|game| {
+            let opponent = match (game.player_A_id == id, game.player_B_id == id) {
+                (true, _) => &game.player_B_id,
+                (_, true) => &game.player_A_id,
+                _ => return None,
+            };
+            let score = game.score.as_ref()?.get(id);
+            score.filter(|_| group.contains(opponent))
         });
-        let scores = among.filter_map(|game| game.score.as_ref()?.get(id));
-        scores.sum()
+        own.sum()
     };
-    let groups = equals(
-        view.standings.clone(),
-        &view.league.scoring.tiebreakers,
-        points,
-    );
-    let ids = |group: Vec<crate::protocol::Standing>| {
-        let ids = group.into_iter().map(|row| row.player_id);
-        ids.collect::<Vec<String>>()
-    };
-    let together = groups.into_iter().filter(|group| group.len() > 1);
+    let ties = &view.league.scoring.tiebreakers;
+    let groups = equals(view.standings.clone(), ties, points).into_iter();
+    let together = groups.filter(|group| group.len() > 1);
+    let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
     together.map(ids).collect()
 }

@@ -87,6 +87,8 @@ struct Shown {
     /// So many players and referees are waited for.
     awaited: Option<(usize, usize)>,
     title: String,
+    /// Between a round's announcement and its matches.
+    lead: Duration,
     /// How often each agent had registered when it was last greeted.
     greeted: BTreeMap<String, (Kind, u32)>,
     started: bool,
@@ -109,6 +111,7 @@ pub fn follow(
     let mut shown = store.read(|league| Shown {
         awaited: manager.awaited,
         title,
+        lead: manager.lead,
         greeted: league.members.values().map(greeting).collect(),
         started: false,
         round: 0,
@@ -152,11 +155,8 @@ impl Shown {
         if league.started && !self.started {
             self.started = true;
             let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
-            lines.push(format!(
-                "\n{}, {players} players, {}",
-                self.title,
-                counted(rounds, "round")
-            ));
+            let rounds = counted(rounds, "round") + &self.least_time(rounds);
+            lines.push(format!("\n{}, {players} players, {rounds}", self.title));
         }
         for game in league.matches.iter().filter(|game| !game.voided.is_empty()) {
             if self.voids.insert(game.id.clone(), game.voided.len()) != Some(game.voided.len()) {
@@ -180,6 +180,16 @@ impl Shown {
             .into_iter()
             .for_each(|round| self.begin(round, league, &mut lines));
         lines
+    }
+
+    /// How long so many rounds take at least, because of the lead before each.
+    fn least_time(&self, rounds: u32) -> String {
+        let lead = self.lead.as_secs();
+        match u64::from(rounds) * lead {
+            0 => String::new(),
+            time @ 1..120 => format!(", at least {time} s with a lead of {lead} s"),
+            time => format!(", at least {} minutes with a lead of {lead} s", time / 60),
+        }
     }
 
     /// The head of a round, once; before it the table after the last one.

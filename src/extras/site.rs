@@ -5,13 +5,14 @@
 //! since. A version is a number that grows with every document.
 
 use crate::extras::figures::Figures;
-use crate::extras::{report, trace};
+use crate::extras::report::Shown;
+use crate::extras::{csv, report};
 use crate::manager::document::{Document, LeagueView, RoundView};
 use crate::net::http::Reply;
 use crate::net::retry::pause;
 use crate::net::sync::lock;
 use crate::protocol::Progress;
-use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -28,16 +29,6 @@ struct Numbered {
     view: Arc<LeagueView>,
     changed: Vec<u64>,
     figures: Figures,
-}
-
-/// `league.json` as it is served: the document, its version, and the figures.
-#[derive(Serialize)]
-struct Served<'a> {
-    version: u64,
-    #[serde(flatten)]
-    league: LeagueView,
-    #[serde(flatten)]
-    figures: &'a Figures,
 }
 
 /// The pages of a running manager.
@@ -65,13 +56,17 @@ impl Site {
     pub fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
         let here = peer.is_loopback();
         let newest = self.newest();
+        let view = &newest.view;
         match path {
-            "/" => Some(report::live()),
+            "/" => Some(report::live(&newest.since(0, here))),
             "/league.json" => {
                 *lock(&self.asked) = Some(Instant::now());
                 let since = query.strip_prefix("since=").and_then(|it| it.parse().ok());
                 Some(Reply::new("200 OK", newest.since(since.unwrap_or(0), here)))
             }
+            "/report.html" => Some(download("text/html", report::saved(view, &self.logs))),
+            "/results.csv" => Some(download("text/csv", csv::results(view))),
+            "/standings.csv" => Some(download("text/csv", csv::standings(view))),
             _ => path
                 .strip_prefix("/trace/")
                 .map(|match_id| self.traced(&match_id.to_uppercase())),
@@ -108,10 +103,7 @@ impl Site {
     fn traced(&self, match_id: &str) -> Reply {
         let absent = |why: &str| Reply::text("404 Not Found", why);
         let league_id = self.document.newest().league_id.clone();
-        let drawn = || {
-            let lines = trace::about(&self.logs, match_id).ok()?;
-            trace::diagram(&lines, &league_id, match_id)
-        };
+        let drawn = || report::said_in(match_id, &league_id, &self.logs);
         let before = self.document.is_recorded(match_id);
         let diagram = if before == Some(true) { drawn() } else { None };
         match (self.document.is_recorded(match_id), diagram) {
@@ -153,11 +145,27 @@ impl Numbered {
             let place = round.round_id as usize - 1;
             self.changed.get(place).is_none_or(|at| *at > since)
         };
-        let served = Served {
-            version: self.version,
+        let shown = Shown {
+            version: Some(self.version),
             league: self.view.copy(here, has_changed),
             figures: &self.figures,
+            traces: BTreeMap::new(),
         };
-        serde_json::to_string(&served).unwrap_or_default()
+        shown.text()
+    }
+}
+
+/// A file that the browser keeps under the last part of its address.
+fn download(kind: &str, text: String) -> Reply {
+    let headers = [
+        &format!("Content-Type: {kind}; charset=utf-8"),
+        "Content-Disposition: attachment",
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+    ];
+    Reply {
+        status: "200 OK",
+        headers: headers.map(|header| format!("{header}\r\n")).concat(),
+        body: text.into_bytes(),
     }
 }

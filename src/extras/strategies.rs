@@ -61,6 +61,7 @@ impl Turn {
                 .into_iter()
                 .map(|(player_id, parity)| (player_id, Some(parity)))
                 .collect(),
+            moves: None,
             reason: Some("P01 chose even, number was 4 (even)".into()),
         };
         let (match_id, conversation_id) = ("R1M1".into(), "conv-r1m1-0123abcd".into());

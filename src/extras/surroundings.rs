@@ -6,7 +6,7 @@ use crate::extras::manager_screen::{self, TurnedAway};
 use crate::extras::pages::Pages;
 use crate::extras::practice::{self, Practice};
 use crate::extras::site::Site;
-use crate::extras::{check, operator, report, season, statistics, trace};
+use crate::extras::{check, class, operator, season, statistics, trace};
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -33,18 +33,19 @@ const LOCAL: &str = "local";
 pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("check") => return check::run(args),
-        Some("start") => return operator::start(&args),
-        Some("status") => return operator::status(&args),
         Some("season") => return season::run(&args),
         Some("trace") => return trace::trace(&args),
-        Some("local") | None => {}
-        Some(_) => return operator::control(&args),
+        Some("local" | "class") | None => {}
+        Some(_) => return operator::run(&args),
     }
     let mut around = Surroundings::default();
     let cycles = practice::cycles(&args)?;
     if args.word == Some("local") {
         around.is_local = true;
         children::fill_in(&mut args)?;
+    }
+    if args.word == Some("class") {
+        class::fill_in(&mut args)?;
     }
     if cycles.is_some() {
         let mut practice = Practice::new(&mut args);
@@ -120,7 +121,11 @@ impl Around for Surroundings {
             let mark = data.join("leagues").join(league_id).join(LOCAL);
             storage::replace(&mark, Access::Everybody, "")?;
         }
-        *lock(&self.pages) = Some(Pages::new(data, league_id));
+        *lock(&self.pages) = Some(Pages::new(
+            data,
+            league_id,
+            program::logs(&manager.program.args),
+        ));
         let (pages, here) = (Arc::clone(&self.pages), Arc::clone(manager));
         spawn("pages", move || {
             while !here.store.read(|league| league.closed) {
@@ -128,9 +133,17 @@ impl Around for Surroundings {
                 here.store.wait(PACE, |league| league.closed);
             }
         });
-        if self.is_local {
-            *lock(&self.children) = Some(Children::start(manager)?);
+        let address = operator::address_file(data, league_id);
+        storage::replace(&address, Access::Everybody, &manager.program.endpoint)?;
+        *lock(&self.children) = match manager.program.args.word {
+            Some("local") => Some(Children::of_local_league(manager)?),
+            Some("class") => Some(Children::of_class(manager)?),
+            _ => None,
+        };
+        if manager.program.args.word == Some("class") {
+            class::greet(manager);
         }
+        operator::listen(manager);
         Ok(())
     }
 
@@ -174,7 +187,9 @@ impl Around for Surroundings {
                 .read(|league| statistics::report(league, &practice.answers(league)));
             figures.iter().for_each(|line| say(line));
         }
-        manager.terminal.say(&keep_results(manager));
+        manager
+            .terminal
+            .say(&format!("\n{}", keep_results(&self.pages, manager)));
         if let Some(children) = &mut *lock(&self.children) {
             children.wait(FAREWELL);
         }
@@ -184,10 +199,16 @@ impl Around for Surroundings {
     }
 }
 
-/// Writes the files for people. That they cannot be written stops no league.
+/// Writes the files for people. That they cannot be written is said once, and stops no league.
 fn write_pages(pages: &Mutex<Option<Pages>>, manager: &Manager) {
-    if let Some(pages) = &mut *lock(pages)
-        && let Err(error) = pages.write(&manager.document.newest())
+    let Some(pages) = &mut *lock(pages) else {
+        return;
+    };
+    let failed_before = pages.has_failed;
+    let errors = pages.write(&manager.document.newest());
+    pages.has_failed = !errors.is_empty();
+    if let Some(error) = errors.first()
+        && !failed_before
     {
         let words = format!("the files for people cannot be written: {error}");
         manager.say(Level::Error, "fault", &words);
@@ -195,23 +216,14 @@ fn write_pages(pages: &Mutex<Option<Pages>>, manager: &Manager) {
 }
 
 /// Writes what a person keeps of the league; says where.
-fn keep_results(manager: &Manager) -> String {
-    let leagues = manager.program.data.join("leagues");
-    let folder = leagues.join(manager.program.league_id());
-    let keep = |(name, text): &(&str, String)| {
-        storage::replace(&folder.join(name), Access::Everybody, text)
+fn keep_results(pages: &Mutex<Option<Pages>>, manager: &Manager) -> String {
+    let Some(pages) = &mut *lock(pages) else {
+        return String::new();
     };
-    let files = report::files(&manager.document.newest());
-    match files.and_then(|files| files.iter().try_for_each(keep)) {
-        Ok(()) => {
-            let files = "report.html, results.csv and standings.csv";
-            format!("\nto keep: {files} in {}", folder.display())
-        }
-        Err(error) => {
-            let words = format!("the results to keep cannot be written: {error}");
-            let log = manager.program.log();
-            log.orchestrator(Level::Error, "fault", &*words);
-            words
-        }
-    }
+    let kept = pages.keep(&manager.document.newest(), &manager.program.config.retry());
+    kept.unwrap_or_else(|words| {
+        let log = manager.program.log();
+        log.orchestrator(Level::Error, "fault", &*words);
+        words
+    })
 }

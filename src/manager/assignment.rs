@@ -5,7 +5,7 @@
 
 use crate::games::Outcome;
 use crate::manager::league::{Event, League, Match, MatchAssignment, Member, Recorded};
-use crate::protocol::Kind;
+use crate::protocol::{Ending, Kind};
 use crate::wire::Timestamp;
 
 impl League {
@@ -65,7 +65,8 @@ impl League {
         };
         let outcome = Outcome {
             players: game.players.clone(),
-            choices: [None, None],
+            moves: Vec::new(),
+            ending: Ending::TechnicalLoss,
             number: None,
             winner,
             reason,

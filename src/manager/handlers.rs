@@ -13,6 +13,7 @@ use crate::net::agent::{Agent, Denial, Request};
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
+use crate::program::terminal::shown;
 use crate::protocol::*;
 use crate::wire::{Timestamp, Wire, cut, equal};
 use serde_json::Value;
@@ -52,6 +53,8 @@ impl Agent for Manager {
             | Message::GameJoinAck(_)
             | Message::ChooseParityCall(_)
             | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
             | Message::GameOver(_)
             | Message::GameError(_)
             | Message::MatchResultAck(_)
@@ -246,20 +249,21 @@ impl Manager {
         Ok(MatchResultAck { match_id, status }.into())
     }
 
-    /// Does what the operator says, durably, and says by name what was done.
     fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        let (is_new, words) = self.store.commit(|league| {
-            let (event, words) = league.control(order, Timestamp::now())?;
-            let is_new = event.is_some();
-            Ok::<_, Denial>((event, (is_new, words)))
-        })?;
-        if is_new {
-            self.say(Level::Info, "control", &format!("the operator: {words}"));
-        }
+        let words = self.obey(order)?;
+        self.terminal.say(&shown(&format!("the operator: {words}")));
         let mut status = self.status();
         status.reason = Some(words);
         Ok(status.into())
+    }
+
+    /// Does what the operator says, durably, and says by name what was done.
+    pub fn obey(&self, order: &LeagueControl) -> Result<String, Denial> {
+        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
+        let words = self.store.commit(decide)?;
+        self.program.log().say(Level::Info, "control", &*words);
+        Ok(words)
     }
 
     fn start_league(&self, request: &Request) -> Result<Message, Denial> {

@@ -56,6 +56,9 @@ pub enum Admission {
     },
 }
 
+/// Why an agent is not let in, and the protocol's code for that, where one exists.
+type Rejection = (String, Option<Code>);
+
 /// Who asks to be registered, as far as the manager can tell.
 enum Who<'a> {
     /// A member, by its token.
@@ -74,8 +77,8 @@ impl League {
     /// Lets an agent in, or in again, or says why not.
     pub fn register(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
         let who = self.who(meta, from);
-        if let Err(rejected) = self.check(meta, from, &who) {
-            return rejected;
+        if let Err((reason, code)) = self.check(meta, from, &who) {
+            return Admission::rejected(reason, code);
         }
         match who {
             Who::ShowsToken(member) => self.re_attach(member, meta, from),
@@ -127,8 +130,8 @@ impl League {
     }
 
     /// What is not legal in what an agent says of itself, or in its asking at all.
-    fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Admission> {
-        let reject = |reason: String| Err(Admission::rejected(reason, None));
+    fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Rejection> {
+        let reject = |reason: String| Err((reason, None));
         let is_known = matches!(who, Who::ShowsToken(_) | Who::ShowsKey(_));
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
@@ -158,7 +161,7 @@ impl League {
             && version.trim_start_matches("league.v").split('.').next() != Some("2")
         {
             let reason = "Protocol version mismatch: protocol_version must be 2.x.y";
-            return Err(Admission::rejected(reason, Some(Code::E018)));
+            return Err((reason.into(), Some(Code::E018)));
         }
         if let Some(listed) = self.listed_at(from.kind, meta)
             && !listed.active
@@ -179,7 +182,7 @@ impl League {
     }
 
     /// Whether the manager can call an agent where it says that it is.
-    fn check_endpoint(&self, meta: &AgentMeta, from: &Applicant) -> Result<(), Admission> {
+    fn check_endpoint(&self, meta: &AgentMeta, from: &Applicant) -> Result<(), Rejection> {
         let problem = match Endpoint::parse(&meta.contact_endpoint) {
             _ if meta.contact_endpoint.chars().count() > LONGEST_ENDPOINT => {
                 format!("must be at most {LONGEST_ENDPOINT} characters")
@@ -197,7 +200,7 @@ impl League {
             Ok(_) => return Ok(()),
         };
         let reason = format!("{}: contact_endpoint {problem}", unreachable(from.kind));
-        Err(Admission::rejected(reason, None))
+        Err((reason, None))
     }
 
     /// The agent shows its token, be it expired, or its key: the same id and token, for another lifetime. Only what is

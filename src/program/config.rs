@@ -2,7 +2,7 @@
 //! illegal is one line that names file and key, what came and what is legal. Bounds stand in the types, so that the
 //! reader checks them; what concerns several keys is checked below. The command line overrules the files.
 
-use crate::games::{GameType, NUMBERS, Scoring};
+use crate::games::{self, NUMBERS, Scoring};
 use crate::net::retry::{Backoff, RetryPolicy};
 use crate::protocol::Kind;
 use crate::wire::{DisplayName, Endpoint, Plain, Reader, Url, Version, Wire, Within, unknown_key};
@@ -119,6 +119,9 @@ values! {
     /// The first and the last port.
     PortRange([u16; 2]) Vec<u16>, "[first, last]", {"type": "array", "items": {"type": "integer"}},
         |came: Vec<u16>| <[u16; 2]>::try_from(came).ok().filter(|[first, last]| first <= last && *first > 0);
+    /// A game that this program can play.
+    GameType(String) String, "a game that this program can play", {"type": "string"},
+        |came: String| games::named(&came).map(|game| game.game_type.into());
     /// What may be chosen.
     Choices(Vec<String>) Vec<String>, "[\"even\", \"odd\"]", {"type": "array", "items": {"type": "string"}},
         |came: Vec<String>| (came == ["even", "odd"]).then_some(came);
@@ -183,7 +186,7 @@ impl Config {
             .games
             .games
             .iter()
-            .any(|game| game.game_type.word() == league.game_type);
+            .any(|game| game.game_type.0 == league.game_type);
         let points = league.scoring.points();
         let falling = points[0] > points[1] && points[1] > points[2] && points[2] >= points[3];
         let small = points.iter().all(|points| points.abs() <= 1000);
