@@ -20,8 +20,7 @@ league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SE
 class: export NAME := $(value NAME)
 class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
 	@./target/debug/league_manager class $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
-		$(if $(LEAD),--lead-sec $(LEAD)) \
-		$(if $(ADDRESS),--contact-endpoint http://$(ADDRESS):$(or $(PORT),8000)/mcp)
+		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
