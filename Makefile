@@ -5,17 +5,21 @@ SEED     ?=
 PORT     ?=
 MINE     ?=
 CYCLES   ?=
+NEW      ?=
+OLD      ?=
+NAME     ?=
 LEAD     ?=
 ADDRESS  ?=
-unexport PORT # a program of yours may go by a variable of that name
+unexport PORT # a student's own program must not take it for its own
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 PORT=9000; with your own: MINE=ada CYCLES=20
+league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7; with your own player: MINE=ada CYCLES=20
 	@./target/debug/league_manager local --fresh $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
-		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES))
+		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
+		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
 
 class: export NAME := $(value NAME)
 class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1

@@ -5,6 +5,7 @@ pub mod by_hand;
 pub mod check;
 pub mod children;
 pub mod class;
+pub mod comparison;
 pub mod csv;
 pub mod figures;
 pub mod luck;
