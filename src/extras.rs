@@ -3,12 +3,12 @@
 
 pub mod by_hand;
 pub mod check;
+pub mod coach;
 pub mod csv;
 pub mod launcher;
 pub mod luck;
 pub mod manager_screen;
 pub mod pages;
-pub mod player_screen;
 pub mod practice;
 pub mod report;
 pub mod season;

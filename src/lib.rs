@@ -67,6 +67,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+#[cfg(feature = "extras")]
 pub mod extras;
 pub mod games;
 pub mod manager;
@@ -76,3 +77,9 @@ pub mod program;
 pub mod protocol;
 pub mod referee;
 pub mod wire;
+
+/// Who sits beside a player: what the extras offer, where they are built in, else nobody.
+#[cfg(feature = "extras")]
+type Beside = extras::coach::Coach;
+#[cfg(not(feature = "extras"))]
+type Beside = ();

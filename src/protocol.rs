@@ -276,7 +276,7 @@ object! {
     /// What an agent says of itself; `max_concurrent_matches` is a referee's. `uses_match_tokens` is an addition of ours.
     AgentMeta {
         display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
-        ; optional max_concurrent_matches: u32, protocol_version: String, uses_match_tokens: bool,
+        ; optional max_concurrent_matches: u32, protocol_version: String, uses_match_tokens: bool, registration_key: String,
     }
     /// A referee asks to be let in.
     RefereeRegisterRequest { referee_meta: AgentMeta, }
@@ -304,7 +304,7 @@ object! {
         ; optional reason: String,
     }
     /// A round begins, or goes on: its open matches.
-    RoundAnnouncement { league_id: String, round_id: u32, matches: Vec<MatchEntry>, }
+    RoundAnnouncement { league_id: String, round_id: u32, matches: Vec<MatchEntry>, ; optional match_token: String, }
     /// One match of an announcement. The optional fields are additions of this implementation: for the referee where
     /// the players are, how they stand and both match tokens; for a player its own match token.
     MatchEntry {

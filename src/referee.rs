@@ -65,7 +65,7 @@ impl Referee {
             retry,
         };
         let (at_once, seed) = (
-            max_concurrent_matches(program)?,
+            max_concurrent_matches(&program.args, &program.config)?,
             program.args.number("--seed")?,
         );
         let (assignments, said) = (Assignments::default(), AtomicBool::new(false));
@@ -277,6 +277,7 @@ impl Referee {
             league_id,
             round_id,
             matches: vec![entry],
+            match_token: None,
         };
         self.assignments
             .announced(announcement, &self.session.program.endpoint)?;

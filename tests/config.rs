@@ -22,7 +22,7 @@ fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config,
     let whole = world.folder.join("config").join(file);
     let before = fs::read(&whole).unwrap();
     world.edit(file, &pointer(path), value);
-    let loaded = Config::load(&world.folder.join("config"), None);
+    let loaded = Config::load(Some(&world.folder.join("config")), None);
     fs::write(&whole, before).unwrap();
     loaded
 }
@@ -78,7 +78,7 @@ fn every_key_is_needed_typed_bounded_and_known() {
     ];
     let schemas = schemas
         .into_iter()
-        .chain([RefereeDefaults::schema(), PlayerDefaults::schema()]);
+        .chain([AgentEntry::schema(), AgentEntry::schema()]);
     for (file, schema) in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER]
         .into_iter()
         .zip(schemas)

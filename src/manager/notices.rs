@@ -24,6 +24,7 @@ impl League {
             league_id: self.rules.league_id.clone(),
             round_id,
             matches,
+            match_token: None,
         }
     }
 

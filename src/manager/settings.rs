@@ -8,28 +8,19 @@ use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::config::Config;
 use crate::program::storage::{self, Access};
-use crate::protocol::Kind;
-use crate::wire::{Url, token};
+use crate::wire::token;
 use std::{fs, io, path::PathBuf, time::Duration};
 
 /// What the files and the command line say about the league: `most` players may register, `cycles` overrules the file.
 pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules {
-    let (people, security) = (&config.league.participants, &config.system.security);
-    let listed = |kind, id: &String, at: &Url, active| Listed {
+    let people = &config.league.participants;
+    let security = &config.system.security;
+    let listed = config.listed().map(|(kind, entry)| Listed {
         kind,
-        id: id.clone(),
-        endpoint: at.0.clone(),
-        active,
-    };
-    let agents = &config.agents;
-    let referees = agents
-        .referees
-        .iter()
-        .map(|it| listed(Kind::Referee, &it.referee_id, &it.endpoint, it.active));
-    let players = agents
-        .players
-        .iter()
-        .map(|it| listed(Kind::Player, &it.player_id, &it.default_endpoint, it.active));
+        id: entry.id().into(),
+        endpoint: entry.url().into(),
+        active: entry.active != Some(false),
+    });
     Rules {
         league_id: config.league.league_id.clone(),
         scoring: config.league.scoring.clone(),
@@ -46,9 +37,9 @@ pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules
             .iter()
             .map(|game| game.game_type.word().into())
             .collect(),
-        listed: referees.chain(players).collect(),
+        listed: listed.collect(),
         tokens: security.enable_auth_tokens,
-        token_lifetime: security.token_ttl_hours.0,
+        token_lifetime: config.token_lifetime(),
     }
 }
 
@@ -94,15 +85,7 @@ pub fn lead(program: &Program, local: bool) -> Result<Duration, Stop> {
             ))
         }),
         None if local => Ok(Duration::ZERO),
-        None => {
-            let lead = program
-                .config
-                .league
-                .scheduling
-                .round_announcement_lead_sec
-                .as_ref();
-            Ok(lead.map_or(Duration::from_secs(60), |lead| lead.0))
-        }
+        None => Ok(program.config.announcement_lead()),
     }
 }
 

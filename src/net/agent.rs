@@ -2,7 +2,10 @@
 //! `Agent`; `rpc.rs` calls it.
 
 use crate::net::http::Reply;
-use crate::protocol::{Envelope, Kind, Message, Packet, Refusal, Tool};
+use crate::object;
+use crate::protocol::{self, Entry, Envelope, Kind, Message, Packet, Refusal};
+use crate::wire::Wire;
+use serde::Serialize;
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -24,13 +27,17 @@ pub trait Agent: Send + Sync + 'static {
     /// Answers a message: with a message, or with a plain "ok".
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial>;
     /// Answers a tool that is no message.
-    fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial>;
+    fn tool(&self, tool: protocol::Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial>;
     /// Whether it has that tool at all: some are only there if its options say so.
-    fn serves(&self, _tool: Tool) -> bool {
+    fn serves(&self, _tool: protocol::Tool) -> bool {
+        true
+    }
+    /// Whether a tool is shown to whoever asks for the list.
+    fn shows(&self, _entry: &Entry) -> bool {
         true
     }
     /// The JSON schema of what such a tool answers.
-    fn answer_schema(&self, tool: Tool) -> Option<Value>;
+    fn answer_schema(&self, tool: protocol::Tool) -> Option<Value>;
     /// Told of whatever is refused, by the handlers or before them: the message, where it came from, and why.
     fn refused(&self, _packet: &Packet, _peer: IpAddr, _refusal: &Refusal) {}
     /// Who holds a token, as it signs: only the manager knows.
@@ -45,6 +52,84 @@ pub trait Agent: Send + Sync + 'static {
     fn health(&self) -> Value;
     /// What a model should know before it calls a tool.
     fn instructions(&self) -> &'static str;
+}
+
+/// What an agent offers to tool clients beside the messages.
+pub struct Toolbox<'a> {
+    /// What a model should know before it calls a tool.
+    pub instructions: &'static str,
+    /// Whether the messages are listed as tools too. They are served in any case.
+    pub lists_messages: bool,
+    /// The tools that are no messages.
+    pub tools: Vec<Tool<'a>>,
+}
+
+impl Toolbox<'_> {
+    /// The tool of that name.
+    pub fn find(&self, name: &str) -> Option<&Tool<'_>> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// A tool that is no message: it is called by its name alone, without an envelope.
+pub struct Tool<'a> {
+    /// The JSON-RPC method, and the name as a tool.
+    pub name: &'static str,
+    /// A sentence or two for a person or a language model.
+    pub says: &'static str,
+    /// Whether the tool only shows something, and changes nothing.
+    pub only_shows: bool,
+    /// The schema of the arguments.
+    pub arguments: fn() -> Value,
+    /// The schema of the answer.
+    pub answer: fn() -> Value,
+    run: Box<dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a>,
+}
+
+impl<'a> Tool<'a> {
+    /// A tool that only shows something.
+    pub fn shows<Q: Wire, A: Wire + Serialize>(
+        name: &'static str,
+        says: &'static str,
+        run: impl Fn(Q, IpAddr) -> Result<A, Denial> + 'a,
+    ) -> Tool<'a> {
+        Tool {
+            only_shows: true,
+            ..Tool::does(name, says, run)
+        }
+    }
+
+    /// A tool that does something. Its arguments are read strictly: whatever is wrong in them is refused.
+    pub fn does<Q: Wire, A: Wire + Serialize>(
+        name: &'static str,
+        says: &'static str,
+        run: impl Fn(Q, IpAddr) -> Result<A, Denial> + 'a,
+    ) -> Tool<'a> {
+        let run = move |arguments: &Value, peer: IpAddr| {
+            let asked = Q::read(arguments).map_err(Refusal::from)?;
+            Ok(serde_json::to_value(run(asked, peer)?)?)
+        };
+        Tool {
+            name,
+            says,
+            only_shows: false,
+            arguments: Q::schema,
+            answer: A::schema,
+            run: Box::new(run),
+        }
+    }
+
+    /// Runs the tool for somebody at `peer`.
+    pub fn run(&self, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
+        (self.run)(arguments, peer)
+    }
+}
+
+object! {
+    /// The arguments of a tool that takes none.
+    Nothing {}
+    /// The answer of a tool that has done what it was told.
+    Done { status: String, }
 }
 
 /// What a handler ends with when a request is not done.

@@ -235,7 +235,7 @@ struct Masked<'a>(&'a str, &'a Value);
 impl Serialize for Masked<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.1 {
-            Value::String(text) if self.0.ends_with("token") && !text.is_empty() => {
+            Value::String(text) if (self.0.ends_with("token") || self.0 == "registration_key") && !text.is_empty() => {
                 let looks_like_ours = masked(text);
                 serializer.serialize_str(if looks_like_ours == *text {
                     "***"

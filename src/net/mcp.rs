@@ -63,7 +63,7 @@ pub fn asked(
             "instructions": agent.instructions(),
         })),
         "tools/list" => lasting(
-            json!({"tools": served(agent).map(|entry| described(agent, entry)).collect::<Vec<_>>()}),
+            json!({"tools": served(agent).filter(|entry| agent.shows(entry)).map(|entry| described(agent, entry)).collect::<Vec<_>>()}),
         ),
         "tools/call" => return called(agent, params),
         "initialize" if !stateless => initialize(agent, sender, params),

@@ -1,12 +1,17 @@
 //! Words for the person at the terminal: how wide they are, what of them is shown, and one line that shows how far
-//! something is. Colour and that line are for terminals only; elsewhere the lines are plain.
+//! something is.
+//!
+//! That line stays until the next line is printed, on whichever stream, and is wiped then; so printing a line and
+//! wiping is one act, under one lock. Colour and that line are for terminals only; elsewhere the lines are plain.
 
+use crate::net::sync::lock;
 use crate::wire::masked;
-use std::io::{IsTerminal, Write, stdout};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::mem;
+use std::sync::Mutex;
 
-/// A line stands on the terminal that the next one overwrites.
-static PROGRESS: AtomicBool = AtomicBool::new(false);
+/// Whether a line stands on the terminal that the next one wipes.
+static PROGRESS: Mutex<bool> = Mutex::new(false);
 
 /// Others' words as they can be shown: nothing in them moves the cursor or turns the text around, or is a token.
 pub fn shown(words: &str) -> String {
@@ -93,23 +98,26 @@ pub fn bold(words: &str) -> String {
     }
 }
 
-/// What removes the line that shows how far something is.
-fn wiped() -> &'static str {
-    if PROGRESS.swap(false, Ordering::SeqCst) {
-        "\r\x1b[K"
-    } else {
-        ""
+/// Prints in the place of the line that shows how far something is; `stays` says whether this is such a line too. A
+/// terminal that is gone stops nothing.
+fn print(mut to: impl Write, words: &str, stays: bool) {
+    let mut progress = lock(&PROGRESS);
+    if mem::replace(&mut *progress, stays) {
+        let _ = write!(stdout(), "\r\x1b[K");
+        let _ = stdout().flush();
     }
+    let _ = write!(to, "{words}");
+    let _ = to.flush();
 }
 
-/// A line on standard output. A terminal that is gone stops nothing.
+/// A line on standard output.
 pub fn say(words: &str) {
-    let _ = writeln!(stdout(), "{}{words}", wiped());
+    print(stdout(), &format!("{words}\n"), false);
 }
 
 /// A line on standard error, for what somebody should do something about.
 pub fn complain(words: &str) {
-    let _ = writeln!(std::io::stderr(), "{}{}", wiped(), shown(words));
+    print(stderr(), &format!("{}\n", shown(words)), false);
 }
 
 /// The terminal of a program that may have been told to be quiet.
@@ -130,8 +138,7 @@ impl Terminal {
     /// On a terminal, a line that stays until the next one: how far something is.
     pub fn progress(&self, words: &str) {
         if !self.quiet && stdout().is_terminal() {
-            let _ = write!(stdout(), "{}{words}", wiped()).and_then(|()| stdout().flush());
-            PROGRESS.store(true, Ordering::SeqCst);
+            print(stdout(), words, true);
         }
     }
 }

@@ -143,6 +143,7 @@ impl Assignments {
             league_id,
             round_id,
             matches,
+            ..
         } = announcement;
         let (mut ours, mut others) = (Vec::new(), Vec::new());
         for (n, entry) in matches.into_iter().enumerate() {

@@ -216,7 +216,7 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
 }
 
 /// Whether two words differ by one letter that was added, left out, replaced or swapped with its neighbour.
-fn one_slip(one: &str, other: &str) -> bool {
+pub fn one_slip(one: &str, other: &str) -> bool {
     let (a, b) = (one.as_bytes(), other.as_bytes());
     let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
