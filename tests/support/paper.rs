@@ -68,6 +68,7 @@ pub fn meta(kind: Kind, endpoint: &str) -> AgentMeta {
         protocol_version: None,
         max_concurrent_matches: (kind == Kind::Referee).then_some(2),
         uses_match_tokens: Some(kind == Kind::Referee),
+        registration_key: None,
     }
 }
 
