@@ -15,6 +15,10 @@ const USAGE: Usage = Usage {
             "run a whole league here: manager, referees and players",
         ),
         (
+            "class",
+            "run a league for a class: a manager that stays, with referees, for players on other machines",
+        ),
+        (
             "check",
             "instead of a league: examine the one agent that registers, player or referee",
         ),
@@ -72,9 +76,24 @@ const USAGE: Usage = Usage {
             "seconds from a round's announcement to its matches [local: 0; else as in the file]",
         ),
         (
+            "--name",
+            "NAME",
+            "what this league is called on page, report and season: --name \"10b, Tuesday\"",
+        ),
+        (
             "--fresh",
             "",
             "set an unfinished league aside and start anew",
+        ),
+        (
+            "--name",
+            "TEXT",
+            "what this one league is called on page, report and season: --name \"10b, Tuesday\"",
+        ),
+        (
+            "--all",
+            "",
+            "for `season`: with the local leagues and the practice",
         ),
         ("--quiet", "", "print only the result"),
         (
@@ -91,8 +110,14 @@ const USAGE: Usage = Usage {
 };
 
 fn main() -> ExitCode {
-    USAGE.main(|args| match args.word {
-        Some("check") => league::extras::check::run(args),
-        _ => league::manager::run(args),
-    })
+    USAGE.main(run)
+}
+
+#[cfg(feature = "extras")]
+use league::extras::surroundings::run;
+
+/// Without the extras a manager plays its league and shows nothing of it.
+#[cfg(not(feature = "extras"))]
+fn run(args: league::program::args::Args) -> Result<(), league::program::args::Stop> {
+    league::manager::run(args, std::sync::Arc::new(()))
 }

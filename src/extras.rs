@@ -3,15 +3,20 @@
 
 pub mod by_hand;
 pub mod check;
+pub mod children;
+pub mod class;
 pub mod coach;
 pub mod csv;
-pub mod launcher;
+pub mod figures;
 pub mod luck;
 pub mod manager_screen;
+pub mod operator;
 pub mod pages;
 pub mod practice;
 pub mod report;
 pub mod season;
+pub mod site;
 pub mod statistics;
 pub mod strategies;
+pub mod surroundings;
 pub mod trace;

@@ -1,68 +1,69 @@
-//! The AI Agent League: independent agents play Even/Odd in a round robin, over JSON-RPC 2.0 on HTTP.
+//! The AI Agent League: independent agents play a game in a round robin, over JSON-RPC 2.0 on HTTP.
 //!
-//! Three programs talk. The **manager** registers agents, announces rounds, records results, keeps the table.
-//! A **referee** invites two players, asks both for a choice, draws a number, reports who won. A **player** answers.
-//! What they say to each other is one page: [`protocol`].
+//! Three programs talk. The **manager** registers agents, announces rounds, records results and keeps the table.
+//! A **referee** invites two players, asks them for their choices, draws a number and reports who won. A **player**
+//! answers. What they say to each other stands on one page: [`protocol`].
 //!
-//! # Where is what
+//! # The map
 //! ```text
-//! bin/           the command lines of the three programs; player.rs is the template for your own
-//! src/manager/   league: what is so · journal: what is kept · rounds: what happens next · notifier: who is told
-//!                registration, results: what is taken · schedule, standings · queries: what is answered
-//!                notices: what is announced · editions: the same for all, written once
-//!                contacts, liveness: who answers · screen, pages: for people · settings, launcher: the beginning
-//!                control: the operator's orders · trace: a match as it was said · practice, statistics: strategies
-//!                compared · view, page.html, report, luck, season: the league on a page, and what is kept of it
-//! src/referee/   match_play: one match · over_http: where it is played · assignments: what is to be played
-//!                outbox: what is to be reported
-//! src/player/    invitations: what may be believed · decision: how `choose` is called · history: what was played
-//!                strategies: examples · by_hand: played by a person or a model · screen: for its author
-//! src/check/     `league_manager check`: examines one agent, in any language
-//! src/program/   what every program is made of: args, config, registration, card, session, server, storage, terminal
-//! src/net/       http, client: out and in · rpc, agent: JSON-RPC · mcp: the same as tools · retry, log, sync, secret
-//! src/game.rs    Even/Odd: what may be chosen, what is drawn, who wins
-//! src/protocol.rs, src/protocol.md   the messages: as declarations, and as a page to read
-//! src/wire/      how an object is declared, read and described; timestamps, endpoints, tokens
+//! bin/            the command lines of the three programs; player.rs is the template for your own, player.py the same
+//!                 in Python, adapter.py stands in front of an agent that speaks another dialect
+//! src/extras/     what shows, compares, examines and operates a league; the stack below does not know it
+//! ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+//! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board (who is told),
+//!                 handlers (what is answered); registration, assignment, results, control (what is decided);
+//!                 schedule, standings, queries, notices, document (what is made of the state); settings
+//! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to be played),
+//!                 outbox (what is to be reported), sentences, handlers
+//! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, handlers
+//! src/program/    what every program is made of: args, config, registration, card, session, server, storage, terminal
+//! src/net/        http and client (in and out), rpc and agent (JSON-RPC), mcp (the same as tools), retry, log
+//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in words
+//! src/games/      what a game is, and the games
+//! src/wire/       how an object is declared, read and described; timestamps, endpoints, tokens
 //! ```
-//! A room uses only rooms below its own in this list, and no program another: a player knows nothing of the manager's
-//! rooms. The rooms that decide (`league`, `registration`, `results`, `schedule`, `standings`, `queries`,
-//! `notices`, `liveness`, `match_play`, `game`, `protocol`, `wire`) are pure: they know no thread, lock, file or
-//! socket, and take time and randomness as arguments (but a draw without a seed).
+//! A file uses only what stands below its own line of the map, and no program another: a player knows nothing of the
+//! manager. Files that decide (`league`, `registration`, `results`, `match_play` and their like) know no thread, lock,
+//! file or socket; they are given the time and the randomness that they need.
 //!
 //! # To read it in an evening
+//! Each of these files can be understood from those before it.
 //! 1. `bin/player.rs`: what a player must decide.
-//! 2. `protocol.rs`: the page `messages!` with the 22 messages, then their fields.
-//! 3. `referee/match_play.rs`: one match, from invitation to outcome.
-//! 4. `manager/league.rs`: state, events, and the one function that changes it.
-//! 5. `manager/journal.rs`: what is on the disk before anybody sees it.
-//! 6. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
-//! 7. `manager.rs`: one `match` over the messages.
+//! 2. `protocol.rs`: how an object is declared, the table of all messages, and their fields.
+//! 3. `games/even_odd.rs`: the game.
+//! 4. `net/retry.rs`: what can go wrong with a call, and when it is tried again.
+//! 5. `referee/match_play.rs`: one match, from invitation to outcome.
+//! 6. `manager/league.rs`: state, events, and the one function that changes the state.
+//! 7. `manager/journal.rs`: what is on the disk before anybody sees it.
+//! 8. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
+//! 9. `manager/handlers.rs`: what the manager answers.
+//!
+//! The [`guide`] says how these play together: its [tour](guide::tour) follows one result from a player's answer to
+//! everybody's table.
 //!
 //! # Words
-//! - **agent**: a manager, referee or player that answers on an endpoint. **Member**: an agent that the manager let in.
-//! - **card**: what an agent keeps to be itself again after a restart: id, token, league, manager.
-//! - **envelope**: the fields that every message has. **Conversation**: messages that belong together, as of a match.
-//! - **notice**: a message that wants no answer but "ok".
-//! - **announcement**: the notice of a round's open matches, or its number. Players get it first; after the **lead** it
-//!   is **released**: referees may be told.
-//! - **open**: of a match: without a result. Of a round: not over.
-//! - **game**: Even/Odd; but as a variable a match, for `match` is a word of Rust. **Seat**: 0 is player A, 1 is B.
-//! - **assignment**: a match given to a referee. **Outbox**: results that the manager has not acknowledged yet.
-//! - **match token**: what a referee shows a player, and the player shows it, in one match.
-//! - **event**: a line of the journal; the league is what all events make of it.
-//! - **edition**: what all readers are told alike, written once. **Contact**: what was last heard of an agent.
-//! - **page** (of a manager or a player): a file for people, which can be made again from journal or history.
-//! - **technical loss**: lost without a number drawn, since a player did not answer as it must.
+//! - An **agent** is a manager, referee or player that answers on an endpoint. A **member** is an agent that the manager
+//!   let in. A **card** is the file by which an agent is itself again after a restart: id, token, league, manager.
+//! - The **envelope** is the fields that every message has. A **conversation** is the messages that belong together, as
+//!   those of a match. A **notice** is a message that wants no answer but "ok".
+//! - A match or a round is **open** while it has no result. In code a match is called `game`, since `match` is a word of
+//!   Rust. A **seat** is 0 for player A and 1 for player B.
+//! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's open matches: players
+//!   get it first; after the **lead** it is **released**, and referees get it. A **match token** is what a referee
+//!   shows a player in one match. The **outbox** holds the results that the manager has not acknowledged.
+//! - An **event** is a line of the journal; the league is what all events make of it. The **board** is the list of what
+//!   is told to everybody. The **document** is the league's public state as one object.
+//! - A **technical loss** is a match lost because a player did not answer as it must.
 //!
 //! # What goes wrong
-//! Five types, each for one reader:
-//! - [`Fault`](wire::Fault): a value that is not what it must be, with its path. For whoever wrote the value.
-//! - [`Refusal`](protocol::Refusal): a fault with its code: what a peer is answered.
+//! There are five types for that, each for one reader:
+//! - [`Fault`](wire::Fault): a value that is not what it must be, with its path. It is for whoever wrote the value.
+//! - [`Refusal`](protocol::Refusal): a fault with its code. It is what a peer is answered.
 //! - [`Denial`](net::agent::Denial): what a handler ends with: a refusal, a JSON-RPC error, or that we cannot just now.
 //! - [`CallError`](net::retry::CallError): why no good answer came to a call of ours, and whose fault that was.
 //! - [`Stop`](program::args::Stop): why a program ends, in a line for its user.
 //!
-//! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, other games, a database.
+//! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, a database.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -70,6 +71,7 @@
 #[cfg(feature = "extras")]
 pub mod extras;
 pub mod games;
+pub mod guide;
 pub mod manager;
 pub mod net;
 pub mod player;

@@ -1,4 +1,4 @@
-//! The league protocol `league.v2`: the envelope, the 22 messages with their fields, the error codes.
+//! The league protocol `league.v2`: the envelope, the 24 messages with their fields, the error codes.
 //!
 //! The page to read is `messages!` below: every message with its type, its tool (the JSON-RPC method) and
 //! who may be sent it. Nothing else in the program spells a wire name. Pure: no I/O, no clock.
@@ -74,6 +74,8 @@ messages! {
     "GAME_JOIN_ACK"              GameJoinAck             "handle_game_invitation"     []               "The answer to it: I am here, or not."
     "CHOOSE_PARITY_CALL"         ChooseParityCall        "choose_parity"              [Player]         "A referee asks the player for even or odd in a match it has joined; it answers CHOOSE_PARITY_RESPONSE."
     "CHOOSE_PARITY_RESPONSE"     ChooseParityResponse    "choose_parity"              []               "The answer to it: even or odd."
+    "CHOOSE_MOVE_CALL"           ChooseMoveCall          "choose_move"                [Player]         "A referee asks the player for a move in a game other than Even/Odd; it answers CHOOSE_MOVE_RESPONSE with one of legal_moves."
+    "CHOOSE_MOVE_RESPONSE"       ChooseMoveResponse      "choose_move"                []               "The answer to it: a move."
     "GAME_OVER"                  GameOver                "notify_match_result"        [Player]         "A referee tells a player how its match ended. Answered {\"status\":\"ok\"}."
     "GAME_ERROR"                 GameError               "notify_game_error"          [Referee Player] "A referee tells a player what went wrong in its match and what is asked of it. Answered {\"status\":\"ok\"}."
     "MATCH_RESULT_REPORT"        MatchResultReport       "report_match_result"        [Manager]        "The referee of a match reports how it ended; nobody else may. Answered MATCH_RESULT_ACK once it is recorded."
@@ -336,13 +338,26 @@ object! {
         match_id: String, player_id: String, parity_choice: Unread<Parity>,
         ; optional auth_token: String,
     }
+    /// A player is asked for a move of any other game. Moves are counted from 1, and a person can read `position`. Ours.
+    ChooseMoveCall {
+        match_id: String, player_id: String, game_type: String, deadline: Timestamp, move_number: u32,
+        position: String, legal_moves: Vec<String>,
+        ; optional context: TurnContext,
+    }
+    /// Its move: one of the legal ones, which is the game's to judge.
+    ChooseMoveResponse {
+        match_id: String, player_id: String, move_number: u32, r#move: Unread<String>,
+        ; optional auth_token: String,
+    }
+    /// A move that was made, as players and manager are told.
+    PlayedMove { player_id: String, r#move: String, }
     /// How a match ended. `reason` beside the result is read, and never written.
     GameOver { match_id: String, game_type: String, game_result: GameResult, ; optional reason: String, }
     /// How a match ended, as the players are told.
     GameResult {
         status: Ending, winner_player_id: Option<String>, drawn_number: Option<u32>, number_parity: Option<Parity>,
         choices: BTreeMap<String, Option<Parity>>,
-        ; optional reason: String,
+        ; optional moves: Vec<PlayedMove>, reason: String,
     }
     /// What went wrong in a match, for the player that it concerns.
     GameError {
@@ -356,10 +371,11 @@ object! {
     MatchResultReport { league_id: String, round_id: u32, match_id: String, game_type: String, result: MatchResult, }
     /// How a match ended, as the manager is told: points by player.
     MatchResult { winner: Option<String>, score: BTreeMap<String, i32>, details: Details, }
-    /// `status` and `reason` are additions of this implementation; without a status the number says how the match ended.
+    /// `moves`, `status` and `reason` are additions of this implementation; without a status the number says how the
+    /// match ended.
     Details {
         drawn_number: Option<u32>, choices: BTreeMap<String, Option<Parity>>,
-        ; optional status: Ending, reason: String,
+        ; optional moves: Vec<PlayedMove>, status: Ending, reason: String,
     }
     /// The report is on the manager's disk.
     MatchResultAck { match_id: String, status: String, }

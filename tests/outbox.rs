@@ -43,15 +43,15 @@ impl Folder {
         History::open(&self.0, "P01", "league", fresh).unwrap()
     }
 
-    /// The matches whose results wait after a start.
-    fn waiting(&self) -> Vec<String> {
+    /// The results that wait after a start, by match.
+    fn waiting(&self) -> Vec<Kept> {
         let mut outbox = self.open();
         let mut all = Vec::new();
-        while let Some((_, kept)) = outbox.first() {
-            all.push(kept.report.match_id.clone());
-            outbox.forget(&all[all.len() - 1]);
+        while let Some((_, kept)) = outbox.next() {
+            all.push(kept.clone());
+            outbox.settle(&all[all.len() - 1], None);
         }
-        all.sort();
+        all.sort_by_key(|kept| kept.report.match_id.clone());
         all
     }
 }
@@ -71,36 +71,17 @@ fn kept(match_id: &str, conversation: &str) -> Kept {
 }
 
 /// Every state of a file that a kill can leave: in front of each line and in the middle of it, anywhere in the last
-/// one, and behind it (not synced yet, it is there all the same). Beside it nothing, or what a compaction had written
-/// before its rename: nothing yet, a part, everything. `check` is told how many lines are whole.
+/// one, and behind it (not synced yet, it is there all the same). `check` is told how many lines are whole.
 fn each_kill(path: &Path, check: impl Fn(usize, &str)) {
     let whole = fs::read(path).unwrap();
-    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
-    for n in 0..=lines.len() {
-        let (before, next) = (
-            lines[..n].concat(),
-            lines.get(n).map_or(&[][..], |line| &line[..line.len() - 1]),
-        );
-        let is_last = n + 1 == lines.len();
-        for cut in (0..=next.len())
-            .filter(|cut| is_last || [0, 1, next.len() / 2, next.len()].contains(cut))
-        {
-            let compacted = [None, Some(0), Some(before.len() / 2), Some(before.len())];
-            for length in compacted
-                .into_iter()
-                .take(if [0, 1].contains(&cut) { 4 } else { 1 })
-            {
-                fs::write(path, [&before, &next[..cut]].concat()).unwrap();
-                if let Some(length) = length {
-                    fs::write(path.with_extension("new"), &before[..length]).unwrap();
-                }
-                check(
-                    n,
-                    &format!(
-                        "killed after {n} lines and {cut} bytes, compacted to {length:?} bytes"
-                    ),
-                );
-            }
+    let ends: Vec<usize> = (0..whole.len()).filter(|n| whole[*n] == b'\n').collect();
+    let last_line = ends[ends.len() - 2];
+    for length in 0..=whole.len() {
+        let near_an_end = ends.iter().any(|end| end.abs_diff(length) < 3);
+        if length > last_line || near_an_end || length % 50 == 0 {
+            fs::write(path, &whole[..length]).unwrap();
+            let lines = ends.iter().filter(|end| **end < length).count();
+            check(lines, &format!("killed after {length} bytes"));
         }
     }
 }
@@ -124,7 +105,7 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
         let (mut lines, read) = Lines::open(&path, Access::Owner).unwrap();
         let left = ends.iter().filter(|end| **end <= length).count() - 1;
         assert_eq!(read, records[..left], "cut at {length}");
-        lines.note(&json!("later")).unwrap();
+        lines.append(&json!("later")).unwrap();
         let (_, read) = Lines::open(&path, Access::Owner).unwrap();
         assert_eq!(
             (read.len(), &read[left]),
@@ -135,57 +116,66 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
 }
 
 #[test]
-fn a_compacted_file_is_the_old_or_the_new_one() {
+fn every_result_waits_after_a_start_as_it_was_kept_last_wherever_the_referee_is_killed() {
     let folder = Folder::new();
-    let (path, new) = (folder.file(), folder.0.join("outbox.new"));
-    let (mut lines, _) = Lines::open(&path, Access::Everybody).unwrap();
-    lines.append(&json!(1)).unwrap();
-    fs::write(&new, "[\"half").unwrap(); // killed while compacting, before the rename
-    let (mut lines, read) = Lines::open(&path, Access::Everybody).unwrap();
-    assert_eq!(read, [json!(1)]);
-    lines.replace(&[json!(2)]).unwrap();
-    lines.append(&json!(3)).unwrap();
-    assert_eq!(
-        Lines::open(&path, Access::Everybody).unwrap().1,
-        [json!(2), json!(3)]
-    );
-    assert!(!new.exists());
-    fs::create_dir(&new).unwrap(); // it cannot be compacted: the old lines stand, and more can be added
-    assert!(lines.replace(&[json!(4)]).is_err());
-    lines.append(&json!(5)).unwrap();
-    assert_eq!(
-        Lines::open(&path, Access::Everybody).unwrap().1,
-        [json!(2), json!(3), json!(5)]
-    );
+    let mut outbox = folder.open();
+    let (first, second) = (kept("R1M1", "conv-1"), kept("R1M2", "conv-1"));
+    outbox.keep(first.clone()).unwrap();
+    outbox.settle(&first, None); // recorded: nothing is written down
+    outbox.keep(second.clone()).unwrap();
+    let again = kept("R1M1", "conv-2"); // played anew
+    outbox.keep(again.clone()).unwrap();
+    let left = [
+        vec![],
+        vec![first.clone()],
+        vec![first, second.clone()],
+        vec![again, second],
+    ];
+    each_kill(&folder.file(), |lines, row| {
+        assert_eq!(folder.waiting(), left[lines], "{row}");
+        assert_eq!(folder.waiting(), left[lines], "{row}: once more, once more");
+    });
 }
 
 #[test]
-fn a_result_waits_from_its_line_to_the_line_that_settles_it_wherever_the_referee_is_killed() {
+fn a_result_is_sent_when_the_players_have_heard_and_blocks_no_other() {
     let folder = Folder::new();
     let mut outbox = folder.open();
-    for match_id in ["R1M1", "R1M2"] {
-        outbox.keep(kept(match_id, "conv-1")).unwrap();
-    }
-    assert!(outbox.settle(kept("R1M1", "conv-1"), true));
-    outbox.keep(kept("R1M1", "conv-2")).unwrap(); // played anew
-    assert!(
-        !outbox.settle(kept("R1M1", "conv-1"), true),
-        "an answer about the older one settles nothing"
+    let next = |outbox: &Outbox| {
+        outbox
+            .next()
+            .map(|(_, kept)| format!("{} {}", kept.report.match_id, kept.conversation_id))
+    };
+    let (one, two) = (kept("R1M1", "conv-1"), kept("R1M2", "conv-1"));
+    let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(2));
+    outbox.keep(one.clone()).unwrap();
+    outbox.keep(two.clone()).unwrap();
+    assert_eq!(next(&outbox), None, "not before the players");
+    assert!(outbox.send("R1M1", now) && outbox.send("R1M2", now));
+    assert_eq!(next(&outbox).unwrap(), "R1M1 conv-1");
+    outbox.settle(&one, Some(later));
+    assert_eq!(next(&outbox).unwrap(), "R1M2 conv-1");
+    assert!(outbox.refused(&two) && !outbox.refused(&two));
+    assert!(!outbox.send("R1M2", now), "a refused one is nothing to us");
+    assert_eq!(outbox.next().unwrap().0, later);
+    outbox.settle(&one, None);
+    assert_eq!(next(&outbox), None, "recorded");
+    assert!(outbox.send("R1M1", now), "given again, it is not played");
+    assert_eq!(next(&outbox).unwrap(), "R1M1 conv-1", "but reported");
+    outbox.forget("R1M1");
+    let anew = kept("R1M1", "conv-2");
+    outbox.keep(anew.clone()).unwrap();
+    outbox.settle(&one, Some(now));
+    assert_eq!(
+        next(&outbox),
+        None,
+        "what is said of the older one sends nothing"
     );
-    outbox.forget("R1M2");
-    let left: [&[&str]; 6] = [
-        &[],
-        &["R1M1"],
-        &["R1M1", "R1M2"],
-        &["R1M2"],
-        &["R1M1", "R1M2"],
-        &["R1M1"],
-    ];
-    each_kill(&folder.file(), |lines, row| {
-        drop(folder.open()); // compacted
-        assert_eq!(folder.waiting(), left[lines], "{row}");
-        assert!(folder.waiting().is_empty(), "{row}: settled");
-    });
+    assert!(!outbox.refused(&one), "and refuses nothing");
+    outbox.settle(&anew, Some(now));
+    assert_eq!(next(&outbox).unwrap(), "R1M1 conv-2");
+    outbox.clear();
+    assert!(next(&outbox).is_none() && !outbox.send("R1M1", now));
 }
 
 /// A match of P01's that is over.
@@ -199,16 +189,9 @@ fn past(match_id: &str, conversation_id: &str) -> Past {
 }
 
 #[test]
-fn a_history_has_each_match_once_as_it_ended_last_wherever_the_player_is_killed() {
+fn a_history_has_each_match_once_as_it_ended_last_and_belongs_to_one_registration() {
     let folder = Folder::new();
-    let path = folder.0.join("history.jsonl");
-    fs::write(&path, "{\"match_id\": \"R0M1\"}\nnonsense\n").unwrap();
     let mut history = folder.history(false);
-    assert_eq!(
-        fs::read_to_string(&path).unwrap(),
-        "",
-        "what cannot be read is left out"
-    );
     let thinking = history.matches();
     for (match_id, conversation, is_news) in [
         ("R1M1", "a", true),
@@ -217,100 +200,19 @@ fn a_history_has_each_match_once_as_it_ended_last_wherever_the_player_is_killed(
         ("R1M1", "b", true),
     ] {
         assert_eq!(
-            history.remember(past(match_id, conversation)).unwrap(),
+            history.remember(past(match_id, conversation)),
             is_news,
             "{match_id} {conversation}"
         );
     }
     assert!(thinking.is_empty(), "whoever thinks keeps what it had");
-    let (first, second, again) = (past("R1M1", "a"), past("R2M1", "a"), past("R1M1", "b"));
-    let left = [
-        vec![],
-        vec![first.clone()],
-        vec![first, second.clone()],
-        vec![again, second],
-    ];
-    each_kill(&path, |lines, row| {
-        let mut history = folder.history(false);
-        assert_eq!(history.matches().as_slice(), left[lines], "{row}");
-        assert_eq!(
-            fs::read_to_string(&path).unwrap().lines().count(),
-            left[lines].len(),
-            "{row}: compacted"
-        );
-        history.write_page(true).unwrap();
-        history.remember(past("R3M1", "a")).unwrap();
-        let all = folder.history(false).matches();
-        assert_eq!(
-            (all.len(), all.last()),
-            (left[lines].len() + 1, Some(&past("R3M1", "a"))),
-            "{row}"
-        );
-        let page = fs::read(folder.0.join("history.json")).unwrap_or_default();
-        let page = serde_json::from_slice::<Value>(&page).unwrap_or(json!({"matches": []}));
-        assert_eq!(page["matches"], json!(left[lines]), "{row}");
-        let _ = fs::remove_file(folder.0.join("history.json"));
-    });
-}
-
-#[test]
-fn the_history_of_an_older_version_is_read_and_of_an_older_registration_set_aside() {
-    let folder = Folder::new();
-    let old = json!({"player_id": "P01", "league_id": "league", "matches": [past("R1M1", "a")]});
-    fs::write(folder.0.join("history.json"), old.to_string()).unwrap();
-    fs::write(folder.0.join("history.jsonl"), "{\"match_id\": \"R9").unwrap();
-    assert_eq!(
-        folder.history(false).matches().as_slice(),
-        [past("R1M1", "a")]
-    );
-    let mut fresh = folder.history(true);
-    fresh.write_page(true).unwrap();
-    assert!(fresh.matches().is_empty() && !folder.0.join("history.json").exists());
+    history.write(true).unwrap();
+    let all = [past("R1M1", "b"), past("R2M1", "a")];
+    assert_eq!(folder.history(false).matches().as_slice(), all);
+    assert!(folder.history(true).matches().is_empty());
     assert_eq!(
         fs::read_dir(folder.0.parent().unwrap()).unwrap().count(),
-        2,
+        1,
         "set aside, not lost"
     );
-}
-
-#[test]
-fn the_outbox_of_an_earlier_version_is_taken_over_once() {
-    let folder = Folder::new();
-    let old = folder.0.join("R1M1.json");
-    let text = serde_json::to_string_pretty(&kept("R1M1", "conv-1")).unwrap();
-    fs::write(&old, &text).unwrap();
-    fs::write(folder.0.join("R1M2.json"), &text[..40]).unwrap();
-    drop(folder.open());
-    assert!(!old.exists());
-    fs::write(&old, &text).unwrap(); // killed between the new file and the old one's end
-    assert_eq!(folder.waiting(), ["R1M1"]);
-    assert!(folder.waiting().is_empty());
-}
-
-#[test]
-fn a_result_is_sent_when_the_players_have_heard_and_blocks_no_other() {
-    let folder = Folder::new();
-    let mut outbox = folder.open();
-    let first = |outbox: &Outbox| outbox.first().map(|(_, kept)| kept.report.match_id.clone());
-    outbox.keep(kept("R1M1", "conv-1")).unwrap();
-    outbox.keep(kept("R1M2", "conv-1")).unwrap();
-    assert_eq!(first(&outbox), None, "not before the players");
-    outbox.release("R1M1");
-    outbox.release("R1M2");
-    assert_eq!(first(&outbox).unwrap(), "R1M1");
-    let later = Instant::now() + Duration::from_secs(2);
-    outbox.postpone("R1M1", later);
-    assert_eq!(first(&outbox).unwrap(), "R1M2");
-    outbox.settle(kept("R1M2", "conv-1"), false);
-    assert_eq!(outbox.first().unwrap().0, later);
-    assert!(
-        outbox.has("R1M1") && !outbox.has("R1M2"),
-        "a refused one is nothing to us"
-    );
-    outbox.settle(kept("R1M1", "conv-1"), true);
-    assert_eq!(first(&outbox), None);
-    assert!(outbox.has("R1M1"), "assigned again, it is not played again");
-    assert_eq!(first(&outbox).unwrap(), "R1M1", "but reported");
-    outbox.clear();
-    assert!(first(&outbox).is_none() && folder.waiting().is_empty());
 }

@@ -11,7 +11,7 @@ use crate::net::sync::lock;
 use crate::player::{Past, Turn};
 use crate::program::session::Session;
 use crate::protocol::{Code, Ending, GameResult, Parity, Refusal, Tally};
-use crate::wire::{Unread, cut, equal};
+use crate::wire::{Unread, Wire, cut, equal};
 use crate::{object, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -161,7 +161,9 @@ impl ByHand {
 
     /// `make_choice`: answers the match, if it is still asked for.
     pub fn make_choice(&self, match_id: &str, choice: &Value) -> Result<Chosen, Refusal> {
-        let choice = games::choice(choice).map_err(|refusal| refusal.with("field", "choice"))?;
+        let checked = games::even_odd::GAME.check(&[], choice);
+        checked.map_err(|refusal| refusal.with("field", "choice"))?;
+        let choice = Parity::read(choice)?;
         let mut table = lock(&self.table);
         if table.asked.remove(match_id).is_none() {
             let problem = "but there no choice is asked now; next_turn waits for one";

@@ -1,8 +1,9 @@
 //! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a number there. Pure.
 
+use crate::extras::figures::{expected_by_player, expected_in};
 use crate::manager::document::{LeagueView, MatchView};
-use crate::manager::standings::HEADS;
 use crate::program::terminal::shown;
+use crate::protocol::Standing;
 use serde_json::{Value, json};
 
 /// A whole file: with the mark by which spreadsheets know UTF-8, and a line for the heads and for each row.
@@ -44,77 +45,73 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// A line per match that was played.
+/// The columns of the results.
+const RESULTS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,Number,\
+    Choice A,Choice B,Points A,Points B,Expected points,Referee,Reason";
+/// The columns of the table.
+const STANDINGS: &str =
+    "Rank,Id,Player,Played,Wins,Draws,Losses,Points,Expected points,Technical losses";
+
+/// A line for each match that was played.
 pub fn results(view: &LeagueView) -> String {
     let name = |id: &str| {
-        view.agents
-            .iter()
-            .find(|it| it.id == id)
-            .map(|it| it.display_name.clone())
+        let agent = view.agents.iter().find(|agent| agent.id == id);
+        agent.map(|agent| agent.display_name.clone())
     };
-    let row = |round: u32, it: &MatchView| {
-        let (a, b) = (&it.player_A_id, &it.player_B_id);
-        let choice = |id| it.choices.as_ref().and_then(|all| *all.get(id)?);
-        let points = |id| it.score.as_ref().and_then(|all| all.get(id));
-        let cells = json!([
-            it.match_id,
+    let row = |round: u32, game: &MatchView| {
+        let (a, b) = (&game.player_A_id, &game.player_B_id);
+        let choice = |id| *game.choices.as_ref()?.get(id)?;
+        let points = |id| game.score.as_ref()?.get(id);
+        let expected = expected_in(game, &view.league.scoring);
+        cells(json!([
+            game.match_id,
             round,
+            game.recorded_at,
             a,
             name(a),
             b,
             name(b),
-            it.ending,
-            it.winner,
-            it.drawn_number,
+            game.ending,
+            game.winner,
+            game.drawn_number,
             choice(a),
             choice(b),
             points(a),
             points(b),
-            it.referee_id,
-            it.reason
-        ]);
-        cells.as_array().cloned().unwrap_or_default()
+            expected,
+            game.referee_id,
+            game.reason
+        ]))
     };
-    let played = view
-        .rounds
-        .iter()
-        .flat_map(|it| it.matches.iter().map(move |game| (it.round_id, game)));
-    let heads = "Match,Round,Player A,Name A,Player B,Name B,Ending,Winner,Number,Choice A,Choice B,Points A,Points B,\
-                 Referee,Reason";
-    csv(
-        heads,
-        played
-            .filter(|(_, game)| game.ending.is_some())
-            .map(|(round, game)| row(round, game)),
-    )
+    let mut rows = Vec::new();
+    for round in &view.rounds {
+        let played = round.matches.iter().filter(|game| game.ending.is_some());
+        rows.extend(played.map(|game| row(round.round_id, game)));
+    }
+    csv(RESULTS, rows)
 }
 
 /// The table.
 pub fn standings(view: &LeagueView) -> String {
-    let technical = |id: &str| {
-        view.agents
-            .iter()
-            .find(|it| it.id == id)
-            .and_then(|it| it.technical_losses)
+    let expected = expected_by_player(view);
+    let row = |row: &Standing| {
+        let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
+        cells(json!([
+            row.rank,
+            row.player_id,
+            row.display_name,
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points,
+            expected.get(&row.player_id),
+            agent.and_then(|agent| agent.technical_losses)
+        ]))
     };
-    let row = |it: &crate::protocol::Standing| {
-        let cells = json!([
-            it.rank,
-            it.player_id,
-            it.display_name,
-            it.played,
-            it.wins,
-            it.draws,
-            it.losses,
-            it.points,
-            technical(&it.player_id)
-        ]);
-        cells.as_array().cloned().unwrap_or_default()
-    };
-    csv(
-        &[&HEADS.map(str::trim)[..], &["Technical losses"]]
-            .concat()
-            .join(","),
-        view.standings.iter().map(row),
-    )
+    csv(STANDINGS, view.standings.iter().map(row))
+}
+
+fn cells(row: Value) -> Vec<Value> {
+    row.as_array().cloned().unwrap_or_default()
 }

@@ -1,10 +1,10 @@
 //! What a person sees of a league in the terminal. It follows the league from outside: it looks what is new, and says
 //! it in the order in which it happened.
 
-use crate::manager::journal::Store;
+use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::results::LONGEST_REASON;
-use crate::manager::standings::{HEADS, cells, ending};
+use crate::manager::standings::ending;
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, bold, columns, counted, pad, say, shown};
 use crate::protocol::{Ending, Kind, Progress, Standing};
@@ -20,6 +20,27 @@ use std::{
 
 /// How often it looks without being called.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The heads of a table as people read it.
+pub const HEADS: [&str; 8] = [
+    "Rank", "Id  ", "Player", "Played", "Wins", "Draws", "Losses", "Points",
+];
+
+/// A row of it.
+pub fn cells(row: &Standing) -> [String; 8] {
+    let [rank, played, wins, draws, losses] =
+        [row.rank, row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
+    [
+        rank,
+        row.player_id.clone(),
+        row.display_name.clone(),
+        played,
+        wins,
+        draws,
+        losses,
+        row.points.to_string(),
+    ]
+}
 
 /// So many rows of the table are shown between the rounds.
 const LEADERS: usize = 16;
@@ -66,36 +87,36 @@ struct Shown {
     /// So many players and referees are waited for.
     awaited: Option<(usize, usize)>,
     title: String,
+    /// Between a round's announcement and its matches.
+    lead: Duration,
     /// How often each agent had registered when it was last greeted.
     greeted: BTreeMap<String, (Kind, u32)>,
     started: bool,
     round: u32,
     results: usize,
     /// How often a match was shown to be played again.
-    voids: BTreeMap<String, u32>,
+    voids: BTreeMap<String, usize>,
 }
 
-/// Shows from now on what happens in `store`, until the league is completed, and `luck` at its end; what comes back
+/// Shows from now on what happens in a manager's league, until the league is completed, and `luck` at its end; what comes back
 /// breaks off then. Agents and results that are there already are known.
 pub fn follow(
-    store: &Arc<Store>,
+    manager: &Manager,
     terminal: Terminal,
-    title: &str,
-    awaited: Option<(usize, usize)>,
     luck: impl FnOnce() -> Option<String> + Send + 'static,
 ) -> Receiver<()> {
+    let store = &manager.store;
+    let heading = &manager.document.newest().league;
+    let title = format!("{}: {}", shown(&heading.display_name), shown(&heading.game));
     let mut shown = store.read(|league| Shown {
-        awaited,
-        title: title.into(),
+        awaited: manager.awaited,
+        title,
+        lead: manager.lead,
         greeted: league.members.values().map(greeting).collect(),
         started: false,
         round: 0,
         results: league.played.len(),
-        voids: league
-            .matches
-            .iter()
-            .map(|game| (game.id.clone(), game.voids))
-            .collect(),
+        voids: voids(league),
     });
     let (line, out) = channel();
     let store = Arc::clone(store);
@@ -134,14 +155,11 @@ impl Shown {
         if league.started && !self.started {
             self.started = true;
             let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
-            lines.push(format!(
-                "\n{}, {players} players, {}",
-                self.title,
-                counted(rounds, "round")
-            ));
+            let rounds = counted(rounds, "round") + &self.least_time(rounds);
+            lines.push(format!("\n{}, {players} players, {rounds}", self.title));
         }
-        for game in league.matches.iter().filter(|game| game.voids > 0) {
-            if self.voids.insert(game.id.clone(), game.voids) != Some(game.voids) {
+        for game in league.matches.iter().filter(|game| !game.voided.is_empty()) {
+            if self.voids.insert(game.id.clone(), game.voided.len()) != Some(game.voided.len()) {
                 lines.push(format!(
                     "  {:<7} does not count, and is played again",
                     game.id
@@ -162,6 +180,16 @@ impl Shown {
             .into_iter()
             .for_each(|round| self.begin(round, league, &mut lines));
         lines
+    }
+
+    /// How long so many rounds take at least, because of the lead before each.
+    fn least_time(&self, rounds: u32) -> String {
+        let lead = self.lead.as_secs();
+        match u64::from(rounds) * lead {
+            0 => String::new(),
+            time @ 1..120 => format!(", at least {time} s with a lead of {lead} s"),
+            time => format!(", at least {} minutes with a lead of {lead} s", time / 60),
+        }
     }
 
     /// The head of a round, once; before it the table after the last one.
@@ -219,6 +247,14 @@ impl Shown {
         }
         lines
     }
+}
+
+/// How often each match was voided.
+fn voids(league: &League) -> BTreeMap<String, usize> {
+    let matches = league.matches.iter();
+    matches
+        .map(|game| (game.id.clone(), game.voided.len()))
+        .collect()
 }
 
 fn greeting(member: &Member) -> (String, (Kind, u32)) {

@@ -1,68 +1,136 @@
-//! Files for people, made from the league's document at will: the table, the rounds, one file per match. The truth is
-//! the journal; whoever deletes these loses nothing. They follow from outside, every two seconds at most.
+//! Files for people, made from the league's document: the table, the rounds and a file for each match while the league
+//! is played; the report and the tables for spreadsheets at its end. The truth is the journal: whoever deletes these
+//! files loses nothing. A file that cannot be written keeps no other from being written, and is tried again.
 
-use crate::manager::document::LeagueView;
-use crate::program::storage;
+use crate::extras::figures::matches;
+use crate::extras::{csv, report};
+use crate::manager::document::{LeagueView, MatchView, RoundView};
+use crate::net::retry::{RetryPolicy, pause};
+use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// The pages of a league, and what they said when they were written.
+/// A file as JSON, with the time at which it was written.
+#[derive(Serialize)]
+struct Page<T> {
+    #[serde(flatten)]
+    content: T,
+    last_updated: Timestamp,
+}
+
+/// What stands in `rounds.json`.
+#[derive(Serialize)]
+struct Rounds<'a> {
+    league_id: &'a str,
+    rounds: &'a [RoundView],
+}
+
+/// The files of a league, and what they said when they were written.
 pub struct Pages {
     league: PathBuf,
     matches: PathBuf,
-    written: BTreeMap<PathBuf, Value>,
+    logs: PathBuf,
+    /// The document that all files were written from; none after one that could not be written.
+    written: Option<Arc<LeagueView>>,
+    /// Whether somebody has been told that files cannot be written.
+    pub has_failed: bool,
 }
 
 impl Pages {
-    /// Pages below the data folder, for one league.
-    pub fn new(data: &Path, league_id: &str) -> Pages {
-        let (league, matches) = (
-            data.join("leagues").join(league_id),
-            data.join("matches").join(league_id),
-        );
+    /// The files of one league below the data folder; its report quotes the logs in `logs`.
+    pub fn new(data: &Path, league_id: &str, logs: PathBuf) -> Pages {
         Pages {
-            league,
-            matches,
-            written: BTreeMap::new(),
+            league: data.join("leagues").join(league_id),
+            matches: data.join("matches").join(league_id),
+            logs,
+            written: None,
+            has_failed: false,
         }
     }
 
-    /// Writes what is new.
-    pub fn write(&mut self, view: &LeagueView) -> io::Result<()> {
-        let over = view
-            .rounds
-            .iter()
-            .filter(|round| round.matches.iter().all(|it| it.ending.is_some()))
-            .count();
-        let (id, version, rounds) = (&view.league_id, view.matches_completed, &view.rounds);
-        let table = json!({"league_id": id, "version": version, "rounds_completed": over, "standings": view.standings});
-        let mut pages = vec![
-            (self.league.join("standings.json"), table),
-            (
-                self.league.join("rounds.json"),
-                json!({"league_id": id, "rounds": rounds}),
-            ),
-        ];
-        for game in rounds
-            .iter()
-            .flat_map(|round| &round.matches)
-            .filter(|it| it.referee_id.is_some())
-        {
-            pages.push((
-                self.matches.join(format!("{}.json", game.match_id)),
-                json!(game),
-            ));
+    /// Writes the files in which something is new; gives back what went wrong.
+    pub fn write(&mut self, view: &Arc<LeagueView>) -> Vec<io::Error> {
+        let before = self.written.take();
+        let before = before.as_deref();
+        let mut errors = Vec::new();
+        if before.is_none_or(|before| before.rounds != view.rounds) {
+            errors.extend(self.write_tables(view));
         }
-        for (path, mut page) in pages {
-            if self.written.get(&path) != Some(&page) {
-                self.written.insert(path.clone(), page.clone());
-                page["last_updated"] = Timestamp::now().to_string().into();
-                storage::replace_page(&path, &page)?;
+        let known: BTreeMap<&str, &MatchView> = before
+            .into_iter()
+            .flat_map(matches)
+            .map(|game| (&*game.match_id, game))
+            .collect();
+        for game in matches(view).filter(|game| game.referee_id.is_some()) {
+            let path = self.matches.join(format!("{}.json", game.match_id));
+            if known.get(&*game.match_id) != Some(&game) {
+                errors.extend(write_page(&path, game).err());
             }
         }
-        Ok(())
+        self.written = Some(Arc::clone(view)).filter(|_| errors.is_empty());
+        errors
     }
+
+    fn write_tables(&self, view: &LeagueView) -> Vec<io::Error> {
+        let is_over = |round: &&RoundView| round.matches.iter().all(|game| game.ending.is_some());
+        let standings = json!({
+            "league_id": view.league_id,
+            "version": view.matches_completed,
+            "rounds_completed": view.rounds.iter().filter(is_over).count(),
+            "standings": view.standings,
+        });
+        let rounds = Rounds {
+            league_id: &view.league_id,
+            rounds: &view.rounds,
+        };
+        let written = [
+            write_page(&self.league.join("standings.json"), standings),
+            write_page(&self.league.join("rounds.json"), rounds),
+        ];
+        written.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// Writes what a person keeps of a league that is over, within the retry policy; says where, or what went wrong.
+    pub fn keep(&mut self, view: &Arc<LeagueView>, policy: &RetryPolicy) -> Result<String, String> {
+        let mut files = vec![
+            ("report.html", report::saved(view, &self.logs)),
+            ("league.json", report::document(view)),
+            ("results.csv", csv::results(view)),
+            ("standings.csv", csv::standings(view)),
+        ];
+        for attempt in 1.. {
+            let mut errors = self.write(view);
+            files.retain(|(name, text)| {
+                let kept = storage::replace(&self.league.join(name), Access::Everybody, text);
+                kept.map_err(|error| errors.push(error)).is_err()
+            });
+            match errors.first() {
+                None => break,
+                Some(error) if attempt >= policy.attempts => {
+                    let count = errors.len();
+                    return Err(format!(
+                        "{count} of the files to keep cannot be written: {error}"
+                    ));
+                }
+                Some(_) => pause(policy.delay(attempt)),
+            }
+        }
+        let folder = self.league.display();
+        Ok(format!(
+            "to keep: report.html, results.csv and standings.csv in {folder}"
+        ))
+    }
+}
+
+fn write_page(path: &Path, content: impl Serialize) -> io::Result<()> {
+    let page = Page {
+        content,
+        last_updated: Timestamp::now(),
+    };
+    storage::replace_page(path, &page)
 }

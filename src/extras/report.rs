@@ -1,70 +1,127 @@
-//! What a person keeps of a league or looks at in a browser: the page, live or as a file with the data inside, and the
-//! tables as CSV. The page is `page.html`, one file for all three: it shows `league.json`, see `view.rs`.
+//! The page that shows a league, live or as a file that a person keeps. `page.html`, `page.css` and `page.js` are joined
+//! to one document, with the league's data inside, so that the page is whole as soon as it is there.
+//!
+//! Nothing may be loaded from elsewhere, and only script and style with the page's own nonce run.
 
-use crate::extras::csv;
+use crate::extras::figures::{Figures, matches};
+use crate::extras::trace;
 use crate::manager::document::LeagueView;
 use crate::net::http::Reply;
 use crate::net::secret::secret;
+use crate::protocol::{Ending, Kind};
 use serde::Serialize;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
-/// Nothing may be loaded from elsewhere, and only script and style with this nonce run.
-fn policy(nonce: &str) -> String {
-    let own = format!(
-        "script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:"
-    );
-    format!("default-src 'none'; {own}; base-uri 'none'; form-action 'none'")
+/// So many matches that were lost technically are told message by message in a report.
+const TRACES: usize = 12;
+
+/// A league as `league.json` has it: the document, and what onlookers count.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    /// Grows with every document of a running manager; none in what is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// The document.
+    #[serde(flatten)]
+    pub league: LeagueView,
+    /// What onlookers count.
+    #[serde(flatten)]
+    pub figures: &'a Figures,
+    /// What was said in some matches, by their ids; only in a report.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub traces: BTreeMap<String, String>,
 }
 
-/// `GET /`: the page that follows the league, with a nonce of its own.
-pub fn live() -> Reply {
-    let nonce = secret(32);
-    let policy = format!(
-        "Content-Security-Policy: {}; frame-ancestors 'none'\r\n",
-        policy(&nonce)
-    );
-    let safe = "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";
-    let headers = format!("Content-Type: text/html; charset=utf-8\r\n{policy}{safe}");
-    Reply {
-        status: "200 OK",
-        headers,
-        body: page(&nonce, "", "").into_bytes(),
+impl Shown<'_> {
+    /// As JSON.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-fn page(nonce: &str, policy: &str, data: &str) -> String {
-    PAGE.replace("{{nonce}}", nonce)
-        .replace("{{policy}}", policy)
-        .replace("{{data}}", data) // the data last: it is others' words
-}
-
-/// The page as a file. `<` is written so that no name ends the script that the data stands in.
-fn file(view: &impl Serialize) -> io::Result<String> {
-    let (nonce, data) = (
-        secret(32),
-        serde_json::to_string(view)?.replace('<', "\\u003c"),
-    );
-    let policy = format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">",
-        policy(&nonce)
-    );
-    Ok(page(&nonce, &policy, &data))
-}
-
-/// What is kept of a league: the names of the files and what stands in them.
-pub fn files(view: &LeagueView) -> io::Result<[(&'static str, String); 4]> {
-    let document = serde_json::to_string(view)?;
-    let tables = [
-        ("results.csv", csv::results(view)),
-        ("standings.csv", csv::standings(view)),
+/// `GET /`: the page that follows the league, with a nonce of its own.
+pub fn live(data: &str) -> Reply {
+    let nonce = secret(32);
+    let policy = policy(&nonce);
+    let headers = [
+        "Content-Type: text/html; charset=utf-8",
+        &format!("Content-Security-Policy: {policy}; frame-ancestors 'none'"),
+        "X-Content-Type-Options: nosniff",
+        "Referrer-Policy: no-referrer",
+        "Cache-Control: no-store",
     ];
-    let [results, standings] = tables;
-    Ok([
-        ("report.html", file(view)?),
-        ("league.json", document),
-        results,
-        standings,
-    ])
+    Reply {
+        status: "200 OK",
+        headers: headers.map(|header| format!("{header}\r\n")).concat(),
+        body: page(&nonce, "", "live", data).into_bytes(),
+    }
+}
+
+/// The page as a file, with the data of a league and the traces of its technical losses.
+pub fn saved(view: &LeagueView, logs: &Path) -> String {
+    let shown = Shown {
+        version: None,
+        league: view.copy(false, |_| true),
+        figures: &Figures::of(view),
+        traces: traces(view, logs),
+    };
+    let nonce = secret(32);
+    let policy = policy(&nonce);
+    let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
+    page(&nonce, &policy, "saved", &shown.text())
+}
+
+/// `league.json` as a file.
+pub fn document(view: &LeagueView) -> String {
+    let shown = Shown {
+        version: None,
+        league: view.copy(false, |_| true),
+        figures: &Figures::of(view),
+        traces: BTreeMap::new(),
+    };
+    shown.text()
+}
+
+fn policy(nonce: &str) -> String {
+    let own = format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'");
+    format!(
+        "default-src 'none'; {own}; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// Puts a page together. In the data `<` is written so that no name ends the script that they stand in; they come last,
+/// for they are others' words.
+fn page(nonce: &str, policy: &str, mode: &str, data: &str) -> String {
+    PAGE.replace("{{style}}", STYLE)
+        .replace("{{script}}", SCRIPT)
+        .replace("{{nonce}}", nonce)
+        .replace("{{policy}}", policy)
+        .replace("{{mode}}", mode)
+        .replace("{{data}}", &data.replace('<', "\\u003c"))
+}
+
+/// What was said in the matches that were lost technically: for every reason that was given, in the first such match.
+fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
+    let manager = Kind::Manager.word();
+    let mut reasons = BTreeSet::new();
+    let lost = matches(view)
+        .filter(|game| game.ending == Some(Ending::TechnicalLoss))
+        .filter(|game| game.referee_id.as_deref() != Some(manager))
+        .filter(|game| reasons.insert(game.reason.clone()));
+    let told = lost.take(TRACES).filter_map(|game| {
+        let said = said_in(&game.match_id, &view.league_id, logs)?;
+        Some((game.match_id.clone(), said))
+    });
+    told.collect()
+}
+
+/// What was said in a match, as a diagram made of the logs of this machine's agents.
+pub fn said_in(match_id: &str, league_id: &str, logs: &Path) -> Option<String> {
+    let lines = trace::about(logs, match_id).ok()?;
+    trace::diagram(&lines, league_id, match_id)
 }

@@ -1,111 +1,220 @@
 //! `league_manager season`: the leagues that were played to their end, the last one and those set aside, added up by
 //! display name. It reads the documents that each left behind (`league.json`). Where several players of one league have
 //! the same name, they stay apart by their ids.
+//!
+//! Leagues differ in size, so the order is that of points per match. Local leagues and practice only count when asked for.
 
 use crate::extras::csv::csv;
+use crate::extras::figures::{equal_players, expected_by_player, matches};
 use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{Access, read_json, replace};
 use crate::program::terminal::{columns, counted, say, shown};
 use crate::protocol::Progress;
-use std::{cmp::Reverse, collections::BTreeMap, fs, path::Path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-const HEADS: [&str; 9] = [
-    "Rank", "Player", "Leagues", "Titles", "Played", "Wins", "Draws", "Losses", "Points",
+const HEADS: [&str; 11] = [
+    "Rank",
+    "Player",
+    "Leagues",
+    "Titles",
+    "Played",
+    "Wins",
+    "Draws",
+    "Losses",
+    "Points",
+    "Per match",
+    "Expected",
 ];
 
-/// By name: leagues, titles, played, wins, draws, losses, points. And whether names had to be told apart.
-pub fn add_up(leagues: &[LeagueView]) -> (Vec<(String, [i32; 7])>, bool) {
-    let (mut rows, mut shared) = (BTreeMap::<String, [i32; 7]>::new(), false);
-    for (league, row) in leagues
-        .iter()
-        .flat_map(|it| it.standings.iter().map(move |row| (it, row)))
-    {
-        let is_shared = league
-            .standings
-            .iter()
-            .filter(|it| it.display_name == row.display_name)
-            .count()
-            > 1;
-        shared |= is_shared;
-        let name = &row.display_name;
-        let sums = rows
-            .entry(if is_shared {
-                format!("{name} ({})", row.player_id)
-            } else {
-                name.clone()
-            })
-            .or_default();
-        let [played, wins, draws, losses] =
-            [row.played, row.wins, row.draws, row.losses].map(|n| n as i32);
-        let gained = [
-            1,
-            i32::from(row.rank == 1),
-            played,
-            wins,
-            draws,
-            losses,
-            row.points,
-        ];
-        sums.iter_mut()
-            .zip(gained)
-            .for_each(|(sum, more)| *sum += more);
-    }
-    let mut rows: Vec<_> = rows.into_iter().collect();
-    rows.sort_by_key(|(_, [_, titles, _, wins, .., points])| Reverse((*points, *titles, *wins)));
-    (rows, shared)
+/// What stands behind the name of a champion, and what it means.
+const CHAMPION: &str = " *";
+
+/// The sums of one player.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Sums {
+    pub leagues: u32,
+    pub titles: u32,
+    pub played: u32,
+    pub wins: u32,
+    pub draws: u32,
+    pub losses: u32,
+    pub points: i32,
+    /// What its choices were worth before the draws.
+    pub expected: f64,
 }
 
-/// Prints the table, and writes it as CSV beside the leagues.
+impl Sums {
+    /// The measure of the season: 0 for whoever has not played.
+    pub fn points_per_match(&self) -> f64 {
+        f64::from(self.points) / f64::from(self.played.max(1))
+    }
+}
+
+/// Adds leagues up; the best first.
+pub fn add_up(leagues: &[LeagueView]) -> Vec<(String, Sums)> {
+    let mut players = BTreeMap::<String, Sums>::new();
+    for league in leagues {
+        let expected = expected_by_player(league);
+        let champions = champions(league);
+        for row in &league.standings {
+            let sums = players.entry(name(league, &row.player_id)).or_default();
+            sums.leagues += 1;
+            sums.titles += u32::from(champions.contains(&row.player_id));
+            sums.played += row.played;
+            sums.wins += row.wins;
+            sums.draws += row.draws;
+            sums.losses += row.losses;
+            sums.points += row.points;
+            sums.expected += expected.get(&row.player_id).copied().unwrap_or(0.0);
+        }
+    }
+    let mut players: Vec<(String, Sums)> = players.into_iter().collect();
+    players.sort_by(|(_, one), (_, other)| {
+        let by_points = other.points_per_match().total_cmp(&one.points_per_match());
+        by_points.then(other.titles.cmp(&one.titles))
+    });
+    players
+}
+
+/// The first of the table, and whoever is equal to the first in everything.
+fn champions(league: &LeagueView) -> BTreeSet<String> {
+    let first: BTreeSet<String> = league
+        .standings
+        .iter()
+        .take(1)
+        .map(|row| row.player_id.clone())
+        .collect();
+    let equals = equal_players(league);
+    let group = equals
+        .into_iter()
+        .find(|group| group.iter().any(|id| first.contains(id)));
+    group.map_or(first, |group| group.into_iter().collect())
+}
+
+/// The name of a player; with its id, where another of the same league has that name.
+fn name(league: &LeagueView, id: &str) -> String {
+    let row = league.standings.iter().find(|row| row.player_id == id);
+    let name = row.map_or(id, |row| &row.display_name);
+    let alike = league
+        .standings
+        .iter()
+        .filter(|row| row.display_name == name);
+    if alike.count() > 1 {
+        format!("{name} ({id})")
+    } else {
+        name.into()
+    }
+}
+
+/// Prints the leagues and the table, and writes the table as CSV beside the leagues.
 pub fn run(args: &Args) -> Result<(), Stop> {
     let config = program::load(args)?;
-    let (id, folder) = (
-        &config.league.league_id,
-        Path::new(args.text("--data").unwrap_or("data")).join("leagues"),
-    );
-    let is_ours = |name: &str| {
-        name.strip_prefix(&**id)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
-    };
-    let folders = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let ours = folders.filter(|it| is_ours(&it.file_name().to_string_lossy()));
-    let leagues = ours.filter_map(|it| read_json(&it.path().join("league.json")));
-    let leagues: Vec<LeagueView> = leagues
-        .filter(|it: &LeagueView| it.status == Progress::Completed)
-        .collect();
+    let id = &config.league.league_id;
+    let data = Path::new(args.text("--data").unwrap_or("data"));
+    let leagues = find(data, id, args.has("--all"));
     if leagues.is_empty() {
-        return Err(Stop::failed(format!(
-            "no league of {id} in {} was played to its end",
-            folder.display()
-        )));
-    }
-    let (rows, shared) = add_up(&leagues);
-    let cells = |(n, (name, sums)): (usize, &(String, [i32; 7]))| {
-        [
-            vec![(n + 1).to_string(), name.clone()],
-            sums.map(|sum| sum.to_string()).into(),
-        ]
-        .concat()
-    };
-    say(&format!(
-        "{}, {}\n",
-        counted(leagues.len() as u32, "league"),
-        shown(&config.league.display_name)
-    ));
-    say(&columns(&HEADS, 1, rows.iter().enumerate().map(cells)));
-    if shared {
-        say(
-            "\nSeveral players of one league have the same name: they are kept apart by their ids.",
+        let more = if args.has("--all") {
+            ""
+        } else {
+            "; --all counts local leagues and practice too"
+        };
+        let words = format!(
+            "no league of {id} in {} was played to its end{more}",
+            data.join("leagues").display()
         );
+        return Err(Stop::failed(words));
     }
-    let path = folder.join(format!("{id}.season.csv"));
-    let rows = rows
+    let players = add_up(&leagues);
+    let rows: Vec<Vec<String>> = (1..)
+        .zip(&players)
+        .map(|(rank, player)| cells(rank, player))
+        .collect();
+    let count = counted(leagues.len() as u32, "league");
+    say(&format!("{count}, {}", shown(&config.league.display_name)));
+    leagues
         .iter()
-        .enumerate()
-        .map(cells)
+        .for_each(|league| say(&shown(&title(league))));
+    say("");
+    say(&columns(&HEADS, 1, rows.iter().cloned()));
+    say(
+        "\nIn the order of points per match. Expected: what the choices were worth before the draws.",
+    );
+    say(&format!("{}  was champion", CHAMPION.trim()));
+    if players.iter().any(|(name, _)| name.ends_with(')')) {
+        say("Several players of one league have the same name: they are kept apart by their ids.");
+    }
+    let path = data.join("leagues").join(format!("{id}.season.csv"));
+    let rows = rows
+        .into_iter()
         .map(|row| row.into_iter().map(Into::into).collect());
     replace(&path, Access::Everybody, &csv(&HEADS.join(","), rows))?;
-    say(&format!("\nas CSV in {}", path.display()));
+    say(&format!("as CSV in {}", path.display()));
     Ok(())
+}
+
+/// The documents of the leagues that were played to their end, the oldest first.
+fn find(data: &Path, id: &str, all: bool) -> Vec<LeagueView> {
+    let mut folders = vec![data.to_path_buf()];
+    if all {
+        folders.extend(["local", "practice"].map(|name| data.join(name)));
+    }
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let rest = name.strip_prefix(id);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
+    };
+    let mut leagues = Vec::new();
+    for folder in folders {
+        let entries = fs::read_dir(folder.join("leagues"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let paths = entries.map(|entry| entry.path()).filter(is_ours);
+        leagues.extend(paths.filter_map(|path| read_json::<LeagueView>(&path.join("league.json"))));
+    }
+    leagues.retain(|league| league.status == Progress::Completed && (all || !league.league.local));
+    leagues.sort_by_key(|league| matches(league).filter_map(|game| game.recorded_at).max());
+    leagues
+}
+
+/// When a league was played, what it is called, and who was champion.
+fn title(league: &LeagueView) -> String {
+    let day = matches(league).filter_map(|game| game.recorded_at).max();
+    let day: String = day.map_or(String::new(), |day| {
+        day.to_string().chars().take(10).collect()
+    });
+    let called = league.league.name.clone().unwrap_or_default();
+    let names: Vec<String> = champions(league)
+        .iter()
+        .map(|id| name(league, id))
+        .collect();
+    let champion = if names.len() > 1 {
+        "champions"
+    } else {
+        "champion"
+    };
+    format!("  {day}  {called}  {champion}: {}", names.join(", ")).replace("    ", "  ")
+}
+
+fn cells(rank: u32, (name, sums): &(String, Sums)) -> Vec<String> {
+    let mark = if sums.titles > 0 { CHAMPION } else { "" };
+    let counts = [
+        sums.leagues,
+        sums.titles,
+        sums.played,
+        sums.wins,
+        sums.draws,
+        sums.losses,
+    ];
+    let mut cells = vec![rank.to_string(), format!("{name}{mark}")];
+    cells.extend(counts.map(|count| count.to_string()));
+    cells.push(sums.points.to_string());
+    cells.push(format!("{:.2}", sums.points_per_match()));
+    cells.push(format!("{:.1}", sums.expected));
+    cells
 }

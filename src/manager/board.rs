@@ -1,62 +1,65 @@
-//! What is told, to whom, and what was heard. There is one list, the board. Notices are posted at its end; a newer table
-//! or announcement takes the older one down. Every agent has a thread that reads on from the agent's own place and
-//! delivers. So everybody hears things in the order in which they happened, a slow or dead agent delays nobody, nothing
-//! outdated is sent, and whoever registers again is put back to what still matters. Read next: `rounds.rs`.
+//! The board: what is told to whom, and what was heard from them.
+//!
+//! There is one growing list of notices. The board's own thread follows the league and posts what is new at the end of
+//! the list; a newer table or announcement takes the older one down. Every agent has a thread that reads on from the
+//! agent's own place in the list and delivers. So everybody hears things in the order in which they happened, a slow or
+//! dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to what still matters.
+//!
+//! A notice's body is written once, as text. Each delivery puts a fresh envelope before it, with the reader's own token.
+//! Nothing on the board must survive a restart: the league says what is to be told.
 
 use crate::manager::journal::Store;
-use crate::manager::league::{Announcement, League};
-use crate::net::client::{About, Client, MAX_NOTICE, Peer, conversation, ok};
+use crate::manager::league::{League, Member};
+use crate::net::client::{About, Client, Letter, MAX_NOTICE, Peer, conversation};
 use crate::net::retry::{CallError, RetryPolicy, SHOWN, pause, retry};
 use crate::net::sync::{lock, spawn};
-use crate::protocol::{
-    Kind, LeagueError, MatchEntry, Message, Progress, RoundAnnouncement, StartMatch,
-};
-use crate::wire::{Endpoint, Wire, cut};
+use crate::protocol::{Kind, LeagueError, Message, Progress};
+use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Up to so many players every result has a table of its own; above, tables are paced, so that telling costs the same
-/// however many listen: so much time for each player lies between two.
+/// Up to so many players every result is told with a table of its own. Above, tables are paced, so that telling costs
+/// the same however many listen: at least so much time for each player lies between two tables.
 const UNPACED: usize = 16;
 const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
-/// How often it is looked whether a table is due, and whether somebody is new.
-const LOOK: Duration = Duration::from_millis(100);
+/// How long the board's thread sleeps at most when nothing happens.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// What a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Subject {
     Table,
     RoundOver,
-    /// The open matches of a round: each reader has a copy of its own, made when it is told.
-    Announcement(u32, Announcement),
-    End,
+    /// The open matches of a round, and the number of this announcement.
+    Announcement(u32, u64),
+    LeagueOver,
 }
 
 /// A notice on the board.
 struct Notice {
-    about: Subject,
-    message: Message,
-    envelope: About,
+    subject: Subject,
+    about: About,
+    letter: Letter,
 }
 
-/// Whether a referee is given matches, and keeps those that it has.
+/// Whether a referee can be used: whether it is given matches, and keeps those that it has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Standing {
-    /// It answers, or has not been asked yet.
+    /// The referee answers, or has not been called yet.
     #[default]
     Alive,
-    /// Nobody is there; it counts again when it answers.
-    Lost,
-    /// It answered an assignment with this error; it counts again when it registers again or reports.
+    /// Nobody answers there, for this reason. The referee is alive again when it answers.
+    Lost(String),
+    /// The referee answered an assignment with this error. It is alive again when it registers or reports.
     Refusing(String),
-    /// It has not reported in its time: it counts only if nobody else is left, until it registers again or reports.
+    /// The referee has not reported in its time. It is alive again when it registers or reports.
     Overdue,
 }
 
-/// What is known of one agent beside its registration. Nothing in it must survive.
+/// What is known of one agent beside its registration.
 #[derive(Debug, Clone, Default)]
 pub struct Contact {
     /// Why the last call failed, in words; none where it did not.
@@ -68,42 +71,42 @@ pub struct Contact {
     /// Whether it has registered since this program runs.
     pub is_here: bool,
     /// Whether it is to be called at once.
-    pub asked: bool,
+    pub is_asked: bool,
     /// The newest announcement that it was told, or that could not be delivered.
-    pub announced: Announcement,
-    /// Whether it starts again with what still matters.
-    anew: bool,
+    pub announced: u64,
+    /// Whether it begins again with what still matters.
+    starts_anew: bool,
     /// The notice that it reads next.
     place: usize,
-    /// The matches that it was announced.
-    matches: Vec<MatchEntry>,
     called: Option<Instant>,
     has_thread: bool,
 }
 
 #[derive(Default)]
 struct Inside {
-    /// Those that were taken down leave an empty place.
+    /// A notice that was taken down leaves an empty place.
     notices: Vec<Option<Arc<Notice>>>,
     contacts: BTreeMap<String, Contact>,
     /// The newest announcement that referees may be told.
-    released: Announcement,
+    released: u64,
     /// What a league that has started waits for, if it does not go on.
     waiting: Option<String>,
+    /// When the announced matches begin, if the lead has not passed yet.
+    next_at: Option<Timestamp>,
     changes: u64,
 }
 
 /// How far the league has been posted.
 #[derive(Default)]
 struct Posted {
-    tables: usize,
+    tables: u64,
     table_at: Option<Instant>,
     rounds: u32,
-    announcement: Announcement,
-    end: bool,
+    announcements: u64,
+    is_over: bool,
 }
 
-/// The board, and what was heard of its readers. One lock around both; never held across a call.
+/// The board, and what was heard from its readers. One lock around both; it is never held across a call.
 pub struct Board {
     store: Arc<Store>,
     client: Arc<Client>,
@@ -116,17 +119,16 @@ pub struct Board {
 }
 
 impl Board {
-    /// Tells from now on what happens in `store`; of the rounds that are over only the last.
-    pub fn start(
+    /// An empty board for the league in `store`.
+    pub fn new(
         store: &Arc<Store>,
         client: &Arc<Client>,
         policy: RetryPolicy,
         limit: Duration,
     ) -> Arc<Board> {
-        let (store, client) = (Arc::clone(store), Arc::clone(client));
         Arc::new(Board {
-            store,
-            client,
+            store: Arc::clone(store),
+            client: Arc::clone(client),
             policy,
             limit,
             inside: Mutex::default(),
@@ -134,89 +136,88 @@ impl Board {
         })
     }
 
-    /// Has a thread follow the league and post what is new.
+    /// Has a thread follow the league and post what is new; of the rounds that are over already only the last.
     pub fn follow(self: &Arc<Self>) {
-        let here = Arc::clone(self);
-        let mut posted = Posted {
-            rounds: here.store.read(|it| it.rounds_completed.saturating_sub(1)),
-            ..Posted::default()
-        };
+        let board = Arc::clone(self);
         spawn("board", move || {
+            let mut posted = Posted {
+                rounds: board.store.read(|it| it.rounds_completed.saturating_sub(1)),
+                ..Posted::default()
+            };
             loop {
-                let changes = here.store.read(|league| league.changes);
-                let _ = catch_unwind(AssertUnwindSafe(|| here.post(&mut posted))); // a panic is reported by the hook
-                here.store.wait(LOOK, |league| league.changes != changes);
+                let changes = board.store.read(|league| league.changes);
+                let next_look = catch_unwind(AssertUnwindSafe(|| board.post(&mut posted)));
+                let limit = next_look.unwrap_or(IDLE); // a panic is reported by the hook
+                board.store.wait(limit, |league| league.changes != changes);
             }
         });
     }
 
-    /// Posts what is new, and sees to it that every member has a thread.
-    fn post(self: &Arc<Self>, posted: &mut Posted) {
-        let (members, news) = self.store.read(|league| {
-            let members: Vec<_> = league
-                .members
-                .values()
+    /// Posts what is new, and sees to it that every member has a thread. Says when to look again at the latest.
+    fn post(self: &Arc<Self>, posted: &mut Posted) -> Duration {
+        let members: Vec<(String, Kind)> = self.store.read(|league| {
+            let members = league.members.values();
+            members
                 .map(|member| (member.id.clone(), member.kind))
-                .collect();
-            (members, news(league, posted))
+                .collect()
         });
         for (id, kind) in &members {
-            let (here, reader, kind) = (Arc::clone(self), id.clone(), *kind);
-            let has_thread =
-                self.contact(id).has_thread || spawn("reader", move || here.serve(&reader, kind));
-            self.update(id, |contact| contact.has_thread = has_thread);
+            if !self.contact(id).has_thread {
+                let (board, reader, kind) = (Arc::clone(self), id.clone(), *kind);
+                let has_thread = spawn("reader", move || board.serve(&reader, kind));
+                self.update(id, |contact| contact.has_thread = has_thread);
+            }
         }
-        for (about, words, round_id, message) in news {
-            let envelope = About {
-                conversation_id: conversation(&words),
-                round_id,
-                ..About::default()
-            };
-            let readers = members
-                .iter()
-                .filter(|(_, kind)| about != Subject::Table || *kind == Kind::Player)
-                .count();
-            self.client.note_to_many(&message, &envelope, readers);
-            let mut inside = lock(&self.inside);
-            let same = |old: &Arc<Notice>| match (old.about, about) {
-                (Subject::Table, Subject::Table)
-                | (Subject::Announcement(..), Subject::Announcement(..)) => true,
-                _ => false,
-            };
-            inside
-                .notices
-                .iter_mut()
-                .for_each(|place| drop(place.take_if(|old| same(old))));
-            inside.notices.push(Some(Arc::new(Notice {
+        let (news, next_look) = self.store.read(|league| news(league, posted));
+        for (subject, message, about) in news {
+            let readers = members.iter().filter(|(_, kind)| is_for(subject, *kind));
+            self.client.note_to_many(&message, &about, readers.count());
+            self.put_up(Notice {
+                subject,
+                letter: Letter::new(&message),
                 about,
-                message,
-                envelope,
-            })));
+            });
         }
+        next_look
+    }
+
+    /// Puts a notice at the end of the list, and takes down what it makes outdated.
+    fn put_up(&self, notice: Notice) {
+        let kind = std::mem::discriminant(&notice.subject);
+        let mut inside = lock(&self.inside);
+        if notice.subject != Subject::RoundOver {
+            for place in &mut inside.notices {
+                let same = |old: &Arc<Notice>| std::mem::discriminant(&old.subject) == kind;
+                if place.as_ref().is_some_and(same) {
+                    *place = None;
+                }
+            }
+        }
+        inside.notices.push(Some(Arc::new(notice)));
         self.bell.notify_all();
     }
 
     /// One agent's thread: reads and tells, for ever.
     fn serve(&self, id: &str, kind: Kind) {
         loop {
-            let (next, notice) = self.next(id, kind);
-            let before = self.contact(id);
+            let (place, notice) = self.next(id, kind);
             let told = catch_unwind(AssertUnwindSafe(|| self.tell(id, kind, notice.as_deref())));
-            drop(told); // a panic is reported by the hook
-            let was = before.trouble.is_some();
-            self.update(id, |contact| contact.place = next);
-            if was != self.contact(id).trouble.is_some()
-                || matches!(
-                    notice.as_deref().map(|it| it.about),
-                    Some(Subject::Announcement(..) | Subject::End)
-                )
-            {
-                self.store.nudge(); // the round loop may wait for that
+            if told.is_err() {
+                continue; // a panic is reported by the hook; the notice is told again
+            }
+            let mut inside = lock(&self.inside);
+            let contact = inside.contacts.entry(id.into()).or_default();
+            contact.place = place;
+            let subject = notice.map(|notice| notice.subject);
+            drop(inside);
+            if let Some(Subject::Announcement(..) | Subject::LeagueOver) = subject {
+                self.store.nudge(); // the manager may wait for that
             }
         }
     }
 
-    /// What an agent is told next, and its place then; nothing: it is to be pinged. Waits until there is something.
+    /// Waits until an agent is to be told something, and says what, and what its place is then. Without a notice the
+    /// agent is to be pinged.
     fn next(&self, id: &str, kind: Kind) -> (usize, Option<Arc<Notice>>) {
         let mut inside = lock(&self.inside);
         loop {
@@ -227,195 +228,128 @@ impl Board {
                 ..
             } = &mut *inside;
             let contact = contacts.entry(id.into()).or_default();
-            if std::mem::take(&mut contact.anew) {
-                let ends = notices
-                    .iter()
-                    .rposition(|it| it.as_ref().is_some_and(|it| it.about == Subject::RoundOver));
-                let table = notices
-                    .iter()
-                    .position(|it| it.as_ref().is_some_and(|it| it.about == Subject::Table));
-                (contact.place, contact.matches) = (
-                    table.unwrap_or(usize::MAX).min(ends.unwrap_or(0)),
-                    Vec::new(),
-                );
+            if std::mem::take(&mut contact.starts_anew) {
+                contact.place = still_matters_from(notices);
                 return (contact.place, None);
             }
-            let is_for_it = |notice: &&Arc<Notice>| match notice.about {
-                Subject::Table => kind == Kind::Player,
+            let is_due = |notice: &&Arc<Notice>| match notice.subject {
                 Subject::Announcement(_, number) => kind == Kind::Player || number <= *released,
-                _ => true,
+                subject => is_for(subject, kind),
             };
-            let unread = notices.iter().enumerate().skip(contact.place);
-            if let Some((place, notice)) = unread
-                .filter_map(|(n, it)| Some((n, it.as_ref().filter(is_for_it)?)))
-                .next()
-            {
-                return (place + 1, Some(Arc::clone(notice)));
+            for (place, notice) in notices.iter().enumerate().skip(contact.place) {
+                if let Some(notice) = notice.as_ref().filter(is_due) {
+                    return (place + 1, Some(Arc::clone(notice)));
+                }
             }
-            let is_over = notices
-                .last()
-                .is_some_and(|it| it.as_ref().is_some_and(|it| it.about == Subject::End));
-            let watched = (kind == Kind::Referee || contact.trouble.is_some()) && !is_over;
-            if contact.asked
-                || watched
-                    && contact
-                        .called
-                        .is_none_or(|at| at.elapsed() >= self.policy.base_delay)
-            {
+            let last = notices.last().and_then(Option::as_ref);
+            let is_over = last.is_some_and(|notice| notice.subject == Subject::LeagueOver);
+            let is_watched = kind == Kind::Referee || contact.trouble.is_some();
+            let interval = self.policy.base_delay;
+            let waited = contact.called.map_or(interval, |at| at.elapsed());
+            if contact.is_asked || is_watched && !is_over && waited >= interval {
                 return (contact.place, None);
             }
-            let waited = self.bell.wait_timeout(inside, self.policy.base_delay);
-            inside = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let limit = match is_watched && !is_over {
+                true => interval.saturating_sub(waited),
+                false => IDLE,
+            };
+            let rung = self.bell.wait_timeout(inside, limit);
+            inside = rung.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Tells an agent a notice, or pings it, as often as it is worth it, and notes how that went.
+    /// Tells an agent a notice, or pings it, as often as that is worth it, and notes how it went.
     fn tell(&self, id: &str, kind: Kind, notice: Option<&Notice>) {
-        let before = self.contact(id);
-        let worth_it = |error: &CallError| match notice.map(|notice| notice.about) {
-            Some(Subject::End) => true,
+        let subject = notice.map(|notice| notice.subject);
+        let was_in_trouble = self.contact(id).trouble.is_some();
+        let is_worth_more = |error: &CallError| match subject {
+            Some(Subject::LeagueOver) => error.is_silence(),
             None | Some(Subject::Table) => false,
-            _ if before.trouble.is_some() => false, // the dead must not pile up work
-            _ => kind == Kind::Player || !error.is_absence(), // that a referee is gone is the round loop's business at once
+            _ if was_in_trouble => false, // the dead must not pile up work
+            // That a referee is gone is the round loop's business, at once.
+            _ => error.is_silence() && (kind == Kind::Player || !error.is_absence()),
         };
-        let (mut begun, mut known) = (Instant::now(), before.matches.clone());
-        let result = retry(
-            &self.policy,
-            pause,
-            |error| error.is_silence() && worth_it(error),
-            || {
-                begun = Instant::now();
-                self.attempt(id, notice, &mut known)
-            },
-        );
-        let silent = result
-            .as_ref()
-            .err()
-            .filter(|error| error.is_silence() && !error.is_ours());
+        let mut begun = Instant::now();
+        let result = retry(&self.policy, pause, is_worth_more, || {
+            begun = Instant::now();
+            self.attempt(id, notice)
+        });
+        let error = result.as_ref().err();
+        let silent = error.filter(|error| error.is_silence() && !error.is_ours());
+        let trouble = silent.map(CallError::explain);
+        let is_news = trouble.is_some() != was_in_trouble;
         self.update(id, |contact| {
-            (contact.called, contact.asked, contact.matches) = (Some(Instant::now()), false, known);
-            contact.trouble = silent.map(CallError::explain);
+            contact.called = Some(Instant::now());
+            contact.is_asked = false;
             match &contact.standing {
                 Standing::Alive if silent.is_some_and(CallError::is_absence) => {
-                    contact.standing = Standing::Lost
+                    contact.standing = Standing::Lost(trouble.clone().unwrap_or_default());
                 }
-                Standing::Lost if silent.is_none() => contact.standing = Standing::Alive,
+                Standing::Lost(_) if silent.is_none() => contact.standing = Standing::Alive,
                 _ => {}
             }
-            if let Some(Subject::Announcement(_, number)) = notice.map(|notice| notice.about) {
+            contact.trouble = trouble;
+            if let Some(Subject::Announcement(_, number)) = subject {
                 contact.announced = number;
             }
             if result.is_ok() {
                 contact.answers_in = Some(begun.elapsed().as_millis() as u32);
             }
         });
+        if is_news {
+            self.store.nudge();
+        }
     }
 
     /// One attempt, to the agent as it is registered at this moment: it may have moved since the last one.
-    fn attempt(
-        &self,
-        id: &str,
-        notice: Option<&Notice>,
-        known: &mut Vec<MatchEntry>,
-    ) -> Result<(), CallError> {
-        let found = self.store.read(|league| {
-            let member = league.members.get(id)?;
-            let to = Peer {
-                kind: member.kind,
-                id: id.into(),
-                endpoint: member.endpoint.clone(),
-                max: MAX_NOTICE,
-            };
-            let copy = match notice?.about {
-                Subject::Announcement(round, _) => Some(league.announcement(round, Some(member))),
-                _ => None,
-            };
-            Some((to, member.token.clone(), copy))
-        });
-        let Some((to, token, copy)) = found else {
-            let member = self.store.read(|league| league.members.get(id).cloned());
-            let Some(member) = member else { return Ok(()) };
-            let to = Peer {
-                kind: member.kind,
-                id: id.into(),
-                endpoint: member.endpoint,
-                max: MAX_NOTICE,
-            };
+    fn attempt(&self, id: &str, notice: Option<&Notice>) -> Result<(), CallError> {
+        let Some(member) = self.store.read(|league| league.members.get(id).cloned()) else {
+            return Ok(()); // it was removed before the start
+        };
+        let to = Peer {
+            kind: member.kind,
+            id: member.id.clone(),
+            endpoint: member.endpoint.clone(),
+            max: MAX_NOTICE,
+        };
+        let Some(notice) = notice else {
             return self.client.ping(&to, &member.token, self.limit);
         };
-        let Some(notice) = notice else { return Ok(()) };
-        let envelope = About {
-            auth_token: Some(token),
-            ..notice.envelope.clone()
-        };
-        let Some(copy) = copy else {
-            return self
-                .client
-                .deliver(&to, &notice.message, &envelope, self.limit)
-                .map(drop);
-        };
-        if copy.matches.iter().all(|entry| known.contains(entry)) {
-            return Ok(()); // it knows all that is in it
+        let mut about = notice.about.clone();
+        about.auth_token = Some(member.token.clone());
+        if let Subject::Announcement(round, _) = notice.subject {
+            if member.kind == Kind::Referee {
+                return self.hand_over(&to, &about, &member, round);
+            }
+            about.match_token = self.store.read(|league| league.match_token(round, id));
         }
-        known.clone_from(&copy.matches);
-        let answer = self
-            .client
-            .deliver(&to, &copy.clone().into(), &envelope, self.limit);
-        if to.kind == Kind::Player {
-            answer.map(drop)
-        } else {
-            self.taken(&to, &copy, &envelope, answer).map(drop)
-        }
+        let answer = self.client.deliver(&to, &notice.letter, &about, self.limit);
+        answer.map(drop)
     }
 
-    /// A referee's answer matters: an error means that it refuses its matches. One that knows no ROUND_ANNOUNCEMENT is
-    /// handed them one by one.
-    fn taken(
+    /// Announces a round to a referee, in a copy of its own. Its answer matters: an error means that it refuses its
+    /// matches.
+    fn hand_over(
         &self,
         to: &Peer,
-        copy: &RoundAnnouncement,
         about: &About,
-        mut answer: Answered,
-    ) -> Answered {
-        if matches!(answer, Err(CallError::Rpc(-32601, _))) {
-            answer = Ok(ok());
-            for entry in copy
-                .matches
-                .iter()
-                .filter(|entry| Endpoint::same(&entry.referee_endpoint, &to.endpoint))
-            {
-                let (league_id, auth_token) = (copy.league_id.clone(), about.auth_token.clone());
-                let start = StartMatch {
-                    league_id,
-                    round_id: copy.round_id,
-                    r#match: entry.clone(),
-                    auth_token,
-                };
-                let Ok(Value::Object(packet)) = serde_json::to_value(start) else {
-                    break;
-                };
-                answer = self.client.send(to, "start_match", &packet, self.limit);
-                if answer.as_ref().map_or(true, is_refusal) {
-                    break;
-                }
-            }
-        }
+        referee: &Member,
+        round: u32,
+    ) -> Result<(), CallError> {
+        let copy = self
+            .store
+            .read(|league| league.announcement(round, Some(referee)));
+        let letter = Letter::new(&copy.into());
+        let answer = self.client.deliver(to, &letter, about, self.limit);
         let refused = match &answer {
             Err(error @ (CallError::Rpc(..) | CallError::Status(..))) => Some(error.explain()),
-            Ok(answer) if is_refusal(answer) => {
-                let why = LeagueError::read(answer).map(|error| error.explain()); // GAME_ERROR has the same fields
-                let name = answer["message_type"].as_str().unwrap_or_default();
-                Some(cut(
-                    &format!("answered {name} {}", why.unwrap_or_default()),
-                    SHOWN,
-                ))
-            }
-            _ => None,
+            Ok(answer) => refusal(answer),
+            Err(_) => None,
         };
         if let Some(why) = refused {
-            self.update(&to.id, |contact| contact.standing = Standing::Refusing(why));
+            self.note_standing(&to.id, Standing::Refusing(why));
         }
-        answer
+        answer.map(drop)
     }
 
     fn update(&self, id: &str, change: impl FnOnce(&mut Contact)) {
@@ -426,11 +360,8 @@ impl Board {
 
     /// What is known of an agent.
     pub fn contact(&self, id: &str) -> Contact {
-        lock(&self.inside)
-            .contacts
-            .get(id)
-            .cloned()
-            .unwrap_or_default()
+        let contact = lock(&self.inside).contacts.get(id).cloned();
+        contact.unwrap_or_default()
     }
 
     /// Counts changes of what is known: whoever waits for news compares this.
@@ -438,134 +369,178 @@ impl Board {
         lock(&self.inside).changes
     }
 
-    /// It has registered, perhaps again: it counts, and is told anew what still matters.
-    pub fn registered(&self, id: &str) {
-        self.update(id, |it| {
-            (it.standing, it.anew, it.is_here) = (Standing::Alive, true, true)
+    /// An agent has registered, perhaps again: it is alive, and is told anew what still matters.
+    pub fn note_registered(&self, id: &str) {
+        self.update(id, |contact| {
+            contact.standing = Standing::Alive;
+            contact.starts_anew = true;
+            contact.is_here = true;
         });
         self.bell.notify_all();
     }
 
-    /// What it was told does not count any more.
+    /// What an agent was told is to be told once more.
     pub fn forget(&self, id: &str) {
-        self.update(id, |contact| contact.anew = true);
+        self.update(id, |contact| contact.starts_anew = true);
         self.bell.notify_all();
     }
 
-    /// A report has come from it, taken or refused: it is at work.
-    pub fn reported(&self, id: &str) {
-        self.update(id, |contact| contact.standing = Standing::Alive);
+    /// How a referee stands from now on.
+    pub fn note_standing(&self, id: &str, standing: Standing) {
+        self.update(id, |contact| contact.standing = standing);
     }
 
-    /// It has not reported in its time.
-    pub fn is_overdue(&self, id: &str) {
-        self.update(id, |contact| contact.standing = Standing::Overdue);
-    }
-
-    /// It is to be called once more, now.
+    /// An agent is to be called once more, now.
     pub fn ask_again(&self, id: &str) {
-        self.update(id, |contact| contact.asked = true);
+        self.update(id, |contact| contact.is_asked = true);
         self.bell.notify_all();
     }
 
-    /// The newest announcement that referees may be told; with one to be `released`, that one from now on.
-    pub fn released(&self, new: Option<Announcement>) -> Announcement {
+    /// Lets referees be told this announcement.
+    pub fn release(&self, number: u64) {
         let mut inside = lock(&self.inside);
-        if let Some(new) = new {
-            inside.released = new;
-            self.bell.notify_all();
-        }
-        inside.released
+        inside.released = number;
+        inside.next_at = None;
+        self.bell.notify_all();
     }
 
-    /// Whether these have read all that was posted.
+    /// Whether referees may be told this announcement.
+    pub fn is_released(&self, number: u64) -> bool {
+        lock(&self.inside).released == number
+    }
+
+    /// Whether these agents have been told all that was posted.
     pub fn has_told(&self, ids: &[String]) -> bool {
         let inside = lock(&self.inside);
         let is_through = |id: &String| {
-            inside
-                .contacts
-                .get(id)
-                .is_some_and(|it| !it.anew && it.place >= inside.notices.len())
+            let contact = inside.contacts.get(id);
+            contact.is_some_and(|it| !it.starts_anew && it.place >= inside.notices.len())
         };
         ids.iter().all(is_through)
     }
 
-    /// What the league waits for; with a `new` reason, what it waits for from now on: says whether that is new.
-    pub fn wait_for(&self, new: Option<String>) -> bool {
+    /// Notes what the league waits for, if it does not go on.
+    pub fn note_waiting(&self, reason: Option<String>) {
         let mut inside = lock(&self.inside);
-        inside.changes += 1;
-        std::mem::replace(&mut inside.waiting, new.clone()) != new
+        if inside.waiting != reason {
+            inside.waiting = reason;
+            inside.changes += 1;
+        }
     }
 
     /// What a league that has started waits for, if it does not go on.
     pub fn waiting(&self) -> Option<String> {
         lock(&self.inside).waiting.clone()
     }
-}
 
-type Answered = Result<Value, CallError>;
-
-fn is_refusal(answer: &Value) -> bool {
-    answer["message_type"]
-        .as_str()
-        .is_some_and(|name| name.ends_with("_ERROR"))
-}
-
-/// What is new in the league since it was last posted.
-fn news(league: &League, posted: &mut Posted) -> Vec<(Subject, String, Option<u32>, Message)> {
-    let (rounds, mut news) = (league.rounds_completed, Vec::new());
-    let (players, over) = (
-        league.members(Kind::Player).len(),
-        league.progress() == Progress::Completed,
-    );
-    let pace = if players <= UNPACED {
-        Duration::ZERO
-    } else {
-        PACE_PER_PLAYER * players as u32
-    };
-    let is_due =
-        rounds > posted.rounds || over || posted.table_at.is_none_or(|at| at.elapsed() >= pace);
-    if league.tables() > posted.tables && is_due {
-        news.push((
-            Subject::Table,
-            "standings".into(),
-            None,
-            league.standings_update().into(),
-        ));
-        (posted.tables, posted.table_at) = (league.tables(), Some(Instant::now()));
-    }
-    for round in posted.rounds.min(rounds) + 1..=rounds {
-        let words = format!("round-{round}-complete");
-        news.push((
-            Subject::RoundOver,
-            words,
-            Some(round),
-            league.round_completed(round).into(),
-        ));
-    }
-    let number = league.newest_announcement();
-    if let Some(round) = league
-        .open_round()
-        .filter(|_| number != posted.announcement)
-    {
-        let message = league.announcement(round, None);
-        if !message.matches.is_empty() {
-            let about = Subject::Announcement(round, number);
-            news.push((
-                about,
-                format!("round-{round}-announce"),
-                Some(round),
-                message.into(),
-            ));
+    /// Notes when the announced matches begin.
+    pub fn note_next_at(&self, at: Option<Timestamp>) {
+        let mut inside = lock(&self.inside);
+        if inside.next_at.is_none() || at.is_none() {
+            inside.next_at = at;
         }
     }
-    let end = if over && !posted.end {
-        league.completed()
-    } else {
-        None
+
+    /// When the announced matches begin, if the lead has not passed yet.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        lock(&self.inside).next_at
+    }
+}
+
+/// Tables are for players; the rest is for everybody.
+fn is_for(subject: Subject, kind: Kind) -> bool {
+    subject != Subject::Table || kind == Kind::Player
+}
+
+/// Where somebody begins to read who has to be told everything that still matters: at the last round's end, or at the
+/// table if that is older.
+fn still_matters_from(notices: &[Option<Arc<Notice>>]) -> usize {
+    let is = |place: &Option<Arc<Notice>>, subject| {
+        place.as_ref().is_some_and(|it| it.subject == subject)
     };
-    posted.end |= end.is_some();
-    news.extend(end.map(|end| (Subject::End, "league-complete".into(), None, end.into())));
-    (posted.rounds, posted.announcement) = (rounds, number);
-    news
+    let table = notices.iter().position(|place| is(place, Subject::Table));
+    let round_over = notices
+        .iter()
+        .rposition(|place| is(place, Subject::RoundOver));
+    table.unwrap_or(usize::MAX).min(round_over.unwrap_or(0))
+}
+
+/// Why a referee refuses, if its answer says so.
+fn refusal(answer: &Value) -> Option<String> {
+    let name = answer["message_type"].as_str()?;
+    if !name.ends_with("_ERROR") {
+        return None;
+    }
+    let why = LeagueError::read(answer).map(|error| error.explain()); // GAME_ERROR has the same fields
+    Some(cut(
+        &format!("answered {name} {}", why.unwrap_or_default()),
+        SHOWN,
+    ))
+}
+
+/// What is new in the league since it was last posted, and when to look again at the latest.
+fn news(league: &League, posted: &mut Posted) -> (Vec<(Subject, Message, About)>, Duration) {
+    let mut news = Vec::new();
+    let mut add = |subject, message, words: String, round_id| {
+        let about = About {
+            conversation_id: conversation(&words),
+            round_id,
+            ..About::default()
+        };
+        news.push((subject, message, about));
+    };
+    let is_over = league.progress() == Progress::Completed;
+    let mut next_look = IDLE;
+    if league.tables > posted.tables {
+        let players = league.members(Kind::Player).len();
+        let pace = match players {
+            0..=UNPACED => Duration::ZERO,
+            _ => PACE_PER_PLAYER * players as u32,
+        };
+        let since = posted.table_at.map_or(pace, |at| at.elapsed());
+        if is_over || league.rounds_completed > posted.rounds || since >= pace {
+            add(
+                Subject::Table,
+                league.standings_update().into(),
+                "standings".into(),
+                None,
+            );
+            posted.tables = league.tables;
+            posted.table_at = Some(Instant::now());
+        } else {
+            next_look = pace - since;
+        }
+    }
+    let rounds = league.rounds_completed;
+    for round in posted.rounds.min(rounds) + 1..=rounds {
+        let words = format!("round-{round}-complete");
+        add(
+            Subject::RoundOver,
+            league.round_completed(round).into(),
+            words,
+            Some(round),
+        );
+    }
+    posted.rounds = rounds;
+    if let Some(round) = league.open_round()
+        && league.announcements != posted.announcements
+    {
+        let subject = Subject::Announcement(round, league.announcements);
+        let words = format!("round-{round}-announce");
+        let announcement = league.announcement(round, None);
+        if !announcement.matches.is_empty() {
+            add(subject, announcement.into(), words, Some(round));
+        }
+        posted.announcements = league.announcements;
+    }
+    if let Some(end) = league.completed().filter(|_| is_over && !posted.is_over) {
+        add(
+            Subject::LeagueOver,
+            end.into(),
+            "league-complete".into(),
+            None,
+        );
+    }
+    posted.is_over = is_over;
+    (news, next_look)
 }

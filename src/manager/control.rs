@@ -1,153 +1,153 @@
 //! What the operator may do to a league: pause it and let it go on, remove a player and restore it, have a match played
-//! again, open a new lobby. Here is decided what an order does; pure, an event or a refusal, as in `league.rs`.
+//! again, open a new lobby.
 //!
-//! The rules in words: LEAGUE_CONTROL in `protocol.md`. Read next: `rounds.rs`, which keeps to it.
+//! An order is decided as everything else is: it gives an event, or nothing where the league is so already, or a
+//! refusal. Each comes with a sentence that says by name what was done and how it is undone. The rules in words stand
+//! in `protocol.md`, under LEAGUE_CONTROL.
 
-use crate::games::Outcome;
-use crate::manager::league::{Event, League, Match, Recorded};
+use crate::manager::league::{Event, League, Member};
 use crate::protocol::{Action, Code, Kind, LeagueControl, Progress, Refusal};
 use crate::wire::{Timestamp, cut};
 
-/// Why a removed player is not let in.
-pub const REMOVED: &str = "Removed by the operator, until it is restored";
+/// What an order does, if anything, and the sentence that says so.
+type Done = (Option<Event>, String);
 
 impl League {
-    /// What an order does; nothing where it is so already.
-    pub fn control(&self, order: &LeagueControl) -> Result<Option<Event>, Refusal> {
-        let over = self.progress() == Progress::Completed;
-        if over != (order.action == Action::Again) {
-            let when = if over {
-                "the league is over: only again is left"
-            } else {
-                "the league is not over yet"
-            };
-            return Err(Refusal::field(
-                Code::E003,
-                "action",
-                format!("got {}, but {when}", order.action),
-            ));
-        }
-        Ok(match order.action {
-            Action::Pause => (!self.paused).then_some(Event::Paused),
-            Action::Resume => self.paused.then_some(Event::Resumed),
-            Action::Remove => {
-                let player_id = self.named(order, Some(Kind::Player))?;
-                (!self.removed.contains(&player_id)).then_some(Event::Removed { player_id })
+    /// Decides what an order does.
+    pub fn control(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
+        let is_over = self.progress() == Progress::Completed;
+        match order.action {
+            Action::Again if !is_over => self.not_now(order, "the league is not over yet"),
+            Action::Pause | Action::Resume | Action::Remove if is_over => self.not_now(
+                order,
+                "the league is over; replay, restore and again are left",
+            ),
+            Action::Pause if self.paused => {
+                nothing("the league is paused already; resume lets it go on")
             }
-            Action::Restore => Some(Event::Restored {
-                agent_id: self.named(order, None)?,
-            }),
-            Action::Replay => Some(Event::Voided {
-                match_id: self.replayable(order)?,
-            }),
-            Action::Again => (!self.again).then_some(Event::Again),
-        })
+            Action::Pause => Ok((
+                Some(Event::Paused),
+                "no further match begins; resume lets the league go on".into(),
+            )),
+            Action::Resume if !self.paused => nothing("the league is not paused"),
+            Action::Resume => Ok((Some(Event::Resumed), "the league goes on".into())),
+            Action::Remove => self.order_remove(order),
+            Action::Restore => self.order_restore(order, now),
+            Action::Replay => self.order_replay(order),
+            Action::Again if self.again => nothing("a new lobby is opening already"),
+            Action::Again => Ok((
+                Some(Event::Again),
+                "this league is set aside, and a new lobby opens".into(),
+            )),
+        }
     }
 
-    /// The agent that an order is about: of that kind, or of any.
-    fn named(&self, order: &LeagueControl, kind: Option<Kind>) -> Result<String, Refusal> {
-        let id = order
+    fn not_now(&self, order: &LeagueControl, why: &str) -> Result<Done, Refusal> {
+        let problem = format!("got {}, but {why}", order.action);
+        Err(Refusal::field(Code::E003, "action", problem))
+    }
+
+    fn order_remove(&self, order: &LeagueControl) -> Result<Done, Refusal> {
+        let member = self.named(order, Some(Kind::Player))?;
+        let (id, who) = (&member.id, called(member));
+        if self.removed.contains(id) {
+            return nothing(&format!("{who} is removed already; restore {id} undoes it"));
+        }
+        let event = Event::Removed {
+            player_id: id.clone(),
+        };
+        let how = match self.started {
+            true => {
+                format!("{who} plays no more, and loses its matches 3-0; restore {id} undoes it")
+            }
+            false => format!("{who} is out of the lobby; it may register again"),
+        };
+        Ok((Some(event), how))
+    }
+
+    fn order_restore(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
+        let member = self.named(order, None)?;
+        let (id, who) = (&member.id, called(member));
+        let event = Event::Restored {
+            agent_id: id.clone(),
+            at: now,
+        };
+        let how = match self.removed.contains(id) {
+            true => format!(
+                "{who} plays again in every match that has no result yet; remove {id} undoes it"
+            ),
+            false => format!(
+                "{who} may register without its card for ten minutes, from where it was or from here"
+            ),
+        };
+        Ok((Some(event), how))
+    }
+
+    fn order_replay(&self, order: &LeagueControl) -> Result<Done, Refusal> {
+        let id = order.match_id.as_ref().ok_or_else(|| missing("match_id"))?;
+        let wrong = |why: String| Err(Refusal::field(Code::E015, "match_id", why));
+        let Some(game) = self.find(id) else {
+            return wrong(format!(
+                "got {:?}, which is no match of this league",
+                cut(id, 60)
+            ));
+        };
+        if game.recorded.is_none() {
+            return wrong(format!(
+                "{id} has no result yet, so it need not be played again"
+            ));
+        }
+        let mut players = game.players.iter();
+        if let Some(player) = players.find(|player| self.removed.contains(*player)) {
+            return wrong(format!(
+                "{player} is removed; restore it before {id} is played again"
+            ));
+        }
+        let event = Event::Voided {
+            match_id: id.clone(),
+        };
+        Ok((
+            Some(event),
+            format!("the result of {id} does not count any more, and {id} is played again"),
+        ))
+    }
+
+    /// The agent that an order is about, by its id or by a display name that only one agent has.
+    fn named(&self, order: &LeagueControl, kind: Option<Kind>) -> Result<&Member, Refusal> {
+        let name = order
             .player_id
             .as_ref()
             .ok_or_else(|| missing("player_id"))?;
-        let known = self
-            .members
-            .get(id)
-            .filter(|member| kind.is_none_or(|kind| member.kind == kind));
-        let unknown = || {
-            format!(
+        let wanted = |it: &&Member| kind.is_none_or(|kind| it.kind == kind);
+        let is_so_called = |it: &&Member| it.display_name.to_lowercase() == name.to_lowercase();
+        if let Some(member) = self.members.get(&name.to_uppercase()).filter(wanted) {
+            return Ok(member);
+        }
+        let members = self.members.values().filter(wanted);
+        let same: Vec<&Member> = members.filter(is_so_called).collect();
+        let problem = match same[..] {
+            [member] => return Ok(member),
+            [] => format!(
                 "got {:?}, which is nobody here who can be meant",
-                cut(id, 60)
-            )
-        };
-        known
-            .map(|member| member.id.clone())
-            .ok_or_else(|| Refusal::field(Code::E005, "player_id", unknown()))
-    }
-
-    /// The match that an order is about: it has a result, and both its players may play.
-    fn replayable(&self, order: &LeagueControl) -> Result<String, Refusal> {
-        let id = order.match_id.as_ref().ok_or_else(|| missing("match_id"))?;
-        let wrong = |why: String| Refusal::field(Code::E015, "match_id", why);
-        let game = self.find(id).ok_or_else(|| {
-            wrong(format!(
-                "got {:?}, which is no match of this league",
-                cut(id, 60)
-            ))
-        })?;
-        if game.recorded.is_none() {
-            return Err(wrong(format!(
-                "{id} has no result yet, so it need not be played again"
-            )));
-        }
-        match game
-            .players
-            .iter()
-            .find(|player| self.removed.contains(*player))
-        {
-            Some(player) => Err(wrong(format!(
-                "{player} is removed; restore it before {id} is played again"
-            ))),
-            None => Ok(game.id.clone()),
-        }
-    }
-
-    /// Whether the league is paused, and nothing of the open round may go on.
-    pub fn rests(&self) -> bool {
-        let open = self
-            .open_round()
-            .into_iter()
-            .flat_map(|round| self.open_matches(round));
-        self.paused && open.into_iter().all(|game| game.assignment.is_none())
-    }
-
-    /// The next result of a round that opens which nobody plays for, since somebody was removed. A round has opened
-    /// when its matches were given to referees: who was removed later plays it to its end.
-    pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
-        let has_opened = self
-            .round(round)
-            .iter()
-            .any(|game| game.assignment.is_some() || game.voids > 0);
-        let lacks = |game: &&Match| {
-            game.players
-                .iter()
-                .any(|player| self.removed.contains(player))
-        };
-        let game = self
-            .open_matches(round)
-            .find(lacks)
-            .filter(|_| !self.paused && !has_opened)?;
-        let [a, b] = &game.players;
-        let (winner, reason) = match (self.removed.contains(a), self.removed.contains(b)) {
-            (true, true) => (
-                None,
-                "both players were removed by the operator - nobody wins".into(),
+                cut(name, 60)
             ),
-            (true, false) => (
-                Some(1),
-                format!("{a} was removed by the operator - {b} wins by default"),
-            ),
-            (false, _) => (
-                Some(0),
-                format!("{b} was removed by the operator - {a} wins by default"),
-            ),
+            _ => {
+                let ids: Vec<&str> = same.iter().map(|it| &*it.id).collect();
+                format!("{} may be {}; name the id", cut(name, 60), ids.join(" or "))
+            }
         };
-        let outcome = Outcome {
-            players: game.players.clone(),
-            choices: [None, None],
-            number: None,
-            winner,
-            reason,
-        };
-        let result = outcome.for_manager(&self.rules.scoring);
-        let (match_id, referee_id) = (game.id.clone(), Kind::Manager.word().into());
-        Some(Event::Recorded(Recorded {
-            match_id,
-            referee_id,
-            result,
-            at,
-        }))
+        Err(Refusal::field(Code::E005, "player_id", problem))
     }
+}
+
+/// The league is so already.
+fn nothing(words: &str) -> Result<Done, Refusal> {
+    Ok((None, words.into()))
+}
+
+/// `Ada Lovelace (P06)`.
+fn called(member: &Member) -> String {
+    format!("{} ({})", member.display_name, member.id)
 }
 
 fn missing(field: &str) -> Refusal {

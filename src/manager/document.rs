@@ -1,237 +1,197 @@
-//! The whole public state of a league in one document: `GET /league.json` and the tool `get_league`. No token is in it,
-//! no choice of a match that is not recorded, and endpoints only for this machine.
+//! The public state of a league as one object: what `GET /league.json` and the tool `get_league` show. Screens, page,
+//! report, tables and season are made from this object and from nothing else.
 //!
-//! It is made at most once a second while somebody asks, kept as bytes, and sent only to those that do not have it
-//! already. Read next: `report.rs`, the page that shows it.
+//! No token is in it, and no choice of a match that is not recorded. `view` makes it, a pure function of the league and
+//! of what was heard from its agents; `Document` keeps the newest one, and lets others wait for the next.
 
-use crate::extras::luck;
+use crate::games::Scoring;
 use crate::manager::board::{Board, Contact};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
 use crate::manager::standings::ending;
-use crate::net::http::Reply;
 use crate::net::sync::lock;
 use crate::object;
-use crate::protocol::{AgentState, Champion, Ending, GetLeague, Kind, Parity, Progress, Standing};
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, OnceLock},
-    time::{Duration, Instant},
-};
+use crate::protocol::{AgentState, Champion, Ending, Kind, Parity, Progress, Standing};
+use crate::wire::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-/// Between two documents.
+/// The least time between two documents; but the start and the end of a league are told at once.
 const PACE: Duration = Duration::from_secs(1);
-/// Whoever has asked within this time is still looking.
-const LOOKING: Duration = Duration::from_secs(3);
-/// How long the manager stays at the end for those that are looking.
-const LAST_LOOK: Duration = Duration::from_millis(1500);
 
 object! {
-    /// The document.
+    /// The whole league. `next_at` is when the matches of an announced round begin.
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
         status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
         agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<RoundView>,
-        reason: Option<String>, champion: Option<Champion>, luck: Option<String>,
+        ; optional reason: String, next_at: Timestamp, champion: Champion,
     }
-    /// What does not change while the league is played; so many players and referees start it.
+    /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
+    /// all leagues of its file are. So many players and referees start it.
     Heading {
-        display_name: String, game: String, register_at: String, win_points: i32, draw_points: i32, loss_points: i32,
-        ; optional players_awaited: u32, referees_awaited: u32,
+        display_name: String, game: String, register_at: String, scoring: Scoring, local: bool,
+        ; optional name: String, players_awaited: u32, referees_awaited: u32,
     }
-    /// An agent. `reachable` is null until it was called; `trouble` says why the last call failed; how long its last
-    /// answer took is in milliseconds. `removed` by the operator: its matches are lost, from the next round on.
+    /// An agent. `reachable` is null until the manager has called it; `trouble` says why the last call failed.
+    /// A player that the operator has `removed` loses its matches. The endpoint is for this machine only.
     AgentView {
         id: String, kind: Kind, display_name: String, state: AgentState, removed: bool,
         reachable: Option<bool>, trouble: Option<String>,
-        ; optional endpoint: String, answers_in_ms: u32, max_concurrent_matches: u32, open_matches: u32, technical_losses: u32, choices: ChoiceCounts,
+        ; optional endpoint: String, answers_in_ms: u32, technical_losses: u32, choices: ChoiceCounts,
     }
     /// A round.
     RoundView { round_id: u32, matches: Vec<MatchView>, }
     /// A match. What follows the referee is there once it is recorded; the reason only of a technical loss.
     MatchView {
         match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
-        ; optional referee_id: String, ending: Ending, winner: String, drawn_number: u32, choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
+        ; optional referee_id: String, recorded_at: Timestamp, ending: Ending, winner: String, drawn_number: u32, choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
     }
 }
 
-/// What a document depends on: the league, what was heard from the agents, what is waited for.
-type Seen = (u64, u64, Option<String>);
-
-/// A document as bytes.
-struct Made {
-    seen: Seen,
-    over: bool,
-    at: Instant,
-    tag: String,
-    bytes: Arc<Vec<u8>>,
+impl LeagueView {
+    /// A copy with the `wanted` rounds, and with endpoints only where the reader is `here`, on this machine.
+    pub fn copy(&self, here: bool, wanted: impl Fn(&RoundView) -> bool) -> LeagueView {
+        let rounds = self.rounds.iter().filter(|round| wanted(round)).cloned();
+        let mut agents = self.agents.clone();
+        if !here {
+            agents.iter_mut().for_each(|agent| agent.endpoint = None);
+        }
+        LeagueView {
+            schema_version: self.schema_version.clone(),
+            league_id: self.league_id.clone(),
+            league: self.league.clone(),
+            agents,
+            standings: self.standings.clone(),
+            rounds: rounds.collect(),
+            reason: self.reason.clone(),
+            champion: self.champion.clone(),
+            ..*self
+        }
+    }
 }
 
-/// Makes documents, and keeps the newest: one for others, one for this machine.
-pub struct Views {
+/// A document, and what it was made of: the changes of the league and of what was heard.
+#[derive(Clone)]
+struct Made {
+    changes: (u64, u64),
+    at: Instant,
+    view: Arc<LeagueView>,
+}
+
+/// The newest document of a league that is going on.
+pub struct Document {
     store: Arc<Store>,
     board: Arc<Board>,
     heading: Heading,
-    made: Mutex<[Option<Made>; 2]>,
-    asked: Mutex<Option<Instant>>,
-    luck: OnceLock<Option<String>>,
+    made: Mutex<Option<Made>>,
 }
 
-impl Views {
+impl Document {
     /// Documents of the league in `store`.
-    pub fn new(store: &Arc<Store>, board: &Arc<Board>, heading: Heading) -> Views {
-        let (store, board) = (Arc::clone(store), Arc::clone(board));
-        let (made, asked, luck) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Views {
-            store,
-            board,
+    pub fn new(store: &Arc<Store>, board: &Arc<Board>, heading: Heading) -> Document {
+        Document {
+            store: Arc::clone(store),
+            board: Arc::clone(board),
             heading,
-            made,
-            asked,
-            luck,
+            made: Mutex::default(),
         }
     }
 
-    /// `GET /league.json`; 304 for whoever has it already. `here`: on this machine.
-    pub fn reply(&self, here: bool, if_none_match: Option<&str>) -> Reply {
-        *lock(&self.asked) = Some(Instant::now());
-        let (tag, bytes) = self.newest(here);
-        let known = |it: &str| it == "*" || it.trim_start_matches("W/") == tag;
-        let has_it = if_none_match.is_some_and(|tags| tags.split(',').map(str::trim).any(known));
-        let (status, body) = if has_it {
-            ("304 Not Modified", Vec::new())
-        } else {
-            ("200 OK", bytes.to_vec())
-        };
-        let headers = "Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n";
-        Reply {
-            status,
-            headers: format!("{headers}Cache-Control: no-cache\r\nETag: {tag}\r\n"),
-            body,
-        }
+    /// The newest document: made anew if something has changed, but only once within `PACE`.
+    pub fn newest(&self) -> Arc<LeagueView> {
+        self.made().view
     }
 
-    fn newest(&self, here: bool) -> (String, Arc<Vec<u8>>) {
-        let mut all = lock(&self.made);
-        let made = &mut all[usize::from(here)];
-        let (changes, over) = self
-            .store
-            .read(|it| (it.changes, it.progress() == Progress::Completed));
-        let seen = (changes, self.board.changes(), self.board.waiting());
-        let fresh =
-            |made: &Made| made.seen == seen || made.over == over && made.at.elapsed() < PACE;
-        if let Some(made) = made.as_ref().filter(|made| fresh(made)) {
-            return (made.tag.clone(), Arc::clone(&made.bytes));
-        }
-        let bytes = serde_json::to_vec(&self.whole(here)).unwrap_or_default();
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        let (tag, bytes) = (format!("\"{:016x}\"", hasher.finish()), Arc::new(bytes));
-        *made = Some(Made {
-            seen,
-            over,
-            at: Instant::now(),
-            tag: tag.clone(),
-            bytes: Arc::clone(&bytes),
-        });
-        (tag, bytes)
-    }
-
-    /// The document with all rounds.
-    pub fn whole(&self, here: bool) -> LeagueView {
-        self.view(here, |_, _| true)
-    }
-
-    /// What `get_league` answers: one round's matches, unless all are asked for.
-    pub fn answer(&self, asked: &GetLeague, here: bool) -> LeagueView {
-        self.view(here, |open, round| {
-            asked.rounds.is_some() || round == asked.round_id.unwrap_or(open)
-        })
-    }
-
-    /// `wanted`: whether a round is, given the open one.
-    fn view(&self, here: bool, wanted: impl Fn(u32, u32) -> bool) -> LeagueView {
-        let waiting = self.board.waiting();
-        let mut view = self.store.read(|league| {
-            let status = league.status(waiting);
-            let open = status.current_round.max(1);
-            let round = |round_id: u32, games: &[Match]| {
-                wanted(open, round_id).then(|| RoundView {
-                    round_id,
-                    matches: games.iter().map(match_view).collect(),
-                })
-            };
-            let agents = [Kind::Referee, Kind::Player]
-                .into_iter()
-                .flat_map(|kind| league.members(kind));
-            let agent =
-                |member: &Member| agent_view(league, member, self.board.contact(&member.id), here);
-            let over = status.status == Progress::Completed;
-            LeagueView {
-                schema_version: "1.0.0".into(),
-                league_id: status.league_id,
-                league: self.heading.clone(),
-                status: status.status,
-                paused: league.paused,
-                current_round: status.current_round,
-                total_rounds: status.total_rounds,
-                matches_completed: status.matches_completed,
-                total_matches: league.matches.len() as u32,
-                agents: agents.map(agent).collect(),
-                standings: league.table().to_vec(),
-                rounds: league.by_round(round),
-                reason: status.reason,
-                champion: league.completed().filter(|_| over).map(|end| end.champion),
-                luck: None,
+    /// Waits for another document than the reader has, at most `limit`.
+    pub fn wait(&self, has: &Arc<LeagueView>, limit: Duration) -> Arc<LeagueView> {
+        let until = Instant::now() + limit;
+        loop {
+            let made = self.made();
+            let left = until.saturating_duration_since(Instant::now());
+            if !Arc::ptr_eq(&made.view, has) || left.is_zero() {
+                return made.view;
             }
+            let pause = PACE.checked_sub(made.at.elapsed()).unwrap_or(PACE);
+            let is_old = |league: &League| self.is_old(&made, league);
+            self.store.wait(left.min(pause), is_old);
+        }
+    }
+
+    /// Whether a match has a result at this moment; none where there is no such match.
+    pub fn is_recorded(&self, match_id: &str) -> Option<bool> {
+        let recorded = |league: &League| Some(league.find(match_id)?.recorded.is_some());
+        self.store.read(recorded)
+    }
+
+    fn made(&self) -> Made {
+        let mut newest = lock(&self.made);
+        let made = self.store.read(|league| match &*newest {
+            Some(made) if !self.is_old(made, league) => made.clone(),
+            _ => Made {
+                changes: self.changes(league),
+                at: Instant::now(),
+                view: Arc::new(self.view(league)),
+            },
         });
-        view.luck = view
-            .champion
-            .as_ref()
-            .and_then(|_| self.luck.get_or_init(|| luck::sentence(&view)).clone());
-        view
+        newest.insert(made).clone()
     }
 
-    /// The sentence about the luck in a league that is over: counted once, and without the league's lock.
-    pub fn luck(&self) -> Option<String> {
-        self.luck
-            .get_or_init(|| luck::sentence(&self.whole(false)))
-            .clone()
+    fn changes(&self, league: &League) -> (u64, u64) {
+        (league.changes, self.board.changes())
     }
 
-    /// At the end: stays until those that are looking have seen it.
-    pub fn linger(&self) {
-        if lock(&self.asked).is_some_and(|asked| asked.elapsed() < LOOKING) {
-            self.store.wait(LAST_LOOK, |_| false);
+    /// Whether it is time for another document.
+    fn is_old(&self, made: &Made, league: &League) -> bool {
+        let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
+        is_due && made.changes != self.changes(league)
+    }
+
+    fn view(&self, league: &League) -> LeagueView {
+        let status = league.status(self.board.waiting());
+        let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
+        let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
+        let round = |round_id: u32, games: &[Match]| {
+            let matches = games.iter().map(match_view).collect();
+            Some(RoundView { round_id, matches })
+        };
+        let is_over = status.status == Progress::Completed;
+        let end = league.completed().filter(|_| is_over);
+        LeagueView {
+            schema_version: "1.0.0".into(),
+            league_id: status.league_id,
+            league: self.heading.clone(),
+            status: status.status,
+            paused: league.paused,
+            current_round: status.current_round,
+            total_rounds: status.total_rounds,
+            matches_completed: status.matches_completed,
+            total_matches: league.matches.len() as u32,
+            agents: members.into_iter().flatten().map(agent).collect(),
+            standings: league.table().to_vec(),
+            rounds: league.by_round(round),
+            reason: status.reason,
+            next_at: self.board.next_at(),
+            champion: end.map(|end| end.champion),
         }
     }
 }
 
-fn agent_view(league: &League, member: &Member, contact: Contact, here: bool) -> AgentView {
-    let is_player = member.kind == Kind::Player;
-    let stats = is_player.then(|| league.stats(member));
-    let open = league
-        .open_round()
-        .into_iter()
-        .flat_map(|round| league.open_matches(round));
-    let own = open
-        .filter(|game| game.referee() == Some(&member.id))
-        .count() as u32;
+fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
+    let stats = (member.kind == Kind::Player).then(|| league.stats(member));
+    let was_called = contact.trouble.is_some() || contact.answers_in.is_some();
     AgentView {
         id: member.id.clone(),
         kind: member.kind,
         display_name: member.display_name.clone(),
         state: league.state_of(member),
         removed: league.removed.contains(&member.id),
-        reachable: (contact.trouble.is_some() || contact.answers_in.is_some())
-            .then_some(contact.trouble.is_none()),
+        reachable: was_called.then_some(contact.trouble.is_none()),
         trouble: contact.trouble,
-        endpoint: here.then(|| member.endpoint.clone()),
+        endpoint: Some(member.endpoint.clone()),
         answers_in_ms: contact.answers_in,
-        max_concurrent_matches: (!is_player).then_some(member.max_concurrent_matches),
-        open_matches: (!is_player).then_some(own),
         technical_losses: stats.as_ref().map(|stats| stats.technical_losses),
         choices: stats.map(|stats| stats.choices),
     }
@@ -239,20 +199,21 @@ fn agent_view(league: &League, member: &Member, contact: Contact, here: bool) ->
 
 fn match_view(game: &Match) -> MatchView {
     let result = game.recorded.as_ref().map(|recorded| &recorded.result);
+    let details = result.map(|result| &result.details);
     let how = result.map(ending);
+    let reason = details.and_then(|details| details.reason.clone());
     MatchView {
         match_id: game.id.clone(),
         player_A_id: game.players[0].clone(),
         player_B_id: game.players[1].clone(),
         status: match_status(game),
         referee_id: game.referee().map(String::from),
+        recorded_at: game.recorded.as_ref().map(|recorded| recorded.at),
         ending: how,
         winner: result.and_then(|result| result.winner.clone()),
-        drawn_number: result.and_then(|result| result.details.drawn_number),
-        choices: result.map(|result| result.details.choices.clone()),
+        drawn_number: details.and_then(|details| details.drawn_number),
+        choices: details.map(|details| details.choices.clone()),
         score: result.map(|result| result.score.clone()),
-        reason: result
-            .filter(|_| how == Some(Ending::TechnicalLoss))
-            .and_then(|it| it.details.reason.clone()),
+        reason: reason.filter(|_| how == Some(Ending::TechnicalLoss)),
     }
 }

@@ -4,7 +4,8 @@
 //! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
 //! Read next: `rounds.rs`, which plays the league, and `notifier.rs`, which tells of it.
 
-use crate::manager::league::{Event, League, Rules};
+use crate::manager::league::{Event, League};
+use crate::manager::settings::Rules;
 use crate::net::sync::lock;
 use crate::object;
 use crate::program::storage::{self, Access};
@@ -17,11 +18,8 @@ use std::{
     time::Duration,
 };
 
-/// The version of the journal that we write. Older ones are read: version 1 had no first line.
-const VERSION: u32 = 2;
-/// The events that we know; another one was written by a newer program.
-const EVENTS: &str =
-    "Registered Started Assigned Recorded Closed Paused Resumed Removed Restored Voided Again";
+/// The version of the journal: a change of `Event` needs a new one.
+const VERSION: u32 = 3;
 
 object! {
     /// The first line.
@@ -118,37 +116,42 @@ impl Journal {
 
 /// Applies the event of every whole line; says how many bytes those are.
 fn apply_all(file: &File, path: &Path, league: &mut League) -> io::Result<u64> {
-    let (mut reader, mut line, mut length) = (BufReader::new(file), Vec::new(), 0);
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    let mut length = 0;
     for number in 1.. {
         line.clear();
         reader.read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
-            break; // the end, or a torn last line
+            break; // the end, or a last line that a crash left unfinished
         }
         let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
-        read_line(&line, number)
-            .map_err(faulty)?
-            .iter()
-            .for_each(|event| league.apply(event));
+        if number == 1 {
+            check_head(&line).map_err(faulty)?;
+        } else {
+            let event: Event = serde_json::from_slice(&line).map_err(|it| faulty(damaged(it)))?;
+            league.apply(&event);
+        }
         length += line.len() as u64;
     }
     Ok(length)
 }
 
-/// The event of a line, none for the head; or why it cannot be read.
-fn read_line(line: &[u8], number: u32) -> Result<Option<Event>, String> {
-    let newer = "is from a newer version of this program; take that one, or start with --fresh";
-    let damaged = |error: serde_json::Error| {
-        let error = error.to_string().replace("line 1 column", "column"); // it knows this one line
-        format!("is damaged ({error}); mend it, or start with --fresh")
-    };
-    let value: Value = serde_json::from_slice(line).map_err(damaged)?;
-    match (value["journal_version"].as_u64(), value["event"].as_str()) {
-        (Some(version), _) if number == 1 && version <= VERSION.into() => Ok(None),
-        (Some(_), None) if number == 1 => Err(newer.into()),
-        (_, Some(event)) if !EVENTS.split(' ').any(|known| known == event) => Err(newer.into()),
-        _ => serde_json::from_value(value).map(Some).map_err(damaged),
+/// Whether the journal is of our version.
+fn check_head(line: &[u8]) -> Result<(), String> {
+    let head: Value = serde_json::from_slice(line).map_err(damaged)?;
+    if head["journal_version"] == VERSION {
+        return Ok(());
     }
+    let remedy = "take the program that wrote it, or start with --fresh";
+    Err(format!(
+        "is not of this program's version, {VERSION}; {remedy}"
+    ))
+}
+
+fn damaged(error: serde_json::Error) -> String {
+    let error = error.to_string().replace("line 1 column", "column"); // it knows this one line
+    format!("is damaged ({error}); mend it, or start with --fresh")
 }
 
 /// The disk does not do what it must: only a restart is safe.

@@ -1,61 +1,100 @@
-//! What the manager announces: messages made from the state. Pure.
+//! What the manager announces: messages made from the state of the league.
 //!
-//! The table, a round's end and the league's end are the same for everybody; an announcement has a copy for each
-//! reader. What others wrote in them, names and endpoints, has a bound since the registration, so that no notice is
-//! longer than agents read. See "Rounds" and "Standings and notices" in `protocol.md`.
+//! The table, a round's end and the league's end are the same for everybody. All players hear the same announcement of
+//! a round, beside which each player finds its own match token; a referee's copy has more in it. What others wrote in
+//! these messages, names and endpoints, has had a bound since the registration, so that no notice is longer than agents
+//! read. See "Rounds" and "Standings and notices" in `protocol.md`.
 
 use crate::manager::league::{League, Match, MatchAssignment, Member};
 use crate::manager::standings::ending;
 use crate::protocol::{
-    Champion, Ending, FinalRow, GAME, Kind, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
-    RoundAnnouncement, RoundCompleted, RoundSummary, Standing,
+    Champion, Ending, FinalRow, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
+    RoundAnnouncement, RoundCompleted, RoundSummary, Standing, Tally,
 };
 
 impl League {
-    /// The announcement of what is still to be played in a round, in `reader`'s copy: players find their own match
-    /// token; referees find endpoints and records, and both tokens of the matches that are theirs. Without a
-    /// reader nothing is in it that is for one alone.
-    pub fn announcement(&self, round_id: u32, reader: Option<&Member>) -> RoundAnnouncement {
-        let matches = self
-            .assigned(round_id)
-            .map(|(game, given)| self.entry(game, given, reader))
-            .collect();
+    /// The announcement of what is still to be played in a round: as all players read it, or in the copy of a
+    /// `referee`, who finds in it where the players are, how they stand, and the match tokens of its own matches.
+    pub fn announcement(&self, round_id: u32, referee: Option<&Member>) -> RoundAnnouncement {
+        let assigned = self.assigned(round_id);
+        let entries = assigned.map(|(game, given)| match referee {
+            None => self.entry(game, given),
+            Some(referee) => self.entry_for(referee, game, given),
+        });
         RoundAnnouncement {
             league_id: self.rules.league_id.clone(),
             round_id,
-            matches,
+            matches: entries.collect(),
             match_token: None,
         }
     }
 
-    /// What is still to be played and has a referee.
+    /// What is still to be played in a round and has a referee.
     pub fn assigned(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
         self.open_matches(round)
             .filter_map(|game| Some((game, game.assignment.as_ref()?)))
     }
 
-    /// A match as `reader` may see it, or everybody.
-    fn entry(&self, game: &Match, given: &MatchAssignment, reader: Option<&Member>) -> MatchEntry {
+    /// The token of a player's match in a round.
+    pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
+        let (game, given) = self
+            .assigned(round)
+            .find(|(game, _)| game.seat(player_id).is_some())?;
+        let token = &given.tokens[game.seat(player_id)?];
+        (!token.is_empty()).then(|| token.clone())
+    }
+
+    fn endpoint(&self, id: &str) -> Option<String> {
+        let member = self.members.get(id)?;
+        Some(member.endpoint.clone())
+    }
+
+    /// A match as everybody may see it.
+    fn entry(&self, game: &Match, given: &MatchAssignment) -> MatchEntry {
         let [a, b] = &game.players;
-        let endpoint = |id: &String| self.members.get(id).map(|member| member.endpoint.clone());
-        let referee = reader.filter(|reader| reader.kind == Kind::Referee);
-        let its_own = referee.is_some_and(|referee| referee.id == given.referee_id);
-        let token =
-            |seat: usize| Some(given.tokens[seat].clone()).filter(|token| !token.is_empty());
         MatchEntry {
             match_id: game.id.clone(),
-            game_type: GAME.into(),
+            game_type: self.rules.game_type.clone(),
             player_A_id: a.clone(),
             player_B_id: b.clone(),
-            referee_endpoint: endpoint(&given.referee_id).unwrap_or_default(),
-            player_A_endpoint: referee.and_then(|_| endpoint(a)),
-            player_B_endpoint: referee.and_then(|_| endpoint(b)),
-            player_A_standings: referee.and_then(|_| self.tally(a)),
-            player_B_standings: referee.and_then(|_| self.tally(b)),
-            player_A_token: if its_own { token(0) } else { None },
-            player_B_token: if its_own { token(1) } else { None },
-            match_token: reader.and_then(|reader| token(game.seat(&reader.id)?)),
+            referee_endpoint: self.endpoint(&given.referee_id).unwrap_or_default(),
+            player_A_endpoint: None,
+            player_B_endpoint: None,
+            player_A_standings: None,
+            player_B_standings: None,
+            player_A_token: None,
+            player_B_token: None,
+            match_token: None,
         }
+    }
+
+    /// A match as a referee may see it.
+    fn entry_for(&self, referee: &Member, game: &Match, given: &MatchAssignment) -> MatchEntry {
+        let [a, b] = &game.players;
+        let token = |seat: usize| {
+            let token = &given.tokens[seat];
+            let is_its_own = referee.id == given.referee_id;
+            (is_its_own && !token.is_empty()).then(|| token.clone())
+        };
+        MatchEntry {
+            player_A_endpoint: self.endpoint(a),
+            player_B_endpoint: self.endpoint(b),
+            player_A_standings: self.tally(a),
+            player_B_standings: self.tally(b),
+            player_A_token: token(0),
+            player_B_token: token(1),
+            ..self.entry(game, given)
+        }
+    }
+
+    /// What a player has won, lost and drawn so far.
+    fn tally(&self, player_id: &str) -> Option<Tally> {
+        let record = self.record_of(player_id)?;
+        Some(Tally {
+            wins: record.wins,
+            losses: record.losses,
+            draws: record.draws,
+        })
     }
 
     /// The table as a notice, with the round of the last result.

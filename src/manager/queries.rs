@@ -5,7 +5,7 @@
 //! Read next: `notices.rs`, what is told unasked.
 
 use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::{empty_row, ending, lost_technically};
+use crate::manager::standings::{ending, lost_technically};
 use crate::protocol::{
     AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity,
     Progress, QueryError, QueryParams, QueryType, Refusal, Standing, Tally,
@@ -15,7 +15,8 @@ use crate::{object, words};
 use std::collections::BTreeMap;
 
 /// What a paused league waits for.
-pub const PAUSED: &str = "the league is paused until the operator resumes it";
+pub const PAUSED: &str =
+    "the league is paused: no further match begins until the operator says resume";
 
 words! {
     /// How far a match of the schedule has come, as the manager sees it.
@@ -177,11 +178,11 @@ impl League {
 
     /// What a player has done so far: its row of the table, and what only its matches tell.
     pub fn stats(&self, player: &Member) -> PlayerStats {
-        let nothing = empty_row(&player.id, &player.display_name);
-        let row = self.row(&player.id).unwrap_or(&nothing);
+        let record = self.record_of(&player.id).cloned().unwrap_or_default();
+        let row = record.row(&player.id);
         let mut stats = PlayerStats {
-            player_id: player.id.clone(),
-            display_name: player.display_name.clone(),
+            player_id: row.player_id,
+            display_name: row.display_name,
             state: self.state_of(player),
             played: row.played,
             wins: row.wins,
@@ -230,15 +231,15 @@ impl League {
 
     /// How far the league has come. `waiting`: what one that has started waits for.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
-        let paused =
-            (self.paused && self.progress() != Progress::Completed).then(|| PAUSED.to_string());
+        let is_paused = self.paused && self.progress() != Progress::Completed;
+        let paused = is_paused.then(|| PAUSED.to_string());
         LeagueStatus {
             league_id: self.rules.league_id.clone(),
             status: self.progress(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
-            reason: self.lacks().or(waiting).or(paused),
+            reason: self.lacks().or(paused).or(waiting),
         }
     }
 }

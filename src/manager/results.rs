@@ -1,13 +1,14 @@
-//! What the manager takes, and what it refuses, when a referee reports how a match ended. Pure.
+//! What the manager takes, and what it refuses, when a referee reports how a match ended.
 //!
-//! `judge` asks whose match it is, `check_result` whether the result can be true; the rules in words: "Reporting" in
-//! `protocol.md`. Read next: `standings.rs`, where a result counts.
+//! `judge` asks whose match it is and whether this result was voided before; `check_result` asks whether the result can
+//! be true. The rules in words stand in `protocol.md`, under "Reporting".
 
-use crate::games;
-use crate::games::Scoring;
+use crate::games::{self, Game};
 use crate::manager::league::{Event, League, Member, Recorded};
+use crate::manager::settings::Rules;
 use crate::manager::standings;
-use crate::protocol::{Code, Ending, GAME, MatchResult, MatchResultReport, Refusal};
+use crate::net::agent::Request;
+use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
 use crate::wire::{Timestamp, cut};
 
 /// How much of a referee's explanation is kept, in characters: both players may have failed, each for its reason.
@@ -22,6 +23,7 @@ impl League {
     pub fn judge(
         &self,
         sender: &Member,
+        request: &Request,
         report: &MatchResultReport,
         at: Timestamp,
     ) -> Result<Option<Event>, Refusal> {
@@ -32,45 +34,45 @@ impl League {
                 format!("got {came:?}, which is no match of this league"),
             );
         };
-        if report.round_id != game.round {
+        let (id, round) = (&game.id, game.round);
+        if report.round_id != round {
+            let came = report.round_id;
             return wrong(
                 "round_id",
-                format!(
-                    "got {}, but {} is in round {}",
-                    report.round_id, game.id, game.round
-                ),
+                format!("got {came}, but {id} is in round {round}"),
             );
         }
-        if report.game_type != GAME {
-            return wrong(
-                "game_type",
-                format!("got {:?}, expected {GAME:?}", cut(&report.game_type, 60)),
-            );
+        let expected = &self.rules.game_type;
+        if report.game_type != *expected {
+            let came = cut(&report.game_type, 60);
+            return wrong("game_type", format!("got {came:?}, expected {expected:?}"));
+        }
+        let conversation_id = request.envelope.conversation_id.clone();
+        if game.voided.contains(&conversation_id) {
+            let problem = format!("this result of {id} was voided; the match is played again");
+            return wrong("conversation_id", problem);
         }
         let result = shortened(&report.result);
         if let Some(recorded) = &game.recorded {
-            return match recorded.referee_id == sender.id && shortened(&recorded.result) == result {
-                true => Ok(None),
-                false => wrong(
-                    "match_id",
-                    format!(
-                        "{} is recorded already, and the first result stands",
-                        game.id
-                    ),
-                ),
-            };
+            if recorded.referee_id == sender.id && recorded.result == result {
+                return Ok(None);
+            }
+            return wrong(
+                "match_id",
+                format!("{id} is recorded already, and the first result stands"),
+            );
         }
         if game.referee() != Some(&sender.id) {
             return wrong(
                 "sender",
-                format!("{} is not the referee of {}", sender.id, game.id),
+                format!("{} is not the referee of {id}", sender.id),
             );
         }
-        check_result(&result, &game.players, &self.rules.scoring)?;
-        let (match_id, referee_id) = (game.id.clone(), sender.id.clone());
+        check_result(&result, &game.players, &self.rules)?;
         Ok(Some(Event::Recorded(Recorded {
-            match_id,
-            referee_id,
+            match_id: id.clone(),
+            referee_id: sender.id.clone(),
+            conversation_id,
             result,
             at,
         })))
@@ -87,77 +89,68 @@ fn shortened(result: &MatchResult) -> MatchResult {
     result
 }
 
-/// Whether a result can be true: the right players, and number, choices, winner and score that fit together.
-fn check_result(
-    result: &MatchResult,
-    players: &[String; 2],
-    scoring: &Scoring,
-) -> Result<(), Refusal> {
-    let named = result
+/// Whether a result can be true: the right players, and moves, number, winner and score that fit together.
+fn check_result(result: &MatchResult, players: &[String; 2], rules: &Rules) -> Result<(), Refusal> {
+    let choices = result.details.choices.keys();
+    let mut named = result
         .winner
         .iter()
         .chain(result.score.keys())
-        .chain(result.details.choices.keys());
-    if let Some(id) = named.into_iter().find(|id| !players.contains(id)) {
-        let ([a, b], id) = (players, cut(id, 60));
+        .chain(choices);
+    if let Some(id) = named.find(|id| !players.contains(id)) {
+        let [a, b] = players;
+        let id = cut(id, 60);
         return wrong(
             "result",
             format!("{id:?} does not play in this match: {a} does, and {b}"),
         );
     }
-    let ending = standings::ending(result);
-    let winner = result
-        .winner
-        .as_ref()
-        .and_then(|id| players.iter().position(|player| player == id));
-    let choices = players
-        .each_ref()
-        .map(|player| result.details.choices.get(player).copied().flatten());
-    match (result.details.drawn_number, choices) {
-        (Some(number), _) if !games::NUMBERS.contains(&number) => {
-            let (least, most) = (games::NUMBERS.start(), games::NUMBERS.end());
-            return wrong(
-                "result.details.drawn_number",
-                format!("got {number}, must be {least} to {most}"),
-            );
-        }
-        (Some(number), [Some(a), Some(b)]) => {
-            let judged = games::judge(players.clone(), [a, b], number);
-            if judged.winner != winner || judged.ending() != ending {
-                let got = format!("got winner {:?} and {ending}", result.winner);
-                return wrong(
-                    "result.winner",
-                    format!("{got}, but {} ({})", judged.reason, judged.ending()),
-                );
-            }
-        }
-        (Some(_), _) => {
-            return wrong(
-                "result.details.choices",
-                "a number was drawn without both choices".into(),
-            );
-        }
-        (None, _) if ending != Ending::TechnicalLoss => {
-            return wrong(
-                "result.details.drawn_number",
-                format!("got null, but {ending} needs a number"),
-            );
-        }
-        (None, _) => {}
+    let game = games::named(&rules.game_type);
+    if result.details.status.is_none() && game.is_some_and(|game| game.draws.is_none()) {
+        let problem = "missing; without a number nothing else says how the match ended";
+        return Err(Refusal::field(Code::E003, "result.details.status", problem));
     }
-    let score = standings::points(players, result, scoring);
-    let came = players
-        .each_ref()
-        .map(|player| result.score.get(player).copied());
-    if came != score.map(Some) {
-        let fits = format!(
-            "{} {} and {} {}",
-            players[0], score[0], players[1], score[1]
-        );
+    let ending = standings::ending(result);
+    if let Some(game) = game
+        && (ending != Ending::TechnicalLoss || result.details.drawn_number.is_some())
+    {
+        check_played(game, result, players, ending)?;
+    }
+    let [a, b] = standings::points(players, result, &rules.scoring);
+    let expected = [(players[0].clone(), a), (players[1].clone(), b)].into();
+    if result.score != expected {
+        let fits = format!("{} {a} and {} {b}", players[0], players[1]);
+        let came = &result.score;
         return wrong(
             "result.score",
-            format!("got {:?}, but {ending} gives {fits}", result.score),
+            format!("got {came:?}, but {ending} gives {fits}"),
         );
+    }
+    Ok(())
+}
+
+/// Plays the reported moves over, by the rules of the game: the match must have ended as it is said to have ended.
+fn check_played(
+    game: &Game,
+    result: &MatchResult,
+    players: &[String; 2],
+    ending: Ending,
+) -> Result<(), Refusal> {
+    let number = result.details.drawn_number;
+    let moves = games::reported(players, &result.details);
+    let played = moves.and_then(|moves| game.replay(players.clone(), moves, number));
+    let outcome = match played {
+        Ok(outcome) => outcome,
+        Err(problem) => return wrong("result.details", problem),
+    };
+    let winner = outcome.winner.map(|seat| &players[seat]);
+    if winner != result.winner.as_ref() || outcome.ending != ending {
+        let came = result.winner.as_deref().unwrap_or("nobody");
+        let problem = format!(
+            "got winner {came} and {ending}, but {} ({})",
+            outcome.reason, outcome.ending
+        );
+        return wrong("result.winner", problem);
     }
     Ok(())
 }

@@ -1,9 +1,15 @@
-//! The round loop. First start, restart and lost referee are one act: see to it that every open match has a referee that
-//! is there, let them be told, wait, look again. Who tells, and what was heard, is in `board.rs`.
+//! The round loop: it plays the league from where it stands to its end.
+//!
+//! The first start, a restart and a lost referee are one act: see to it that every open match has a referee that can be
+//! used, let players and then referees be told, wait until something changes, and look again. Who tells them, and what
+//! was heard from them, is the board's business (`board.rs`).
+//!
+//! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
+//! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
 
 use crate::manager::board::{Board, Standing};
 use crate::manager::journal::Store;
-use crate::manager::league::{Announcement, League, Match};
+use crate::manager::league::{League, Match};
 use crate::manager::queries::PAUSED;
 use crate::net::log::Level;
 use crate::net::secret::secret;
@@ -15,20 +21,28 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How often the loop looks at what nobody tells: time limits.
+/// How often the loop looks at what nobody tells it: time limits.
 const TICK: Duration = Duration::from_millis(100);
-/// How long referees wait at most until all players know of a round.
-const KNOWN: Duration = Duration::from_secs(1);
+/// How long referees wait at most until all players have been told of a round.
+const PLAYERS_TOLD: Duration = Duration::from_secs(1);
 /// After so long without an event the league says whom it waits for.
 const SILENCE: Duration = Duration::from_secs(2);
-/// What it waits for when no referee counts.
+/// What the league waits for when no referee can be used.
 const NOBODY: &str = "no referee is left: the league waits until one registers or answers again";
 
-/// What a referee must have reported, by when; and the same as a person reads it.
+/// How many matches a referee must have reported, and by when; the same time as a person reads it.
 struct Due {
     matches: usize,
     until: Instant,
     written: Timestamp,
+}
+
+/// The newest announcement: since when players are being told, and when its matches may begin.
+struct Announced {
+    number: u64,
+    round: u32,
+    since: Instant,
+    begins: Instant,
 }
 
 /// The rounds as they are played.
@@ -37,137 +51,130 @@ pub struct Rounds<'a> {
     store: &'a Store,
     board: &'a Board,
     terminal: Terminal,
-    /// Between the announcement to the players and that to the referees.
+    /// Between the announcement to the players and the release to the referees.
     lead: Duration,
+    announced: Option<Announced>,
+    /// What each referee still has to report.
     due: BTreeMap<String, Due>,
-    /// How each referee stood when last looked at.
+    /// How each referee stood when the loop last looked.
     stood: BTreeMap<String, Standing>,
-    /// What players are being told, and since when.
-    newest: (Announcement, Instant),
-    /// Of a round: when the lead has passed, so that referees may be told.
-    lead_over: Option<(u32, Instant)>,
 }
 
-/// Plays the league from where it stands to its end.
-pub fn play(program: &Program, store: &Store, board: &Board, terminal: Terminal, lead: Duration) {
-    let (due, stood, lead_over) = Default::default();
-    let newest = (Announcement::default(), Instant::now());
-    let mut rounds = Rounds {
-        program,
-        store,
-        board,
-        terminal,
-        lead,
-        due,
-        stood,
-        newest,
-        lead_over,
-    };
-    let (mut known, mut since, mut stuck) = (0, Instant::now(), false);
-    while let Some(round) = store.read(League::open_round) {
-        let (changes, heard) = (store.read(|league| league.changes), board.changes());
-        if changes != known {
-            (known, since) = (changes, Instant::now());
+impl<'a> Rounds<'a> {
+    /// The rounds of the league in `store`.
+    pub fn new(
+        program: &'a Program,
+        store: &'a Store,
+        board: &'a Board,
+        terminal: Terminal,
+        lead: Duration,
+    ) -> Rounds<'a> {
+        Rounds {
+            program,
+            store,
+            board,
+            terminal,
+            lead,
+            announced: None,
+            due: BTreeMap::new(),
+            stood: BTreeMap::new(),
         }
-        let obstacle = rounds
-            .step(round)
-            .unwrap_or_else(|full| Some(full.to_string())); // tried again with the next look
-        let was_stuck = std::mem::replace(&mut stuck, obstacle.is_some());
-        if was_stuck && !stuck {
-            rounds.warn("going_on", "the league goes on");
-        }
-        let silent = || {
-            rounds
-                .whom_we_wait_for(round)
-                .filter(|_| since.elapsed() >= SILENCE)
-        };
-        let reason = obstacle.or_else(silent);
-        if board.wait_for(reason.clone()) {
-            reason
-                .iter()
-                .for_each(|words| rounds.warn("waiting", words));
-        }
-        store.wait(TICK, |league| {
-            league.changes != changes || board.changes() != heard
-        });
     }
-    board.wait_for(None);
-}
 
-impl Rounds<'_> {
-    /// Looks, assigns and releases; or says why nothing can be played at the moment.
+    /// Plays until no match is open.
+    pub fn play(&mut self) {
+        let mut changes = 0;
+        let mut last_event = Instant::now();
+        let mut was_stuck = false;
+        while let Some(round) = self.store.read(League::open_round) {
+            let now_changes = self.store.read(|league| league.changes);
+            let heard = self.board.changes();
+            if now_changes != changes {
+                changes = now_changes;
+                last_event = Instant::now();
+            }
+            let obstacle = match self.step(round) {
+                Ok(obstacle) => obstacle,
+                Err(disk_full) => Some(disk_full.to_string()), // tried again with the next look
+            };
+            if was_stuck && obstacle.is_none() {
+                self.warn("going_on", "the league goes on");
+            }
+            was_stuck = obstacle.is_some();
+            let is_silent = last_event.elapsed() >= SILENCE;
+            let reason = obstacle.or_else(|| self.whom_we_wait_for(round).filter(|_| is_silent));
+            if let Some(words) = &reason
+                && self.board.waiting().as_ref() != Some(words)
+            {
+                self.warn("waiting", words);
+            }
+            self.board.note_waiting(reason);
+            self.store.wait(TICK, |league| {
+                league.changes != changes || self.board.changes() != heard
+            });
+        }
+        self.board.note_waiting(None);
+    }
+
+    /// Assigns and releases what can be; or says why nothing can be played at the moment.
     fn step(&mut self, round: u32) -> io::Result<Option<String>> {
-        while self
-            .store
-            .decide(|league| league.walkover(round, Timestamp::now()))?
-        {}
-        if self.store.read(League::rests) {
+        let walkover = |league: &League| league.walkover(round, Timestamp::now());
+        while self.store.decide(walkover)? {}
+        self.look_at_referees(round);
+        if self.store.read(|league| league.paused) {
+            self.board.note_next_at(None);
             return Ok(Some(PAUSED.into()));
         }
-        let present = self.present(round);
-        if present.is_empty() {
+        let usable = self.usable_referees();
+        if usable.is_empty() {
             return Ok(Some(NOBODY.into()));
         }
         let digits = self.program.config.system.security.token_length.0;
+        let new_token = |player: &str| token(player, &secret(digits));
         self.store
-            .decide(|league| league.assign(round, &present, |id| token(id, &secret(digits))))?;
+            .decide(|league| league.assign(round, &usable, new_token))?;
         self.release(round);
         self.expect_reports(round);
         Ok(None)
     }
 
-    /// The referees that count: who is alive; if nobody is, who is overdue. Of one that has ceased to count it is
-    /// forgotten what it was told.
-    fn present(&mut self, round: u32) -> Vec<String> {
-        self.due
-            .iter()
-            .filter(|(_, due)| Instant::now() > due.until)
-            .for_each(|(id, _)| self.board.is_overdue(id));
-        let referees: Vec<String> = self.store.read(|league| {
-            league
-                .members(Kind::Referee)
-                .into_iter()
-                .map(|it| it.id.clone())
-                .collect()
-        });
-        let now: BTreeMap<_, _> = referees
-            .into_iter()
-            .map(|id| (id.clone(), self.board.contact(&id)))
-            .collect();
-        for (id, contact) in &now {
-            let before = self
-                .stood
-                .insert(id.clone(), contact.standing.clone())
-                .unwrap_or_default();
-            let why = match &contact.standing {
-                how if *how == before => continue,
+    /// Notes who is overdue; and says of each referee that was lost since the last look what happens to its matches.
+    fn look_at_referees(&mut self, round: u32) {
+        let now = Instant::now();
+        let late = self.due.iter().filter(|(_, due)| now > due.until);
+        late.for_each(|(id, _)| self.board.note_standing(id, Standing::Overdue));
+        for id in self.ids(Kind::Referee) {
+            let standing = self.board.contact(&id).standing;
+            let before = self.stood.insert(id.clone(), standing.clone());
+            if before.unwrap_or_default() == standing {
+                continue;
+            }
+            let why = match standing {
                 Standing::Alive => continue,
-                Standing::Lost => contact.trouble.clone().unwrap_or_default(),
-                Standing::Refusing(why) => format!("{why}, so it refuses"),
-                Standing::Overdue => {
-                    let until = self
-                        .due
-                        .get(id)
-                        .map_or("in its time".into(), |due| format!("by {}", due.written));
-                    format!("has not reported all its matches {until}")
-                }
+                Standing::Lost(why) => why,
+                Standing::Refusing(why) => format!("{why}, so it refuses its matches"),
+                Standing::Overdue => match self.due.get(&id) {
+                    Some(due) => format!("has not reported all its matches by {}", due.written),
+                    None => "has not reported all its matches in its time".into(),
+                },
             };
-            self.due.remove(id);
-            self.board.forget(id);
-            if !self.open_matches(round, id).is_empty() {
-                self.warn(
-                    "referee_lost",
-                    &format!("{id} {why}; its matches are announced anew"),
-                );
+            self.due.remove(&id);
+            self.board.forget(&id);
+            if !self.open_matches(round, &id).is_empty() {
+                let words = format!("{id} {why}; its matches are announced anew");
+                self.warn("referee_lost", &words);
             }
         }
-        let those = |wanted| {
-            now.iter()
-                .filter(move |(_, it)| it.standing == wanted)
-                .map(|(id, _)| id.clone())
-                .collect()
+    }
+
+    /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
+    fn usable_referees(&self) -> Vec<String> {
+        let those = |wanted: Standing| {
+            let mut ids = self.ids(Kind::Referee);
+            ids.retain(|id| self.board.contact(id).standing == wanted);
+            ids
         };
-        let alive: Vec<String> = those(Standing::Alive);
+        let alive = those(Standing::Alive);
         if alive.is_empty() {
             those(Standing::Overdue)
         } else {
@@ -175,114 +182,112 @@ impl Rounds<'_> {
         }
     }
 
-    /// The open matches that a referee has.
-    fn open_matches(&self, round: u32, id: &str) -> Vec<String> {
-        let own = |game: &&Match| game.referee() == Some(id);
-        self.store.read(|league| {
-            league
-                .open_matches(round)
-                .filter(own)
-                .map(|game| game.id.clone())
-                .collect()
-        })
-    }
-
-    /// Lets referees be told as soon as the players know (but for those that do not answer) and the lead has passed.
+    /// Lets referees be told as soon as the players have been (or do not answer) and the lead has passed.
     fn release(&mut self, round: u32) {
         let now = Instant::now();
-        let newest = self.store.read(League::newest_announcement);
-        if self.newest.0 != newest {
-            self.newest = (newest, now);
-        }
-        if self.board.released(None) == newest {
-            return;
-        }
-        let knows = |id: &String| {
-            Some(self.board.contact(id))
-                .is_some_and(|it| it.announced >= newest || it.trouble.is_some())
+        let number = self.store.read(|league| league.announcements);
+        let announced = match self.announced.take() {
+            Some(newest) if newest.number == number && newest.round == round => newest,
+            older => Announced {
+                number,
+                round,
+                since: now,
+                begins: match older {
+                    Some(older) if older.round == round => older.begins, // the lead of a round passes once
+                    _ => now + self.lead,
+                },
+            },
         };
-        let players = self.store.read(|league| {
-            league
-                .members(Kind::Player)
-                .into_iter()
-                .map(|it| it.id.clone())
-                .collect()
-        });
-        let players: Vec<String> = players;
-        if self.newest.1.elapsed() < KNOWN && !players.iter().all(knows) {
+        let left = announced.begins.saturating_duration_since(now);
+        let waited = now - announced.since >= PLAYERS_TOLD;
+        self.announced = Some(announced);
+        if self.board.is_released(number) {
             return;
         }
-        let lead_over = self
-            .lead_over
-            .filter(|(of, _)| *of == round)
-            .unwrap_or((round, now + self.lead));
-        self.lead_over = Some(lead_over);
-        if now >= lead_over.1 {
-            self.board.released(Some(newest));
+        self.board
+            .note_next_at((!left.is_zero()).then(|| Timestamp::now().plus(left)));
+        let is_told = |id: &String| {
+            let contact = self.board.contact(id);
+            contact.announced >= number || contact.trouble.is_some()
+        };
+        if left.is_zero() && (waited || self.ids(Kind::Player).iter().all(is_told)) {
+            self.board.release(number);
         }
     }
 
-    /// Notes by when each referee must have reported. More matches give it more time; an assignment that only comes
-    /// again does not.
+    /// Notes by when each referee must have reported. More matches give it more time; being told of them once more does
+    /// not.
     fn expect_reports(&mut self, round: u32) {
-        let mut given = BTreeMap::<String, (usize, u32)>::new();
+        let mut given = BTreeMap::<String, usize>::new();
         self.store.read(|league| {
-            let referees = league
-                .assigned(round)
-                .filter_map(|(_, it)| league.members.get(&it.referee_id));
-            referees.for_each(|it| {
-                given
-                    .entry(it.id.clone())
-                    .or_insert((0, it.max_concurrent_matches))
-                    .0 += 1
-            });
+            for (_, assignment) in league.assigned(round) {
+                *given.entry(assignment.referee_id.clone()).or_default() += 1;
+            }
         });
         self.due.retain(|id, _| given.contains_key(id));
-        for (id, (matches, at_once)) in given {
-            let told = self.board.contact(&id).announced >= self.newest.0;
-            if told && self.due.get(&id).is_none_or(|due| matches > due.matches) {
-                let time = self.program.config.match_limit()
-                    * matches.div_ceil(at_once.max(1) as usize) as u32;
-                let (until, written) = (Instant::now() + time, Timestamp::now().plus(time));
-                self.due.insert(
-                    id,
-                    Due {
-                        matches,
-                        until,
-                        written,
-                    },
-                );
+        let number = self.announced.as_ref().map_or(0, |newest| newest.number);
+        for (id, matches) in given {
+            let is_told = self.board.contact(&id).announced >= number;
+            let known = self.due.get(&id).map_or(0, |due| due.matches);
+            if !is_told || matches <= known {
+                continue;
             }
+            let capacity = self.store.read(|league| {
+                let referee = league.members.get(&id);
+                referee.map_or(1, |it| it.max_concurrent_matches.max(1) as usize)
+            });
+            let time = self.program.config.match_limit() * matches.div_ceil(capacity) as u32;
+            let due = Due {
+                matches,
+                until: Instant::now() + time,
+                written: Timestamp::now().plus(time),
+            };
+            self.due.insert(id, due);
         }
     }
 
     /// Whom the league waits for, and until when.
     fn whom_we_wait_for(&self, round: u32) -> Option<String> {
-        let left = self
-            .lead_over
-            .map(|(_, over)| over.saturating_duration_since(Instant::now()));
-        if let Some(left) = left.filter(|left| !left.is_zero()) {
-            let begin = Timestamp::now().plus(left);
+        if let Some(next_at) = self.board.next_at() {
             return Some(format!(
-                "round {round} is announced: its matches begin at {begin}"
+                "round {round} is announced: its matches begin at {next_at}"
             ));
         }
-        let to_report = |(id, due): (&String, &Due)| {
+        let mut awaited = Vec::new();
+        for (id, due) in &self.due {
             let open = self.open_matches(round, id);
-            let what = if open.len() > 3 {
-                format!("{} matches", open.len())
-            } else {
-                open.join(", ")
+            let what = match open.len() {
+                0..=3 => open.join(", "),
+                many => format!("{many} matches"),
             };
-            format!("{id} to report {what} (until {})", due.written)
-        };
-        let each: Vec<String> = self.due.iter().map(to_report).collect();
-        (!each.is_empty()).then(|| format!("waiting for {}", each.join(" and ")))
+            awaited.push(format!("{id} to report {what} (until {})", due.written));
+        }
+        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
     }
 
     /// Says something on the screen and in the log.
     fn warn(&self, event_type: &str, words: &str) {
         self.program.log().say(Level::Warning, event_type, words);
         self.terminal.say(&shown(words));
+    }
+
+    fn ids(&self, kind: Kind) -> Vec<String> {
+        let members = |league: &League| {
+            league
+                .members(kind)
+                .iter()
+                .map(|it| it.id.clone())
+                .collect()
+        };
+        self.store.read(members)
+    }
+
+    /// The open matches that a referee has.
+    fn open_matches(&self, round: u32, referee: &str) -> Vec<String> {
+        let own = |game: &&Match| game.referee() == Some(referee);
+        self.store.read(|league| {
+            let open = league.open_matches(round).filter(own);
+            open.map(|game| game.id.clone()).collect()
+        })
     }
 }

@@ -1,6 +1,63 @@
-//! Who meets whom, and when: round robin by the circle method. Pure. A meeting is the ids of player A and player B.
+//! Who meets whom, and when: a round robin by the circle method, and how a league starts with it.
 //!
-//! `round_robin` repeats and turns the rounds; `one_round` is the idea. Read next: `league.rs`, which makes matches of it.
+//! A meeting is the ids of player A and player B. `one_round` is the idea, `round_robin` repeats and turns the rounds,
+//! `matches_of` numbers the meetings as matches.
+
+use crate::manager::league::{Event, League, Match};
+use crate::protocol::Kind;
+
+impl League {
+    /// What a league that has not started lacks to do so.
+    pub fn lacks(&self) -> Option<String> {
+        let players = self.members(Kind::Player).len();
+        let referees = self.members(Kind::Referee).len();
+        let needed = self.rules.min_players.max(2);
+        if self.started || players >= needed && referees > 0 {
+            return None;
+        }
+        Some(format!(
+            "{players} of at least {needed} players and {referees} of at least 1 referee have registered"
+        ))
+    }
+
+    /// Starts, or says what is missing. Nothing is new where the league has started already.
+    pub fn start(&self, seed: Option<u64>) -> Result<Option<Event>, String> {
+        if let Some(lacks) = self.lacks() {
+            return Err(lacks);
+        }
+        let rounds = self.pairings();
+        Ok((!self.started).then_some(Event::Started { seed, rounds }))
+    }
+
+    /// The matches with the players so far, as they would be if the league started now.
+    pub fn preview(&self) -> Vec<Match> {
+        matches_of(&self.pairings())
+    }
+
+    fn pairings(&self) -> Vec<Vec<[String; 2]>> {
+        let players = self.members(Kind::Player).into_iter();
+        let ids: Vec<String> = players.map(|player| player.id.clone()).collect();
+        round_robin(&ids, self.rules.cycles)
+    }
+}
+
+/// The matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
+pub fn matches_of(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for (round, pairs) in (1..).zip(rounds) {
+        for (number, players) in (1..).zip(pairs) {
+            matches.push(Match {
+                id: format!("R{round}M{number}"),
+                round,
+                players: players.clone(),
+                assignment: None,
+                recorded: None,
+                voided: Vec::new(),
+            });
+        }
+    }
+    matches
+}
 
 /// The rounds of a league: every pair meets once, or `cycles` times, the roles swapped each time.
 ///

@@ -1,71 +1,86 @@
-//! What the files and the command line say to a manager: the league's rules, how many agents start it, the lead, and the
-//! operator's token.
+//! What the files and the command line say to a manager: the rules of its league, how many agents start it, the lead
+//! between an announcement and its matches, and the operator's token.
 
-use crate::extras::practice;
-use crate::manager::league::{Listed, Rules};
+use crate::games::Scoring;
 use crate::net::secret::secret;
 use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::config::Config;
 use crate::program::storage::{self, Access};
+use crate::protocol::Kind;
 use crate::wire::token;
 use std::{fs, io, path::PathBuf, time::Duration};
 
-/// What the files and the command line say about the league: `most` players may register, `cycles` overrules the file.
-pub fn rules(config: &Config, most: Option<usize>, cycles: Option<u32>) -> Rules {
+/// What the configuration and the command line say about the league.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "named as in the files")]
+pub struct Rules {
+    pub league_id: String,
+    pub game_type: String,
+    pub scoring: Scoring,
+    pub cycles: u32,
+    pub min_players: usize,
+    /// How many may register at most: `max_players`, or `--players` where that is less.
+    pub max_players: usize,
+    pub listed: Vec<Listed>,
+    /// Whether tokens are demanded (`enable_auth_tokens`).
+    pub tokens: bool,
+    pub token_lifetime: Duration,
+}
+
+/// An agent that the agents configuration lists.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "named as in the file")]
+pub struct Listed {
+    pub kind: Kind,
+    pub id: String,
+    pub endpoint: String,
+    pub active: bool,
+}
+
+/// The rules of the league: from the files, with at most `most` players, and `--cycles` before the file's.
+pub fn rules(program: &Program, most: Option<usize>) -> Result<Rules, Stop> {
+    let config = &program.config;
     let people = &config.league.participants;
     let security = &config.system.security;
+    let cycles = program.args.number("--cycles")?;
+    let from_file = config.league.scheduling.cycles.map(|cycles| cycles.0);
+    Ok(Rules {
+        league_id: config.league.league_id.clone(),
+        game_type: config.league.game_type.clone(),
+        scoring: config.league.scoring.clone(),
+        cycles: cycles.or(from_file).unwrap_or(1),
+        min_players: people.min_players.0 as usize,
+        max_players: most
+            .unwrap_or(usize::MAX)
+            .min(people.max_players.0 as usize),
+        listed: listed(config),
+        tokens: security.enable_auth_tokens,
+        token_lifetime: config.token_lifetime(),
+    })
+}
+
+fn listed(config: &Config) -> Vec<Listed> {
     let listed = config.listed().map(|(kind, entry)| Listed {
         kind,
         id: entry.id().into(),
         endpoint: entry.url().into(),
         active: entry.active != Some(false),
     });
-    Rules {
-        league_id: config.league.league_id.clone(),
-        scoring: config.league.scoring.clone(),
-        cycles: cycles
-            .or(config.league.scheduling.cycles.map(|cycles| cycles.0))
-            .unwrap_or(1),
-        min_players: people.min_players.0 as usize,
-        max_players: most
-            .unwrap_or(usize::MAX)
-            .min(people.max_players.0 as usize),
-        game_types: config
-            .games
-            .games
-            .iter()
-            .map(|game| game.game_type.word().into())
-            .collect(),
-        listed: listed.collect(),
-        tokens: security.enable_auth_tokens,
-        token_lifetime: config.token_lifetime(),
-    }
+    listed.collect()
 }
 
-/// How many players and referees start the league: as asked for, or as a `local` league has them.
-pub fn awaited(program: &Program, local: bool) -> Result<Option<(usize, usize)>, Stop> {
-    let mine = practice::mine(&program.args).len();
-    let Some(players) = program
-        .args
-        .number("--players")?
-        .or(local.then_some(4.max(mine + 1)))
-    else {
+/// How many players and referees start the league, if the command line says so.
+pub fn awaited(program: &Program) -> Result<Option<(usize, usize)>, Stop> {
+    let Some(players) = program.args.number("--players")? else {
         return Ok(None);
     };
-    if players < mine {
-        return Err(Stop::usage(format!(
-            "--players: got {players}, expected at least the {mine} of --mine"
-        )));
-    }
-    let referees = program
-        .args
-        .number("--referees")?
-        .unwrap_or(if local { 2 } else { 1 });
+    let referees = program.args.number("--referees")?.unwrap_or(1);
     let people = &program.config.league.participants;
-    let (min, max) = (people.min_players.0 as usize, people.max_players.0 as usize);
-    if !(min..=max).contains(&players) {
-        let legal = format!("{min} to {max}, as in the league file (participants)");
+    let least = people.min_players.0 as usize;
+    let most = people.max_players.0 as usize;
+    if !(least..=most).contains(&players) {
+        let legal = format!("{least} to {most}, as in the league file (participants)");
         return Err(Stop::usage(format!(
             "--players: got {players}, expected {legal}"
         )));
@@ -76,15 +91,14 @@ pub fn awaited(program: &Program, local: bool) -> Result<Option<(usize, usize)>,
     Ok(Some((players, referees)))
 }
 
-/// Between a round's announcement and its matches. A `local` league needs none: its agents are there.
-pub fn lead(program: &Program, local: bool) -> Result<Duration, Stop> {
+/// Between a round's announcement and its matches.
+pub fn lead(program: &Program) -> Result<Duration, Stop> {
     match program.args.number("--lead-sec")? {
         Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
             Stop::usage(format!(
                 "--lead-sec: got {seconds}, expected seconds, 0 or more"
             ))
         }),
-        None if local => Ok(Duration::ZERO),
         None => Ok(program.config.announcement_lead()),
     }
 }

@@ -1,16 +1,12 @@
-//! Points, tie-breaks, ranks. Pure.
+//! Points, tie-breaks, ranks.
 //!
-//! `add` counts a result in a player's row, once; `ranked` sorts the rows. The league keeps the rows and asks for
-//! the order only when somebody looks: see `League::table`.
+//! A `Record` counts what one player has done, result by result. `ranked` makes the table of all records: first by
+//! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
 use crate::games::{self, Scoring, TieBreak};
-use crate::protocol::{Ending, MatchResult, Standing};
-use std::{cmp::Ordering, collections::BTreeMap, collections::BTreeSet};
-
-/// Ids in the order of their numbers: P99 before P100.
-pub fn by_number(one: &str, other: &str) -> Ordering {
-    (one.len(), one).cmp(&(other.len(), other))
-}
+use crate::manager::league::{League, Match, Member, by_number};
+use crate::protocol::{AgentState, Ending, MatchResult, Standing};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a result ended: its own word, or what the number says.
 pub fn ending(result: &MatchResult) -> Ending {
@@ -35,93 +31,137 @@ pub fn points(players: &[String; 2], result: &MatchResult, scoring: &Scoring) ->
     games::score(ending(result), winner, scoring)
 }
 
-/// The row of a player that has not played yet.
-pub fn empty_row(id: &str, name: &str) -> Standing {
-    let (player_id, display_name) = (id.into(), name.into());
-    Standing {
-        rank: 0,
-        player_id,
-        display_name,
-        played: 0,
-        wins: 0,
-        draws: 0,
-        losses: 0,
-        points: 0,
+/// What a player has done in the league so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Record {
+    pub display_name: String,
+    pub wins: u32,
+    pub draws: u32,
+    pub losses: u32,
+    pub points: i32,
+    /// Whether it lost the match technically that was recorded last.
+    pub suspended: bool,
+    /// Where its matches stand in `League::matches`.
+    pub games: Vec<usize>,
+}
+
+impl Record {
+    /// Counts a result, with the points that it brought when it was recorded.
+    pub fn add(&mut self, player_id: &str, result: &MatchResult) {
+        self.points += result.score.get(player_id).copied().unwrap_or_default();
+        self.suspended = lost_technically(player_id, result);
+        match (&result.winner, ending(result)) {
+            (Some(winner), _) if winner == player_id => self.wins += 1,
+            (None, Ending::Draw) => self.draws += 1,
+            _ => self.losses += 1, // a technical loss is a loss, also when both players lose
+        }
+    }
+
+    /// Forgets all results, before they are counted anew.
+    pub fn reset(&mut self) {
+        *self = Record {
+            display_name: std::mem::take(&mut self.display_name),
+            games: std::mem::take(&mut self.games),
+            ..Record::default()
+        };
+    }
+
+    /// The row of the table, without a rank.
+    pub fn row(&self, player_id: &str) -> Standing {
+        Standing {
+            rank: 0,
+            player_id: player_id.into(),
+            display_name: self.display_name.clone(),
+            played: self.wins + self.draws + self.losses,
+            wins: self.wins,
+            draws: self.draws,
+            losses: self.losses,
+            points: self.points,
+        }
     }
 }
 
-/// The heads of a table as people read it.
-pub const HEADS: [&str; 8] = [
-    "Rank", "Id  ", "Player", "Played", "Wins", "Draws", "Losses", "Points",
-];
+impl League {
+    /// The table as it stands, best first.
+    pub fn table(&self) -> &[Standing] {
+        self.table.get_or_init(|| {
+            let rows = self.records.iter().map(|(id, record)| record.row(id));
+            let against = |id: &str, group: &BTreeSet<String>| {
+                let among = self
+                    .games(id)
+                    .filter(|game| group.contains(game.opponent(id)));
+                let score = |game: &Match| Some(*game.recorded.as_ref()?.result.score.get(id)?);
+                among.filter_map(score).sum()
+            };
+            ranked(rows.collect(), &self.rules.scoring.tiebreakers, against)
+        })
+    }
 
-/// A row of it.
-pub fn cells(row: &Standing) -> [String; 8] {
-    let [rank, played, wins, draws, losses] =
-        [row.rank, row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
-    [
-        rank,
-        row.player_id.clone(),
-        row.display_name.clone(),
-        played,
-        wins,
-        draws,
-        losses,
-        row.points.to_string(),
-    ]
-}
+    /// What a player has done so far.
+    pub fn record_of(&self, player_id: &str) -> Option<&Record> {
+        self.records.get(player_id)
+    }
 
-/// Counts a result in a player's row, with the points that it brought when it was recorded.
-pub fn add(row: &mut Standing, result: &MatchResult) {
-    row.played += 1;
-    row.points += result
-        .score
-        .get(&row.player_id)
-        .copied()
-        .unwrap_or_default();
-    match (&result.winner, ending(result)) {
-        (Some(winner), _) if *winner == row.player_id => row.wins += 1,
-        (None, Ending::Draw) => row.draws += 1,
-        _ => row.losses += 1, // a technical loss is a loss, also when both lose
+    /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
+    /// invited, and recovers with the next match that it plays.
+    pub fn state_of(&self, member: &Member) -> AgentState {
+        let record = self.records.get(&member.id);
+        if self.closed {
+            AgentState::Shutdown
+        } else if !self.started {
+            AgentState::Registered
+        } else if record.is_some_and(|record| record.suspended) {
+            AgentState::Suspended
+        } else {
+            AgentState::Active
+        }
     }
 }
 
-/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by id. `against` gives
-/// the points of a player in its matches against a group.
+/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by id.
 pub fn ranked(
-    mut rows: Vec<Standing>,
+    rows: Vec<Standing>,
     ties: &[TieBreak],
     against: impl Fn(&str, &BTreeSet<String>) -> i32,
 ) -> Vec<Standing> {
-    rows.sort_by(|one, other| by_number(&one.player_id, &other.player_id));
-    let mut equals = split(rows, |row| row.points);
-    for tie in ties {
-        let by_tie = |group: Vec<Standing>| match tie {
-            TieBreak::Wins => split(group, |row| row.wins),
-            TieBreak::Draws => split(group, |row| std::cmp::Reverse(row.draws)),
-            TieBreak::HeadToHead => {
-                let ids = group.iter().map(|row| row.player_id.clone()).collect();
-                split(group, |row| against(&row.player_id, &ids))
-            }
-        };
-        let alone = |group: Vec<Standing>| {
-            if group.len() > 1 {
-                by_tie(group)
-            } else {
-                vec![group]
-            }
-        };
-        equals = equals.into_iter().flat_map(alone).collect();
+    let mut table = equals(rows, ties, against).concat();
+    for (rank, row) in (1..).zip(&mut table) {
+        row.rank = rank;
     }
-    let mut rows: Vec<Standing> = equals.into_iter().flatten().collect();
-    (1..).zip(&mut rows).for_each(|(rank, row)| row.rank = rank);
-    rows
+    table
+}
+
+/// The rows in groups, the best first. The players of a group are equal in points and by all of `ties`, and stand in
+/// the order of their ids. `against` gives the points of a player in its matches against a group.
+pub fn equals(
+    mut rows: Vec<Standing>,
+    ties: &[TieBreak],
+    against: impl Fn(&str, &BTreeSet<String>) -> i32,
+) -> Vec<Vec<Standing>> {
+    rows.sort_by(|one, other| by_number(&one.player_id, &other.player_id));
+    let mut groups = split(rows, |row| row.points);
+    for tie in ties {
+        let mut parts = Vec::new();
+        for group in groups {
+            let ids = group.iter().map(|row| row.player_id.clone()).collect();
+            parts.extend(match tie {
+                _ if group.len() == 1 => vec![group],
+                TieBreak::Wins => split(group, |row| row.wins as i32),
+                TieBreak::Draws => split(group, |row| -(row.draws as i32)),
+                TieBreak::HeadToHead => split(group, |row| against(&row.player_id, &ids)),
+            });
+        }
+        groups = parts;
+    }
+    groups
 }
 
 /// Groups of equals, the highest key first; inside a group the order stays.
-fn split<K: Ord>(rows: Vec<Standing>, key: impl Fn(&Standing) -> K) -> Vec<Vec<Standing>> {
-    let mut groups = BTreeMap::<K, Vec<Standing>>::new();
-    rows.into_iter()
-        .for_each(|row| groups.entry(key(&row)).or_default().push(row));
+fn split(rows: Vec<Standing>, key: impl Fn(&Standing) -> i32) -> Vec<Vec<Standing>> {
+    let mut groups = BTreeMap::<i32, Vec<Standing>>::new();
+    for row in rows {
+        groups.entry(key(&row)).or_default().push(row);
+    }
     groups.into_values().rev().collect()
 }

@@ -44,8 +44,8 @@ pub trait Agent: Send + Sync + 'static {
     fn holder(&self, _token: &str) -> Option<String> {
         None
     }
-    /// Any other page than `/health`. `if_none_match`: what the asker has already.
-    fn page(&self, _path: &str, _peer: IpAddr, _if_none_match: Option<&str>) -> Option<Reply> {
+    /// Any other page than `/health`. `query` is what stands behind the question mark of its address.
+    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
     }
     /// What `GET /health` shows.

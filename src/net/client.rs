@@ -93,6 +93,17 @@ pub struct About {
     pub auth_token: Option<String>,
     pub round_id: Option<u32>,
     pub match_id: Option<String>,
+    pub match_token: Option<String>,
+}
+
+/// A notice as it is delivered to many.
+pub struct Letter(Message);
+
+impl Letter {
+    /// Of a message.
+    pub fn new(message: &Message) -> Letter {
+        Letter(message.clone())
+    }
 }
 
 /// How an agent speaks.
@@ -269,10 +280,11 @@ impl Client {
     pub fn deliver(
         &self,
         to: &Peer,
-        message: &Message,
+        letter: &Letter,
         about: &About,
         limit: Duration,
     ) -> Result<Value, CallError> {
+        let message = &letter.0;
         let packet = self.write(message, about);
         let answer = self.send(to, message.tool(), &packet, limit);
         self.delivered(to, &packet, answer)

@@ -97,8 +97,8 @@ impl Reply {
 pub trait Service: Send + Sync + 'static {
     /// Answers a call.
     fn call(&self, call: &Call) -> Reply;
-    /// A page to be got, `/health` for instance. `if_none_match`: the header of that name.
-    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply>;
+    /// A page to be got, `/health` for instance. `query` is what stands behind the question mark of its address.
+    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply>;
     /// Told when something of our own broke: a panic, no thread, no descriptor.
     fn fault(&self, what: &str);
     /// Told when a peer does harm that we cannot undo, once for each address: for the person at the terminal.
@@ -281,18 +281,9 @@ fn take(request: Request, shared: &Shared) {
 }
 
 fn answer(mut request: Request, shared: &Shared) {
-    let (path, method) = (
-        request
-            .url()
-            .split('?')
-            .next()
-            .unwrap_or_default()
-            .to_string(),
-        request.method().clone(),
-    );
-    let page = shared
-        .service
-        .page(&path, peer(&request), header(&request, "If-None-Match"));
+    let (address, method) = (request.url().to_string(), request.method().clone());
+    let (path, query) = address.split_once('?').unwrap_or((&address, ""));
+    let page = shared.service.page(path, query, peer(&request));
     let page = page.map(|page| {
         if method == Method::Get {
             page
@@ -300,7 +291,7 @@ fn answer(mut request: Request, shared: &Shared) {
             only("GET")
         }
     });
-    let reply = match (path.as_str(), page) {
+    let reply = match (path, page) {
         (_, Some(page)) => page,
         ("/mcp", _) if method == Method::Post => post(&mut request, shared),
         ("/mcp", _) => only("POST"),

@@ -56,10 +56,10 @@ impl http::Service for Server {
         self.answer(call)
     }
 
-    fn page(&self, path: &str, peer: IpAddr, if_none_match: Option<&str>) -> Option<Reply> {
+    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
         match path {
             "/health" => Some(Reply::new("200 OK", self.agent.health().to_string())),
-            _ => self.agent.page(path, peer, if_none_match),
+            _ => self.agent.page(path, query, peer),
         }
     }
 
@@ -382,6 +382,7 @@ impl Server {
                 .get("round_id")
                 .and_then(|round| u32::read(round).ok()),
             match_id: quoted(request, "match_id"),
+            match_token: None,
         };
         let packet = self.client.write(message, &about);
         let peer = request.get("sender").and_then(Value::as_str);

@@ -69,6 +69,10 @@ impl Agent for Player {
                 self.warn(&sentences::about("the league manager says", &words));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
+            Message::ChooseMoveCall(it) => {
+                let words = format!("this player plays even_odd, and no {}", cut(&it.game_type, 60));
+                return Err(Denial::rpc(-32601, words));
+            }
             // For a referee or the manager, or an answer: refused before it comes here.
             Message::RefereeRegisterRequest(_)
             | Message::RefereeRegisterResponse(_)
@@ -79,6 +83,7 @@ impl Agent for Player {
             | Message::LeagueControl(_)
             | Message::GameJoinAck(_)
             | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveResponse(_)
             | Message::MatchResultReport(_)
             | Message::MatchResultAck(_)
             | Message::LeagueQuery(_)

@@ -74,6 +74,7 @@ impl Turn {
                 drawn_number: Some(4),
                 number_parity: Some(Parity::Even),
                 choices: choices.into(),
+                moves: None,
                 reason: Some("P01 chose even, number was 4 (even)".into()),
             },
         };

@@ -6,9 +6,9 @@
 //! `config`; a program that finds no such folder goes by the files that were built into it. The command line overrules
 //! all of them. Read next: `args.rs`.
 
-use crate::games::{GameType, NUMBERS, Scoring};
+use crate::games::{self, Scoring};
 use crate::net::retry::{Backoff, RetryPolicy};
-use crate::protocol::{Kind, Parity};
+use crate::protocol::Kind;
 use crate::wire::{
     DisplayName, Endpoint, Fault, Plain, Reader, Url, Version, Wire, Within, unknown_key,
 };
@@ -85,7 +85,8 @@ object! {
     GamesFile { schema_version: String, games: Vec<GameEntry>, }
     /// A game that can be played.
     GameEntry {
-        game_type: GameType, display_name: String, players: Within<2, 2>, choices: Vec<String>, number_range: Vec<u32>,
+        game_type: String, display_name: String, players: Within<2, 2>, choices: Vec<String>,
+        ; optional number_range: Vec<u32>,
     }
 }
 
@@ -275,12 +276,16 @@ fn check_system(file: &SystemFile, check: Check) {
 
 /// The registry may only say what the game itself says.
 fn check_games(file: &GamesFile, check: Check) {
-    for (n, game) in file.games.iter().enumerate() {
-        let choices = Parity::schema()["enum"].take();
-        let numbers = json!([NUMBERS.start(), NUMBERS.end()]);
+    for (n, entry) in file.games.iter().enumerate() {
+        let Some(game) = games::named(&entry.game_type) else {
+            let key = format!("games[{n}].game_type");
+            return check(&key, false, "a game that this program can play");
+        };
+        let choices = json!((game.legal)(&[]));
+        let numbers = game.draws.as_ref().map(|it| [*it.start(), *it.end()]);
         for (key, came, expected) in [
-            ("choices", json!(game.choices), choices),
-            ("number_range", json!(game.number_range), numbers),
+            ("choices", json!(entry.choices), choices),
+            ("number_range", json!(entry.number_range), json!(numbers)),
         ] {
             let key = format!("games[{n}].{key}");
             check(&key, came == expected, &expected.to_string());
@@ -291,8 +296,8 @@ fn check_games(file: &GamesFile, check: Check) {
 fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile, check: Check) {
     let is_its_own = file.league_id == league_id;
     check("league_id", is_its_own, &format!("{league_id:?}"));
-    let mut registered = games.games.iter().map(|game| game.game_type.word());
-    let is_registered = registered.any(|game| game == file.game_type);
+    let mut registered = games.games.iter();
+    let is_registered = registered.any(|game| game.game_type == file.game_type);
     check("game_type", is_registered, "a game of games_registry.json");
     let [win, draw, loss, technical_loss] = file.scoring.points();
     let falls = win > draw && draw > loss && loss >= technical_loss;

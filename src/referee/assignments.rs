@@ -1,10 +1,12 @@
 //! The matches that were given to us: those that wait to be played, those in play, and those played, whose results are
-//! in the outbox. One lock around all, and one bell for the workers and the reporter.
+//! in the outbox. One lock protects all of them, and one bell wakes the workers and the reporter.
 //!
-//! An assignment again is harmless: a match in play goes on, a played one is reported again. One that is given to
-//! somebody else is dropped without a word. See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
+//! A match that is announced again is not played again: its players may have moved, and if it is over, its result is
+//! reported again. Only two things have a match played anew: an announcement with other match tokens, and a refused
+//! report, after which we know nothing of the match. A match that is given to another referee is dropped without a word.
+//! See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
 
-use crate::games::Outcome;
+use crate::games::{self, GAMES, Game, Outcome};
 use crate::net::client::conversation;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
@@ -20,43 +22,46 @@ use std::time::Instant;
 
 /// A match that was given to us.
 pub struct Assignment {
+    /// What is played.
+    pub game: &'static Game,
     /// Who plays, in which match of which round.
-    pub game: StartMatch,
+    pub given: StartMatch,
     /// What proves us to the players, by seat.
     pub tokens: [String; 2],
-    /// Every message of the match belongs to it; a new one for every replay.
+    /// The conversation of all messages of the match, a new one for every replay.
     pub conversation_id: String,
     live: Mutex<Live>,
 }
 
-/// What changes about a match while it is ours. Whoever looks, looks at all of it at once.
+/// What changes about a match while it is ours.
 #[derive(Debug, Clone)]
 pub struct Live {
     /// Where the players are; they may move while we play.
     pub endpoints: [String; 2],
-    /// How far it has come.
+    /// How far the match has come.
     pub state: MatchState,
-    /// How it ended, once that is durable.
+    /// How the match ended, once that is durable.
     pub result: Option<GameResult>,
-    /// It is somebody else's now.
+    /// Whether the match is somebody else's now.
     pub dropped: bool,
 }
 
 impl Assignment {
-    /// A match to be played; a referee cannot do without the players' endpoints.
-    fn new(game: StartMatch) -> Result<Assignment, Fault> {
-        let entry = &game.r#match;
+    /// A match to be played. Its game must be known, and where its players are.
+    fn new(given: StartMatch) -> Result<Assignment, Fault> {
+        let entry = &given.r#match;
         if !is_plain(&entry.match_id) {
-            return Err(Fault::new(
-                &entry.match_id.clone().into(),
-                "letters and digits, as in R1M1",
-            )
-            .under("match_id"));
+            let came = entry.match_id.clone().into();
+            return Err(Fault::new(&came, "letters and digits, as in R1M1").under("match_id"));
         }
-        let endpoint = |given: &Option<String>, field| {
-            given
-                .clone()
-                .ok_or_else(|| Fault::new(&serde_json::Value::Null, "an endpoint").under(field))
+        let Some(game) = games::named(&entry.game_type) else {
+            let all: Vec<&str> = GAMES.iter().map(|game| game.game_type).collect();
+            let came = entry.game_type.clone().into();
+            return Err(Fault::new(&came, &all.join(" or ")).under("game_type"));
+        };
+        let endpoint = |endpoint: &Option<String>, field: &str| {
+            let missing = || Fault::new(&serde_json::Value::Null, "an endpoint").under(field);
+            endpoint.clone().ok_or_else(missing)
         };
         let endpoints = [
             endpoint(&entry.player_A_endpoint, "player_A_endpoint")?,
@@ -70,29 +75,37 @@ impl Assignment {
             own(&entry.player_A_token, &entry.player_A_id),
             own(&entry.player_B_token, &entry.player_B_id),
         ];
-        let conversation_id = conversation(&entry.match_id.to_ascii_lowercase());
-        let live = Live {
-            endpoints,
-            state: MatchState::WaitingForPlayers,
-            result: None,
-            dropped: false,
-        };
         Ok(Assignment {
             game,
             tokens,
-            conversation_id,
-            live: Mutex::new(live),
+            conversation_id: conversation(&entry.match_id.to_ascii_lowercase()),
+            live: Mutex::new(Live {
+                endpoints,
+                state: MatchState::WaitingForPlayers,
+                result: None,
+                dropped: false,
+            }),
+            given,
         })
     }
 
     /// The match's id.
     pub fn match_id(&self) -> &str {
-        &self.game.r#match.match_id
+        &self.given.r#match.match_id
     }
 
     /// Its state at this moment.
     pub fn live(&self) -> MutexGuard<'_, Live> {
         lock(&self.live)
+    }
+
+    /// Whether an announcement with these match tokens is about this very playing of the match.
+    fn is_the_same(&self, new: &StartMatch) -> bool {
+        let given = [&new.r#match.player_A_token, &new.r#match.player_B_token];
+        let is_known = |(given, own): (&Option<String>, &String)| {
+            given.as_ref().is_none_or(|given| given == own)
+        };
+        given.into_iter().zip(&self.tokens).all(is_known)
     }
 }
 
@@ -114,57 +127,49 @@ struct Matches {
 }
 
 impl Assignments {
-    /// We are registered: results wait in `folder`. What is there already is reported now, unless it belongs to an
-    /// older registration (`fresh`): then it is set aside, and every match with it.
+    /// We are registered: results wait in `folder`. Those of an earlier run are reported now, unless they belong to an
+    /// older registration (`fresh`): then they are set aside, and every match with them.
     pub fn begin(&self, folder: &Path, fresh: bool) -> io::Result<()> {
         let mut inside = lock(&self.inside);
         if fresh {
             storage::set_aside(folder)?;
-            inside
-                .known
-                .values()
-                .for_each(|known| known.live().dropped = true);
+            for known in inside.known.values() {
+                known.live().dropped = true;
+            }
             *inside = Matches::default();
         }
         if inside.folder != folder {
-            (inside.outbox, inside.folder) = (Outbox::open(folder)?, folder.into());
+            inside.outbox = Outbox::open(folder)?;
+            inside.folder = folder.into();
         }
         self.bell.notify_all();
         Ok(())
     }
 
-    /// Takes the matches of an announcement that are ours, and lets go of those that are not any more.
-    pub fn announced(
-        &self,
-        announcement: RoundAnnouncement,
-        our_endpoint: &str,
-    ) -> Result<(), Refusal> {
-        let RoundAnnouncement {
-            league_id,
-            round_id,
-            matches,
-            ..
-        } = announcement;
+    /// Takes the matches of an announcement that are ours, and drops those that are not any more.
+    pub fn announced(&self, round: RoundAnnouncement, our_endpoint: &str) -> Result<(), Refusal> {
         let (mut ours, mut others) = (Vec::new(), Vec::new());
-        for (n, entry) in matches.into_iter().enumerate() {
-            if Endpoint::same(&entry.referee_endpoint, our_endpoint) {
-                let game = StartMatch {
-                    league_id: league_id.clone(),
-                    round_id,
-                    r#match: entry,
-                    auth_token: None,
-                };
-                ours.push(
-                    Assignment::new(game).map_err(|fault| fault.under(&format!("matches[{n}]")))?,
-                );
-            } else {
+        for (n, entry) in round.matches.into_iter().enumerate() {
+            if !Endpoint::same(&entry.referee_endpoint, our_endpoint) {
                 others.push(entry.match_id);
+                continue;
             }
+            let given = StartMatch {
+                league_id: round.league_id.clone(),
+                round_id: round.round_id,
+                r#match: entry,
+                auth_token: None,
+            };
+            let named = |fault: Fault| fault.under(&format!("matches[{n}]"));
+            ours.push(Assignment::new(given).map_err(named)?);
         }
         let mut inside = lock(&self.inside);
-        others.iter().for_each(|match_id| inside.let_go(match_id));
-        ours.into_iter()
-            .for_each(|assignment| inside.take(assignment));
+        for match_id in &others {
+            inside.give_up(match_id);
+        }
+        for assignment in ours {
+            inside.take(assignment);
+        }
         self.bell.notify_all();
         Ok(())
     }
@@ -173,38 +178,38 @@ impl Assignments {
     pub fn next_match(&self) -> Arc<Assignment> {
         let mut inside = lock(&self.inside);
         loop {
-            match inside.queue.pop_front() {
-                Some(assignment) => return assignment,
-                None => {
-                    inside = self
-                        .bell
-                        .wait(inside)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
+            if let Some(assignment) = inside.queue.pop_front() {
+                return assignment;
             }
+            inside = self.wait(inside, None);
         }
     }
 
-    /// The next result to report; waits until one is due. Those that wait for their time stand in nobody's way.
+    /// The next result to report; waits until one is due.
     pub fn next_report(&self) -> Kept {
         let mut inside = lock(&self.inside);
         loop {
-            let first = inside
-                .outbox
-                .first()
-                .map(|(from, kept)| (from.saturating_duration_since(Instant::now()), kept));
-            inside = match first {
-                Some((wait, kept)) if wait.is_zero() => return kept.clone(),
-                Some((wait, _)) => {
-                    let waited = self.bell.wait_timeout(inside, wait);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self
-                    .bell
-                    .wait(inside)
-                    .unwrap_or_else(PoisonError::into_inner),
+            let from = match inside.outbox.next() {
+                Some((from, kept)) if from <= Instant::now() => return kept.clone(),
+                next => next.map(|(from, _)| from),
             };
+            inside = self.wait(inside, from);
         }
+    }
+
+    /// Waits until the bell rings, or that moment comes.
+    fn wait<'a>(
+        &self,
+        inside: MutexGuard<'a, Matches>,
+        until: Option<Instant>,
+    ) -> MutexGuard<'a, Matches> {
+        let Some(until) = until else {
+            let woken = self.bell.wait(inside);
+            return woken.unwrap_or_else(PoisonError::into_inner);
+        };
+        let time = until.saturating_duration_since(Instant::now());
+        let woken = self.bell.wait_timeout(inside, time);
+        woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Makes an outcome durable before anybody hears of it; false if the match is not ours any more.
@@ -212,7 +217,7 @@ impl Assignments {
         &self,
         assignment: &Assignment,
         outcome: &Outcome,
-        report: MatchResultReport,
+        scoring: &games::Scoring,
     ) -> io::Result<bool> {
         let mut inside = lock(&self.inside);
         if assignment.live().dropped {
@@ -220,47 +225,48 @@ impl Assignments {
         }
         inside.outbox.keep(Kept {
             conversation_id: assignment.conversation_id.clone(),
-            report,
+            report: MatchResultReport {
+                league_id: assignment.given.league_id.clone(),
+                round_id: assignment.given.round_id,
+                match_id: assignment.match_id().into(),
+                game_type: assignment.game.game_type.into(),
+                result: outcome.for_manager(scoring),
+            },
         })?;
         assignment.live().result = Some(outcome.for_players());
         Ok(true)
     }
 
-    /// A match has ended: its result may be reported. Or it could not be played: then we do not have it any more.
+    /// A match has ended: its result may be reported. Or it could not be played: then we know nothing of it any more.
     pub fn ended(&self, assignment: &Arc<Assignment>, played: bool) {
         let mut inside = lock(&self.inside);
-        let is_ours = inside
-            .known
-            .get(assignment.match_id())
-            .is_some_and(|known| Arc::ptr_eq(known, assignment));
-        if is_ours {
-            inside
-                .outbox
-                .postpone(assignment.match_id(), Instant::now());
+        let match_id = assignment.match_id();
+        if assignment.live().dropped {
+            return;
         }
-        if is_ours && !played {
-            inside.known.remove(assignment.match_id());
+        if played {
+            inside.outbox.send(match_id, Instant::now());
+        } else {
+            inside.give_up(match_id);
         }
         self.bell.notify_all();
     }
 
-    /// A result could not be reported: again, at that moment.
-    pub fn postpone(&self, kept: &Kept, until: Instant) {
-        lock(&self.inside)
-            .outbox
-            .postpone(&kept.report.match_id, until);
+    /// The manager has recorded a result; or, if it is to be sent `again`, has not answered.
+    pub fn reported(&self, kept: &Kept, again: Option<Instant>) {
+        lock(&self.inside).outbox.settle(kept, again);
     }
 
-    /// The manager has answered for a result: it need not be kept any longer. Refused, the match is ours no more.
-    pub fn settle(&self, kept: Kept, accepted: bool) {
-        let (mut inside, match_id) = (lock(&self.inside), kept.report.match_id.clone());
-        if inside.outbox.settle(&kept, accepted) && !accepted {
-            inside.known.remove(&match_id);
+    /// The manager has refused a result for good: announced again, the match is played anew.
+    pub fn refused(&self, kept: &Kept) {
+        let mut inside = lock(&self.inside);
+        if inside.outbox.refused(kept) {
+            inside.known.remove(&kept.report.match_id);
         }
     }
 
-    /// The league is over: nothing need be kept any longer.
-    pub fn settle_all(&self) {
+    /// The league is over: nothing need be reported any longer.
+    pub fn league_is_over(&self) {
         lock(&self.inside).outbox.clear();
     }
 
@@ -271,40 +277,30 @@ impl Assignments {
 }
 
 impl Matches {
-    /// The match is ours: queued, unless we have it already, in play or played. Other tokens mean that it is to be
-    /// played anew.
+    /// The match is ours. It is queued, unless we are playing it or have played it.
     fn take(&mut self, new: Assignment) {
         let match_id = new.match_id().to_string();
-        let given = [
-            &new.game.r#match.player_A_token,
-            &new.game.r#match.player_B_token,
-        ];
-        let is_same = |known: &&Arc<Assignment>| {
-            given
-                .iter()
-                .zip(&known.tokens)
-                .all(|(given, own)| given.as_ref().is_none_or(|given| given == own))
-        };
-        let known = self.known.get(&match_id);
-        let same = known.filter(is_same);
-        if known.is_some() && same.is_none() {
-            self.outbox.forget(&match_id);
+        match self.known.get(&match_id) {
+            Some(known) if known.is_the_same(&new.given) => {
+                let mut live = known.live();
+                live.endpoints = new.live().endpoints.clone();
+                if live.state == MatchState::Finished {
+                    self.outbox.send(&match_id, Instant::now());
+                }
+                return;
+            }
+            Some(_) => self.give_up(&match_id),
+            // Played before we were started anew, so far as we know.
+            None if self.outbox.send(&match_id, Instant::now()) => return,
+            None => {}
         }
-        if self.outbox.has(&match_id) {
-            return; // our report and this announcement have crossed: reported again
-        }
-        if let Some(known) = same {
-            known.live().endpoints = new.live().endpoints.clone();
-            return;
-        }
-        self.let_go(&match_id);
         let assignment = Arc::new(new);
         self.known.insert(match_id, Arc::clone(&assignment));
         self.queue.push_back(assignment);
     }
 
-    /// The match is not ours, or not any more.
-    fn let_go(&mut self, match_id: &str) {
+    /// The match is not ours, or not any more: it is not played on, and its result is not reported.
+    fn give_up(&mut self, match_id: &str) {
         if let Some(assignment) = self.known.remove(match_id) {
             assignment.live().dropped = true;
             self.queue.retain(|queued| queued.match_id() != match_id);

@@ -1,7 +1,7 @@
-//! Results that wait for the manager's answer: on the disk before anybody hears of them.
+//! The outbox: results that wait for the manager's answer, on the disk before anybody hears of them.
 //!
-//! `data/referees/ID/outbox.jsonl` only grows, by a line a result. A referee that starts again reports all that stands
-//! in it once more, which the manager acknowledges once more: so nobody needs to write down that a result was settled.
+//! `data/referees/ID/outbox.jsonl` only grows, by a line a result. A referee that starts again reports every result in
+//! it once more, and the manager acknowledges each once more: so nobody needs to write down that a result was settled.
 //! Read next: `program/storage.rs`, where `Lines` is.
 
 use crate::object;
@@ -15,110 +15,81 @@ object! {
     Kept { conversation_id: String, report: MatchResultReport, }
 }
 
-/// How far a result has come.
-#[derive(Clone, Copy, PartialEq)]
-enum Way {
-    /// The players have not heard of it yet.
-    Held,
-    /// It is to be sent, from that moment on.
-    Due(Instant),
-    /// The manager has acknowledged it.
-    Settled,
-}
-
-/// The results of our matches, by match. No file before we are registered.
+/// The results of our matches. Before we are registered there is no file.
 #[derive(Default)]
 pub struct Outbox {
     lines: Option<Lines>,
-    results: BTreeMap<String, (Kept, Way)>,
+    /// By match: the result, and from when on it is to be sent. One that the players have not heard yet, or that the
+    /// manager has recorded, is not to be sent.
+    results: BTreeMap<String, (Kept, Option<Instant>)>,
 }
 
 impl Outbox {
-    /// Opens the outbox of a folder; what stands in it is to be sent now.
+    /// Opens the outbox of a folder; every result in it is to be sent now.
     pub fn open(folder: &Path) -> io::Result<Outbox> {
         let (lines, records) = Lines::open(&folder.join("outbox.jsonl"), Access::Everybody)?;
-        let kept = records.iter().filter_map(|record| Kept::read(record).ok());
-        let results = kept
-            .map(|it| (it.report.match_id.clone(), (it, Way::Due(Instant::now()))))
-            .collect();
-        Ok(Outbox {
-            lines: Some(lines),
-            results,
-        })
+        let mut outbox = Outbox::default();
+        for kept in records.iter().filter_map(|record| Kept::read(record).ok()) {
+            outbox.insert(kept, Some(Instant::now()));
+        }
+        outbox.lines = Some(lines);
+        Ok(outbox)
     }
 
-    /// Keeps a result; it is durable when this returns, and is not sent before it is `postpone`d to a moment.
+    /// Keeps a result: it is durable when this returns, and waits for `send`.
     pub fn keep(&mut self, kept: Kept) -> io::Result<()> {
-        self.lines
-            .as_mut()
+        let lines = self.lines.as_mut();
+        lines
             .ok_or_else(|| io::Error::other("not registered"))?
             .append(&kept)?;
-        self.results
-            .insert(kept.report.match_id.clone(), (kept, Way::Held));
+        self.insert(kept, None);
         Ok(())
     }
 
-    /// Sends a result not before that moment. Until then it stands in no other's way.
-    pub fn postpone(&mut self, match_id: &str, until: Instant) {
+    fn insert(&mut self, kept: Kept, from: Option<Instant>) {
         self.results
-            .get_mut(match_id)
-            .into_iter()
-            .for_each(|(_, way)| *way = Way::Due(until));
+            .insert(kept.report.match_id.clone(), (kept, from));
     }
 
-    /// The result to be sent next, and from when on.
-    pub fn first(&self) -> Option<(Instant, &Kept)> {
-        let due = |(kept, way): &'_ (Kept, Way)| {
-            if let Way::Due(from) = way {
-                Some(*from)
-            } else {
-                let _ = kept;
-                None
-            }
-        };
+    /// Has the result of a match sent from that moment on; false if there is none.
+    pub fn send(&mut self, match_id: &str, from: Instant) -> bool {
+        let found = self.results.get_mut(match_id);
+        found.map(|(_, due)| *due = Some(from)).is_some()
+    }
+
+    /// The result that is to be sent next, and from when on.
+    pub fn next(&self) -> Option<(Instant, &Kept)> {
         self.results
             .values()
-            .filter_map(|it| Some((due(it)?, &it.0)))
+            .filter_map(|(kept, from)| from.map(|from| (from, kept)))
             .min_by_key(|(from, _)| *from)
     }
 
-    /// The manager has answered for a result. False where it is not this one any more that waits.
-    pub fn settle(&mut self, kept: &Kept, accepted: bool) -> bool {
-        let match_id = &kept.report.match_id;
-        let is_it = self
-            .results
-            .get(match_id)
-            .is_some_and(|(known, _)| known == kept);
-        match accepted {
-            true if is_it => self
-                .results
-                .get_mut(match_id)
-                .into_iter()
-                .for_each(|(_, way)| *way = Way::Settled),
-            false if is_it => self.forget(match_id),
+    /// A report was made: the result is to be sent again from that moment on, or not any more. If the match has
+    /// another result by now, nothing changes.
+    pub fn settle(&mut self, kept: &Kept, again: Option<Instant>) {
+        match self.results.get_mut(&kept.report.match_id) {
+            Some((known, from)) if known == kept => *from = again,
             _ => {}
+        }
+    }
+
+    /// The manager has refused a result: it is forgotten. False if the match has another result by now, or none.
+    pub fn refused(&mut self, kept: &Kept) -> bool {
+        let found = self.results.get(&kept.report.match_id);
+        let is_it = found.is_some_and(|(known, _)| known == kept);
+        if is_it {
+            self.forget(&kept.report.match_id);
         }
         is_it
     }
 
-    /// Whether a match is played, so far as we know: then its result is sent, or sent again.
-    pub fn has(&mut self, match_id: &str) -> bool {
-        if self
-            .results
-            .get(match_id)
-            .is_some_and(|(_, way)| *way == Way::Settled)
-        {
-            self.postpone(match_id, Instant::now());
-        }
-        self.results.contains_key(match_id)
-    }
-
-    /// A result counts no more: the match is somebody else's, or to be played anew.
+    /// The match is somebody else's now, or to be played anew: its result is nothing to us.
     pub fn forget(&mut self, match_id: &str) {
         self.results.remove(match_id);
     }
 
-    /// Nothing need be sent any longer.
+    /// The league is over: nothing need be sent any more.
     pub fn clear(&mut self) {
         self.results.clear();
     }

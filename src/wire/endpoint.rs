@@ -1,5 +1,7 @@
 //! Where an agent can be called: one absolute `http` URL. Pure.
 
+use std::net::IpAddr;
+
 /// A URL taken apart and normalised, so that two spellings of one address compare equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
@@ -64,6 +66,13 @@ impl Endpoint {
     /// Whether two URLs name the same address. Something that is no URL is nobody's address.
     pub fn same(one: &str, other: &str) -> bool {
         matches!((Endpoint::parse(one), Endpoint::parse(other)), (Ok(one), Ok(other)) if one == other)
+    }
+
+    /// Whether it names the very machine that looks.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.host.trim_matches(['[', ']']);
+        host.parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
     }
 
     /// The same address with another path.

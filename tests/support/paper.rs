@@ -2,7 +2,7 @@
 //! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use league::games::{Outcome, Scoring, TieBreak, draw, judge, mix, parity};
+use league::games::{Outcome, Scoring, TieBreak, even_odd, judge, mix, parity};
 use league::manager::league::{Event, League, Listed, Match, Member, Rules};
 use league::manager::registration::{Admission, Applicant};
 use league::net::agent::Request;
@@ -216,7 +216,8 @@ pub fn seeded(seed: u64, game: &Match) -> Outcome {
         .players
         .each_ref()
         .map(|player| parity(mix(seed, &[player, &game.id]) as u32));
-    judge(game.players.clone(), choices, draw(Some(seed), &game.id))
+    let number = even_odd::GAME.draw(Some(seed), &game.id);
+    judge(game.players.clone(), choices, number.unwrap())
 }
 
 /// A report of how a match ended.

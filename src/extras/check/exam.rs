@@ -371,7 +371,7 @@ impl Service for Ear {
         )
     }
 
-    fn page(&self, _path: &str, _peer: IpAddr, _if_none_match: Option<&str>) -> Option<Reply> {
+    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
     }
 

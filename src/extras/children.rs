@@ -1,0 +1,192 @@
+//! The children of a local league: referees and players as processes, which end when their standard input closes. So
+//! none is left behind, however the manager ends.
+
+use crate::extras::practice::{self, Seat};
+use crate::manager::Manager;
+use crate::net::retry::pause;
+use crate::program::args::{Args, Stop};
+use crate::program::storage;
+use crate::program::{Program, id_option};
+use crate::protocol::Kind;
+use crate::wire::Endpoint;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// How often it is looked whether the children have ended.
+const LOOK: Duration = Duration::from_millis(2);
+/// How many referees a class has: each plays several matches at once.
+const CLASS_REFEREES: usize = 4;
+/// What the players of a local league play, in turn.
+const STRATEGIES: [&str; 7] = [
+    "random",
+    "even",
+    "odd",
+    "alternate",
+    "contrary",
+    "frequency",
+    "pattern",
+];
+/// So many of them do not learn: a single league gives them nothing to learn from.
+const UNLEARNED: usize = 5;
+
+/// Says on the command line what a local league does not have to be told: how many play, and that there is no lead.
+pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
+    let mine = practice::mine(args).len();
+    let players: Option<usize> = args.number("--players")?;
+    if players.is_some_and(|players| players < mine) {
+        let least = format!("expected at least the {mine} of --mine");
+        let came = players.unwrap_or_default();
+        return Err(Stop::usage(format!("--players: got {came}, {least}")));
+    }
+    for (option, value) in [
+        ("--players", 4.max(mine + 1)),
+        ("--referees", 2),
+        ("--lead-sec", 0),
+    ] {
+        if args.text(option).is_none() {
+            args.set(option, &value.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// The players of a local league: the strategies in turn; in a practice, after those of the command line.
+fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
+    if practice::cycles(args)?.is_some() {
+        return Ok(practice::seats(&practice::mine(args), &STRATEGIES, players));
+    }
+    let names = STRATEGIES[..UNLEARNED].iter().cycle().take(players);
+    Ok(names.map(|name| Seat::example(name, None)).collect())
+}
+
+/// The children of a local league. Their standard inputs close when we end.
+pub struct Children(Vec<(String, Child)>);
+
+impl Children {
+    /// Starts the referees and the players of a local league.
+    pub fn of_local_league(manager: &Manager) -> Result<Children, Stop> {
+        let (players, referees) = manager.awaited.unwrap_or_default();
+        let seats = seats(&manager.program.args, players)?;
+        Children::start(manager, referees, &seats)
+    }
+
+    /// Starts the referees of a class.
+    pub fn of_class(manager: &Manager) -> Result<Children, Stop> {
+        let referees = manager.program.args.number("--referees")?;
+        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[])
+    }
+
+    /// Starts agents for a manager. They get its folders and the seed.
+    fn start(manager: &Manager, referees: usize, players: &[Seat]) -> Result<Children, Stop> {
+        let referee = Seat {
+            command: vec!["referee".into()],
+            is_beside: true,
+            name: None,
+        };
+        let referees = (1..=referees as u32).map(|n| (Kind::Referee, n, &referee));
+        let players = (1..).zip(players).map(|(n, seat)| (Kind::Player, n, seat));
+        let mut children = Vec::new();
+        for (kind, n, seat) in referees.chain(players) {
+            let id = kind.numbered(n);
+            let mut command = command(&manager.program, kind, seat, &id, manager.seed)?;
+            let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+            let child = started.map_err(|error| {
+                let error = storage::named(Path::new(command.get_program()), error);
+                Stop::failed(format!("cannot start the other programs: {error}"))
+            })?;
+            children.push((format!("{kind} {id}"), child));
+        }
+        Ok(Children(children))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The name of a child that has failed. One that was killed has not: it is lost, as it would be elsewhere.
+    pub fn failed(&mut self) -> Option<String> {
+        self.0.iter_mut().find_map(|(name, child)| {
+            let code = child.try_wait().ok()??.code()?;
+            (code != 0).then(|| name.clone())
+        })
+    }
+
+    /// Waits until all have ended by themselves, at most so long; whoever is left ends with our end.
+    pub fn wait(&mut self, limit: Duration) {
+        let until = Instant::now() + limit;
+        let is_running = |(_, child): &mut (String, Child)| matches!(child.try_wait(), Ok(None));
+        while self.0.iter_mut().any(is_running) && Instant::now() < until {
+            pause(LOOK);
+        }
+    }
+}
+
+/// A program, as the agent of that id. Who has no name and is not listed is named after its id; a port that is not free
+/// is another's, and any free one will do.
+fn command(
+    program: &Program,
+    kind: Kind,
+    seat: &Seat,
+    id: &str,
+    seed: Option<u64>,
+) -> io::Result<Command> {
+    let name = seat.command.first().map(String::as_str).unwrap_or_default();
+    let mut command = Command::new(if seat.is_beside {
+        beside_us(name)?
+    } else {
+        name.into()
+    });
+    command.args(seat.command.iter().skip(1));
+    command.args([
+        id_option(kind),
+        id,
+        "--manager",
+        &from_here(program),
+        "--until-stdin-closes",
+        "--any-port",
+    ]);
+    for shared in ["--config", "--data", "--logs", "--league-id"] {
+        if let Some(value) = program.args.text(shared) {
+            command.args([shared, value]);
+        }
+    }
+    let listed = program.config.listed().any(|(_, listed)| listed.id() == id);
+    let called = if kind == Kind::Referee {
+        "Referee"
+    } else {
+        "Agent"
+    };
+    if let Some(name) = seat
+        .name
+        .clone()
+        .or((!listed).then(|| format!("{called} {id}")))
+    {
+        command.args(["--display-name", &name]);
+    }
+    if program.args.has("--port") {
+        command.args(["--port", "0"]); // a league beside another: any free ports
+    }
+    if let Some(seed) = seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    Ok(command)
+}
+
+/// Where a child of ours reaches the manager: a class's manager listens on every address, so also on this one.
+fn from_here(program: &Program) -> String {
+    let port = Endpoint::parse(&program.endpoint).map_or(0, |endpoint| endpoint.port);
+    match program.args.word {
+        Some("class") => format!("http://127.0.0.1:{port}/mcp"),
+        _ => program.endpoint.clone(),
+    }
+}
+
+fn beside_us(program: &str) -> io::Result<PathBuf> {
+    Ok(std::env::current_exe()?
+        .with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+}

@@ -1,0 +1,67 @@
+//! A league for a class: `league_manager class` starts a manager that stays, with referees beside it, on the address by
+//! which others reach this machine, and prints what the teacher and the students need.
+
+use crate::extras::operator;
+use crate::manager::Manager;
+use crate::program;
+use crate::program::args::{Args, Stop};
+use crate::program::terminal::say;
+use crate::wire::Endpoint;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+
+/// Says on the command line what a class league does not have to be told.
+pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
+    args.set("--stay", "");
+    if args.text("--contact-endpoint").is_some() {
+        return Ok(());
+    }
+    let usual = program::load(args)?
+        .system
+        .network
+        .default_league_manager_port;
+    let port = args.number("--port")?.unwrap_or(usual);
+    let address = match args.text("--host") {
+        Some(host) => host.to_string(),
+        None => own_address().to_string(),
+    };
+    args.set("--host", "0.0.0.0");
+    args.set(
+        "--contact-endpoint",
+        &format!("http://{address}:{port}/mcp"),
+    );
+    Ok(())
+}
+
+/// The address by which others reach this machine: the one from which it would call them. Nothing is sent.
+fn own_address() -> IpAddr {
+    let somewhere = (Ipv4Addr::new(192, 0, 2, 1), 9); // an address that is kept for examples
+    let address = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect(somewhere)?;
+        socket.local_addr()
+    };
+    address().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+}
+
+/// Prints the line for students, the page's address, and the words of the operator.
+pub fn greet(manager: &Manager) {
+    let endpoint = &manager.program.endpoint;
+    let Ok(place) = Endpoint::parse(endpoint) else {
+        return;
+    };
+    let page = format!("http://{}:{}", place.host, place.port);
+    say("\nEach student types these two lines:");
+    say(&format!("  curl -O {page}/player.py"));
+    say(&format!(
+        "  python3 player.py --manager {page} --display-name Ada"
+    ));
+    say(&format!("\nThe page for the projector is {page}/#wall\n"));
+    say("Your words, typed here:");
+    operator::help().iter().for_each(|line| say(line));
+    if place.is_loopback() {
+        say(
+            "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
+        );
+    }
+    say("");
+}

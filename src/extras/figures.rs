@@ -1,0 +1,94 @@
+//! What onlookers count from a league's document, beside what the league itself keeps: what the luck was, who is equal,
+//! and what everybody's choices were worth before the draw. Pure.
+//!
+//! The page, the report, the tables and the season show these figures; the league is played without them.
+
+use crate::extras::luck;
+use crate::games::Scoring;
+use crate::manager::document::{LeagueView, MatchView};
+use crate::manager::standings::equals;
+use crate::protocol::{Parity, Progress, Standing};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The figures of one document. They stand beside its fields in `league.json` as it is served.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
+    /// By player: the points that its choices were worth before the draw, summed over the matches that were drawn.
+    pub expected_points: BTreeMap<String, f64>,
+    /// The players that no tie-break parts, in groups: their order is decided by id.
+    pub equals: Vec<Vec<String>>,
+    /// What the champion's points are worth, in a sentence, once the league is over.
+    pub luck: Option<String>,
+}
+
+impl Figures {
+    /// The figures of a document.
+    pub fn of(view: &LeagueView) -> Figures {
+        let is_over = view.status == Progress::Completed;
+        Figures {
+            expected_points: expected_by_player(view),
+            equals: equal_players(view),
+            luck: if is_over { luck::sentence(view) } else { None },
+        }
+    }
+}
+
+/// What a pair of choices is worth to each of the two before the draw. Choices that differ are won by one of the two,
+/// each as likely as the other; equal choices are a draw.
+pub fn expected_points(choices: [Parity; 2], scoring: &Scoring) -> f64 {
+    if choices[0] == choices[1] {
+        f64::from(scoring.draw_points)
+    } else {
+        f64::from(scoring.win_points + scoring.loss_points) / 2.0
+    }
+}
+
+/// What the choices of a match were worth, if a number was drawn.
+pub fn expected_in(game: &MatchView, scoring: &Scoring) -> Option<f64> {
+    game.drawn_number?;
+    let choice = |id: &String| *game.choices.as_ref()?.get(id)?;
+    let choices = [choice(&game.player_A_id)?, choice(&game.player_B_id)?];
+    Some(expected_points(choices, scoring))
+}
+
+/// By player: what its choices were worth in all matches in which a number was drawn.
+pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for row in &view.standings {
+        sums.insert(row.player_id.clone(), 0.0);
+    }
+    for game in matches(view) {
+        let worth = expected_in(game, &view.league.scoring).unwrap_or(0.0);
+        for id in [&game.player_A_id, &game.player_B_id] {
+            *sums.entry(id.clone()).or_default() += worth;
+        }
+    }
+    sums
+}
+
+/// All matches of the schedule, round by round.
+pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
+    view.rounds.iter().flat_map(|round| &round.matches)
+}
+
+/// The groups of players that are equal by all tie-breaks, but for those of one.
+pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
+    let points = |id: &str, group: &BTreeSet<String>| {
+        let own = matches(view).filter_map(|game| {
+            let opponent = match (game.player_A_id == id, game.player_B_id == id) {
+                (true, _) => &game.player_B_id,
+                (_, true) => &game.player_A_id,
+                _ => return None,
+            };
+            let score = game.score.as_ref()?.get(id);
+            score.filter(|_| group.contains(opponent))
+        });
+        own.sum()
+    };
+    let ties = &view.league.scoring.tiebreakers;
+    let groups = equals(view.standings.clone(), ties, points).into_iter();
+    let together = groups.filter(|group| group.len() > 1);
+    let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
+    together.map(ids).collect()
+}

@@ -1,0 +1,327 @@
+//! The operator's words: `start`, `status`, `pause` and the others.
+//!
+//! They may be typed into the manager's own terminal, or said from another one: then a word is a message to the manager
+//! whose data folder this is. Either way the answer is a sentence that says by name what was done.
+
+use crate::manager::Manager;
+use crate::manager::document::{AgentView, LeagueView};
+use crate::net::agent::Denial;
+use crate::net::client::{About, Client, MAX_NOTICE, Peer, conversation};
+use crate::net::sync::spawn;
+use crate::program;
+use crate::program::args::{Args, Stop};
+use crate::program::config::Config;
+use crate::program::terminal::{counted, say, shown};
+use crate::protocol::*;
+use crate::wire::{Wire, one_slip};
+use serde_json::json;
+use std::fs;
+use std::io::{IsTerminal, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The words that may be typed, and what they do.
+const WORDS: [(&str, &str); 9] = [
+    ("start", "start the league with those who are here"),
+    (
+        "status",
+        "who is here, how far the league is, and what it waits for",
+    ),
+    ("pause", "no further match begins; matches in play end"),
+    ("resume", "the league goes on"),
+    ("remove ADA", "Ada plays no more, and loses its matches 3-0"),
+    (
+        "restore ADA",
+        "undoes that; or lets an agent in again that lost its card",
+    ),
+    (
+        "replay R2M1",
+        "void a result and have the match played again",
+    ),
+    ("again", "when the league is over: open a new lobby"),
+    ("help", "these words"),
+];
+
+/// The file in a league's folder that says where its manager is.
+pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
+    data.join("leagues").join(league_id).join("manager.url")
+}
+
+/// Says the word of the command line to the manager, and shows what it answers.
+pub fn run(args: &Args) -> Result<(), Stop> {
+    let caller = Caller::new(args)?;
+    let word = args.word.unwrap_or_default();
+    let league_id = caller.config.league.league_id.clone();
+    match word {
+        "status" => caller.status(),
+        "start" => {
+            let status = caller.order(StartLeague { league_id }.into())?;
+            match status.status {
+                Progress::Waiting => Err(Stop::failed("the league has not started")),
+                _ => Ok(()),
+            }
+        }
+        _ => {
+            let order = order(word, args.operand.clone(), league_id)?;
+            caller.order(order.into()).map(drop)
+        }
+    }
+}
+
+/// What is sent to a manager for a word that controls its league.
+fn order(word: &str, about: Option<String>, league_id: String) -> Result<LeagueControl, Stop> {
+    let action = Action::read(&word.into()).map_err(|fault| Stop::usage(fault.to_string()))?;
+    let (player_id, match_id) = match action {
+        Action::Replay => (None, about.map(|id| id.to_uppercase())),
+        _ => (about, None),
+    };
+    Ok(LeagueControl {
+        league_id,
+        action,
+        player_id,
+        match_id,
+    })
+}
+
+/// What a word from another terminal needs: where the manager is, and how to speak to it.
+struct Caller {
+    config: Config,
+    manager: Peer,
+    client: Client,
+    operator_token: Option<String>,
+}
+
+impl Caller {
+    fn new(args: &Args) -> Result<Caller, Stop> {
+        let config = program::load(args)?;
+        let data = PathBuf::from(args.text("--data").unwrap_or("data"));
+        let here = fs::read_to_string(address_file(&data, &config.league.league_id));
+        let manager = match (args.text("--manager"), here) {
+            (None, Ok(here)) => here.trim().to_string(),
+            _ => program::manager(args, &config).to_string(),
+        };
+        let log = program::log(args, "launcher");
+        let client = Client::new("launcher", config.generic_limit(), log);
+        client.sign_as("launcher", &config.league.league_id);
+        let mut manager = Peer::manager(&manager);
+        manager.max = MAX_NOTICE;
+        Ok(Caller {
+            operator_token: program::operator_token(args)?,
+            config,
+            manager,
+            client,
+        })
+    }
+
+    /// Sends an order, and shows the sentence that comes back.
+    fn order(&self, message: Message) -> Result<LeagueStatus, Stop> {
+        let about = About {
+            conversation_id: conversation("operator"),
+            auth_token: self.operator_token.clone(),
+            ..About::default()
+        };
+        let limit = self.config.generic_limit();
+        match self.client.ask(&self.manager, &message, &about, limit) {
+            Ok(Message::LeagueStatus(status)) => {
+                let league = shown(&status.league_id);
+                let sentence = match &status.reason {
+                    Some(reason) => shown(reason),
+                    None => format!("the league is {}", status.status),
+                };
+                say(&format!(
+                    "{league} at {}: {sentence}",
+                    self.manager.endpoint
+                ));
+                Ok(status)
+            }
+            Ok(Message::LeagueError(error)) => Err(Stop::failed(self.from(problem(&error)))),
+            Ok(other) => Err(Stop::failed(
+                self.from(format!("answered with {}", other.name())),
+            )),
+            Err(error) => Err(self.no_answer(&error.explain())),
+        }
+    }
+
+    /// Asks the manager how far its league is, and shows it.
+    fn status(&self) -> Result<(), Stop> {
+        let arguments = json!({}).as_object().cloned().unwrap_or_default();
+        let limit = self.config.generic_limit();
+        let answer = self
+            .client
+            .send(&self.manager, "get_league", &arguments, limit);
+        let answer = answer.map_err(|error| self.no_answer(&error.explain()))?;
+        let view = LeagueView::read(&answer).map_err(|fault| {
+            Stop::failed(self.from(format!("answered something else than its league: {fault}")))
+        })?;
+        say(&format!("{} at {}", called(&view), self.manager.endpoint));
+        status_lines(&view).iter().for_each(|line| say(line));
+        Ok(())
+    }
+
+    fn from(&self, words: String) -> String {
+        format!("the league manager at {}: {words}", self.manager.endpoint)
+    }
+
+    fn no_answer(&self, why: &str) -> Stop {
+        let cure = "start one, or name it with --manager URL";
+        Stop::failed(format!(
+            "the league manager at {} {why}; {cure}",
+            self.manager.endpoint
+        ))
+    }
+}
+
+/// What exactly was wrong, for a person: without the code.
+fn problem(error: &LeagueError) -> String {
+    let context = error.context.as_ref();
+    let problem = context.and_then(|it| it.get("problem")?.as_str().map(String::from));
+    shown(&problem.unwrap_or_else(|| error.explain()))
+}
+
+/// Has a thread do what is typed into this terminal; whether anything is listened to.
+pub fn listen(manager: &Arc<Manager>) -> bool {
+    let is_class = manager.program.args.word == Some("class");
+    let is_typed = stdin().is_terminal() && is_in_foreground();
+    if !is_class && !is_typed {
+        return false;
+    }
+    let manager = Arc::clone(manager);
+    spawn("keyboard", move || {
+        for line in stdin().lines().map_while(Result::ok) {
+            if !line.trim().is_empty() {
+                answer(&manager, line.trim())
+                    .iter()
+                    .for_each(|line| say(line));
+            }
+        }
+    })
+}
+
+/// A program in the background that reads the terminal is stopped. Only Linux says which program is in front.
+fn is_in_foreground() -> bool {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let fields: Vec<&str> = after_name.split(' ').collect();
+    let (group, in_front) = (fields.get(2), fields.get(5)); // pgrp and tpgid
+    group.is_some() && group == in_front
+}
+
+/// What a typed line is answered.
+fn answer(manager: &Arc<Manager>, line: &str) -> Vec<String> {
+    let (word, about) = line.split_once(' ').unwrap_or((line, ""));
+    let word = word.to_lowercase();
+    let about = about.trim();
+    let mut known = WORDS
+        .iter()
+        .map(|(word, _)| word.split(' ').next().unwrap_or(word));
+    match word.as_str() {
+        "help" => help(),
+        "status" => status_lines(&manager.document.newest()),
+        "start" => vec![start(manager)],
+        _ if known.any(|known| known == word) => {
+            let about = (!about.is_empty()).then(|| about.to_string());
+            let league_id = manager.program.league_id().to_string();
+            let order = match order(&word, about, league_id) {
+                Ok(order) => order,
+                Err(stop) => return vec![stop.1],
+            };
+            match manager.obey(&order) {
+                Ok(words) => vec![shown(&words)],
+                Err(Denial::Refused(refusal)) => vec![shown(&refusal.explain())],
+                Err(denial) => vec![format!("{denial:?}")],
+            }
+        }
+        _ => match nearest(&word) {
+            Some(meant) => vec![format!(
+                "{} is no word here; did you mean {meant}?",
+                shown(&word)
+            )],
+            None => help(),
+        },
+    }
+}
+
+/// Starts the league, or says what is missing.
+fn start(manager: &Manager) -> String {
+    match manager.start(0, 0) {
+        Err(error) => error.to_string(),
+        Ok(()) => match manager.status().reason {
+            Some(reason) => reason,
+            None => "the league has started".into(),
+        },
+    }
+}
+
+/// The words and what they do, as lines.
+pub fn help() -> Vec<String> {
+    let line = |(word, says): &(&str, &str)| format!("  {word:<12} {says}");
+    WORDS.iter().map(line).collect()
+}
+
+fn nearest(word: &str) -> Option<&'static str> {
+    let mut words = WORDS
+        .iter()
+        .map(|(known, _)| known.split(' ').next().unwrap_or(known));
+    words.find(|known| one_slip(word, known))
+}
+
+/// The name of a league: its own, or what all leagues of its file are called.
+fn called(view: &LeagueView) -> String {
+    shown(
+        view.league
+            .name
+            .as_ref()
+            .unwrap_or(&view.league.display_name),
+    )
+}
+
+/// How far a league is, as lines.
+fn status_lines(view: &LeagueView) -> Vec<String> {
+    let mut lines = Vec::new();
+    if view.status == Progress::Waiting {
+        for kind in [Kind::Referee, Kind::Player] {
+            let of_kind: Vec<&AgentView> =
+                view.agents.iter().filter(|it| it.kind == kind).collect();
+            lines.push(format!(
+                "{} here",
+                counted(of_kind.len() as u32, kind.word())
+            ));
+            lines.extend(of_kind.into_iter().map(agent_line));
+        }
+    } else {
+        let (round, rounds) = (view.current_round, view.total_rounds);
+        let (done, all) = (view.matches_completed, view.total_matches);
+        lines.push(format!(
+            "round {round} of {rounds}, {done} of {all} matches are over: {}",
+            view.status
+        ));
+        for row in view.standings.iter().take(5) {
+            let name = shown(&row.display_name);
+            lines.push(format!(
+                "  {}. {name} ({}) {}",
+                row.rank,
+                row.player_id,
+                counted(row.points, "point")
+            ));
+        }
+        let silent = view.agents.iter().filter(|agent| agent.trouble.is_some());
+        lines.extend(silent.map(agent_line));
+    }
+    match &view.reason {
+        Some(reason) => lines.push(shown(reason)),
+        None if view.status == Progress::Waiting => {
+            lines.push("enough are here; the word that begins is: start".into());
+        }
+        None => {}
+    }
+    lines
+}
+
+fn agent_line(agent: &AgentView) -> String {
+    let how = match (&agent.trouble, agent.reachable) {
+        (Some(trouble), _) => format!("{}; try make check", shown(trouble)),
+        (None, Some(true)) => "answers".into(),
+        (None, _) => "has not been called yet".into(),
+    };
+    format!("  {} {}: {how}", agent.id, shown(&agent.display_name))
+}

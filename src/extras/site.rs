@@ -1,0 +1,171 @@
+//! What a browser sees at the manager's address: the page, `league.json`, what was said in a match, and the files that a
+//! person keeps. Nothing here changes the league; all of it is made from the league's document.
+//!
+//! A page asks again and again, so it says which version it has, and gets of the rounds only those that have changed
+//! since. A version is a number that grows with every document.
+
+use crate::extras::figures::Figures;
+use crate::extras::report::Shown;
+use crate::extras::{csv, report};
+use crate::manager::document::{Document, LeagueView, RoundView};
+use crate::net::http::Reply;
+use crate::net::retry::pause;
+use crate::net::sync::lock;
+use crate::protocol::Progress;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Whoever has asked within this time is still looking.
+const LOOKING: Duration = Duration::from_secs(3);
+/// How long the manager stays at the end for those that are looking.
+const LAST_LOOK: Duration = Duration::from_millis(1500);
+
+/// A document with its version, and for each round the version in which it changed last.
+struct Numbered {
+    version: u64,
+    view: Arc<LeagueView>,
+    changed: Vec<u64>,
+    figures: Figures,
+}
+
+/// The pages of a running manager.
+pub struct Site {
+    document: Arc<Document>,
+    /// Where the logs of this machine's agents are.
+    logs: PathBuf,
+    newest: Mutex<Option<Arc<Numbered>>>,
+    /// When a page asked last.
+    asked: Mutex<Option<Instant>>,
+}
+
+impl Site {
+    /// Pages that show `document`, and what is told of its matches in the folder `logs`.
+    pub fn new(document: &Arc<Document>, logs: PathBuf) -> Site {
+        Site {
+            document: Arc::clone(document),
+            logs,
+            newest: Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// The page at `path`, if there is one; `query` is what stands behind the question mark.
+    pub fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+        let here = peer.is_loopback();
+        let newest = self.newest();
+        let view = &newest.view;
+        match path {
+            "/" => Some(report::live(&newest.since(0, here))),
+            "/league.json" => {
+                *lock(&self.asked) = Some(Instant::now());
+                let since = query.strip_prefix("since=").and_then(|it| it.parse().ok());
+                Some(Reply::new("200 OK", newest.since(since.unwrap_or(0), here)))
+            }
+            "/report.html" => Some(download("text/html", report::saved(view, &self.logs))),
+            "/results.csv" => Some(download("text/csv", csv::results(view))),
+            "/standings.csv" => Some(download("text/csv", csv::standings(view))),
+            _ => path
+                .strip_prefix("/trace/")
+                .map(|match_id| self.traced(&match_id.to_uppercase())),
+        }
+    }
+
+    /// The sentence about the luck of the champion, once the league is over.
+    pub fn luck(&self) -> Option<String> {
+        self.newest().figures.luck.clone()
+    }
+
+    /// At the end of the league: waits a moment, if somebody is looking, so that the page sees the end.
+    pub fn linger(&self) {
+        let asked = *lock(&self.asked);
+        if asked.is_some_and(|asked| asked.elapsed() < LOOKING) {
+            pause(LAST_LOOK);
+        }
+    }
+
+    fn newest(&self) -> Arc<Numbered> {
+        let view = self.document.newest();
+        let mut newest = lock(&self.newest);
+        match &*newest {
+            Some(known) if Arc::ptr_eq(&known.view, &view) => Arc::clone(known),
+            known => {
+                let next = Numbered::after(known.as_deref(), view);
+                Arc::clone(newest.insert(Arc::new(next)))
+            }
+        }
+    }
+
+    /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
+    /// see. While the logs are read the match may be ordered to be played again, so that is asked twice.
+    fn traced(&self, match_id: &str) -> Reply {
+        let absent = |why: &str| Reply::text("404 Not Found", why);
+        let league_id = self.document.newest().league_id.clone();
+        let drawn = || report::said_in(match_id, &league_id, &self.logs);
+        let before = self.document.is_recorded(match_id);
+        let diagram = if before == Some(true) { drawn() } else { None };
+        match (self.document.is_recorded(match_id), diagram) {
+            (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
+            (Some(true), None) => absent("no log on the manager's machine tells of this match"),
+            (Some(false), _) => absent("this match has no result yet; then it can be seen"),
+            (None, _) => absent("the league has no such match"),
+        }
+    }
+}
+
+impl Numbered {
+    /// Numbers a document that follows another. Versions are milliseconds of the clock, so that those of a manager
+    /// that was started again go on where it had stopped.
+    fn after(before: Option<&Numbered>, view: Arc<LeagueView>) -> Numbered {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+        let clock = clock.map_or(0, |since| since.as_millis() as u64);
+        let version = before.map_or(clock, |before| clock.max(before.version + 1));
+        // Before the start there is no schedule, only what it would be with those who are here.
+        let before = before.filter(|before| before.view.status != Progress::Waiting);
+        let changed = |(place, round): (usize, &RoundView)| match before {
+            Some(before) if before.view.rounds.get(place) == Some(round) => before.changed[place],
+            _ => version,
+        };
+        let changed = view.rounds.iter().enumerate().map(changed).collect();
+        let figures = Figures::of(&view);
+        Numbered {
+            version,
+            view,
+            changed,
+            figures,
+        }
+    }
+
+    /// The document for a page that has version `since`: with the rounds that have changed, and all of the rest.
+    fn since(&self, since: u64, here: bool) -> String {
+        let since = if since > self.version { 0 } else { since };
+        let has_changed = |round: &RoundView| {
+            let place = round.round_id as usize - 1;
+            self.changed.get(place).is_none_or(|at| *at > since)
+        };
+        let shown = Shown {
+            version: Some(self.version),
+            league: self.view.copy(here, has_changed),
+            figures: &self.figures,
+            traces: BTreeMap::new(),
+        };
+        shown.text()
+    }
+}
+
+/// A file that the browser keeps under the last part of its address.
+fn download(kind: &str, text: String) -> Reply {
+    let headers = [
+        &format!("Content-Type: {kind}; charset=utf-8"),
+        "Content-Disposition: attachment",
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+    ];
+    Reply {
+        status: "200 OK",
+        headers: headers.map(|header| format!("{header}\r\n")).concat(),
+        body: text.into_bytes(),
+    }
+}

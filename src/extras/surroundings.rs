@@ -1,0 +1,229 @@
+//! What surrounds a manager and its league: the operator's words, the screen, the pages, the children of a local league,
+//! and what is kept at the end. The league itself is played by `src/manager.rs` and knows nothing of this.
+
+use crate::extras::children::{self, Children};
+use crate::extras::manager_screen::{self, TurnedAway};
+use crate::extras::pages::Pages;
+use crate::extras::practice::{self, Practice};
+use crate::extras::site::Site;
+use crate::extras::{check, class, operator, season, statistics, trace};
+use crate::manager::{Around, Manager};
+use crate::net::http::Reply;
+use crate::net::log::Level;
+use crate::net::sync::{lock, spawn};
+use crate::program::args::{Args, Stop};
+use crate::program::card::Cards;
+use crate::program::session::FAREWELL;
+use crate::program::storage::{self, Access};
+use crate::program::terminal::{Terminal, say, shown};
+use crate::program::{self};
+use std::fs::{self, File};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How often the files for people are written.
+const PACE: Duration = Duration::from_secs(2);
+/// The mark of a league that was started here with all its agents, beside its journal.
+const LOCAL: &str = "local";
+
+/// Runs the program: a word, or a manager with everything around it.
+pub fn run(mut args: Args) -> Result<(), Stop> {
+    match args.word {
+        Some("check") => return check::run(args),
+        Some("season") => return season::run(&args),
+        Some("trace") => return trace::trace(&args),
+        Some("local" | "class") | None => {}
+        Some(_) => return operator::run(&args),
+    }
+    let mut around = Surroundings::default();
+    let cycles = practice::cycles(&args)?;
+    if args.word == Some("local") {
+        around.is_local = true;
+        children::fill_in(&mut args)?;
+    }
+    if args.word == Some("class") {
+        class::fill_in(&mut args)?;
+    }
+    if cycles.is_some() {
+        let mut practice = Practice::new(&mut args);
+        practice.replace_the_last()?;
+        around.practice = Some(practice);
+    }
+    // The agents of two local leagues have the same ids: only one at a time may have this folder.
+    let _alone = if around.is_local {
+        Some(alone(&args)?)
+    } else {
+        None
+    };
+    crate::manager::run(args, Arc::new(around))
+}
+
+/// Takes the data folder for one local league; and refuses to set a league aside that was not local.
+fn alone(args: &Args) -> Result<File, Stop> {
+    let config = program::load(args)?;
+    let data = PathBuf::from(args.text("--data").unwrap_or("data"));
+    let cards = Cards {
+        data: &data,
+        league_id: &config.league.league_id,
+        manager: "",
+        endpoint: "",
+    };
+    let lock = cards.lock("local")?;
+    let folder = data.join("leagues").join(&config.league.league_id);
+    if is_open(&folder.join("journal.jsonl")) && !folder.join(LOCAL).exists() {
+        let words = format!(
+            "an unfinished league with other agents lies in {}",
+            folder.display()
+        );
+        let cure = "end it first, or name other data with --data DIR";
+        return Err(Stop::failed(format!("{words}; {cure}")));
+    }
+    Ok(lock)
+}
+
+/// Whether a journal tells of a league in which somebody has registered and which was not closed.
+fn is_open(journal: &Path) -> bool {
+    let text = fs::read_to_string(journal).unwrap_or_default();
+    let has = |event: &str| text.contains(&format!("{{\"event\":\"{event}\""));
+    has("Registered") && !has("Closed") && !has("Again")
+}
+
+/// Everything around one manager.
+#[derive(Default)]
+struct Surroundings {
+    is_local: bool,
+    practice: Option<Practice>,
+    site: OnceLock<Arc<Site>>,
+    children: Mutex<Option<Children>>,
+    pages: Arc<Mutex<Option<Pages>>>,
+    /// Breaks off when the champion is on the screen.
+    screen: Mutex<Option<Receiver<()>>>,
+    turned_away: Mutex<TurnedAway>,
+    terminal: OnceLock<Terminal>,
+}
+
+impl Around for Surroundings {
+    fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
+        let site = Site::new(&manager.document, program::logs(&manager.program.args));
+        let site = Arc::clone(self.site.get_or_init(|| Arc::new(site)));
+        let _ = self.terminal.set(manager.terminal);
+        let each_match = Terminal {
+            quiet: manager.terminal.quiet || self.practice.is_some(),
+        };
+        let luck = move || site.luck();
+        let screen = manager_screen::follow(manager, each_match, luck);
+        *lock(&self.screen) = Some(screen);
+        let (data, league_id) = (&manager.program.data, manager.program.league_id());
+        if self.is_local {
+            let mark = data.join("leagues").join(league_id).join(LOCAL);
+            storage::replace(&mark, Access::Everybody, "")?;
+        }
+        *lock(&self.pages) = Some(Pages::new(
+            data,
+            league_id,
+            program::logs(&manager.program.args),
+        ));
+        let (pages, here) = (Arc::clone(&self.pages), Arc::clone(manager));
+        spawn("pages", move || {
+            while !here.store.read(|league| league.closed) {
+                write_pages(&pages, &here);
+                here.store.wait(PACE, |league| league.closed);
+            }
+        });
+        let address = operator::address_file(data, league_id);
+        storage::replace(&address, Access::Everybody, &manager.program.endpoint)?;
+        *lock(&self.children) = match manager.program.args.word {
+            Some("local") => Some(Children::of_local_league(manager)?),
+            Some("class") => Some(Children::of_class(manager)?),
+            _ => None,
+        };
+        if manager.program.args.word == Some("class") {
+            class::greet(manager);
+        }
+        operator::listen(manager);
+        Ok(())
+    }
+
+    fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
+        let mut children = lock(&self.children);
+        let Some(children) = &mut *children else {
+            return Ok(true);
+        };
+        if let Some(name) = children.failed() {
+            let words = format!("{name} could not start, so the league does not");
+            return Err(Stop::failed(format!("{words}; what it said stands above")));
+        }
+        let is_here = |id: &String| manager.board.contact(id).is_here;
+        let here = manager.ids().iter().filter(|id| is_here(id)).count();
+        let all_here = here >= children.count();
+        if all_here && self.practice.is_some() {
+            manager.terminal.say(&manager.store.read(practice::begins));
+        }
+        Ok(all_here)
+    }
+
+    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+        self.site.get()?.page(path, query, peer)
+    }
+
+    fn turned_away(&self, words: &str) {
+        let line = lock(&self.turned_away).line(shown(words), Instant::now());
+        if let (Some(line), Some(terminal)) = (line, self.terminal.get()) {
+            terminal.say(&line);
+        }
+    }
+
+    fn ended(&self, manager: &Manager) {
+        write_pages(&self.pages, manager);
+        if let Some(screen) = lock(&self.screen).take() {
+            let _ = screen.recv_timeout(FAREWELL);
+        }
+        if let Some(practice) = &self.practice {
+            let figures = manager
+                .store
+                .read(|league| statistics::report(league, &practice.answers(league)));
+            figures.iter().for_each(|line| say(line));
+        }
+        manager
+            .terminal
+            .say(&format!("\n{}", keep_results(&self.pages, manager)));
+        if let Some(children) = &mut *lock(&self.children) {
+            children.wait(FAREWELL);
+        }
+        if let Some(site) = self.site.get() {
+            site.linger();
+        }
+    }
+}
+
+/// Writes the files for people. That they cannot be written is said once, and stops no league.
+fn write_pages(pages: &Mutex<Option<Pages>>, manager: &Manager) {
+    let Some(pages) = &mut *lock(pages) else {
+        return;
+    };
+    let failed_before = pages.has_failed;
+    let errors = pages.write(&manager.document.newest());
+    pages.has_failed = !errors.is_empty();
+    if let Some(error) = errors.first()
+        && !failed_before
+    {
+        let words = format!("the files for people cannot be written: {error}");
+        manager.say(Level::Error, "fault", &words);
+    }
+}
+
+/// Writes what a person keeps of the league; says where.
+fn keep_results(pages: &Mutex<Option<Pages>>, manager: &Manager) -> String {
+    let Some(pages) = &mut *lock(pages) else {
+        return String::new();
+    };
+    let kept = pages.keep(&manager.document.newest(), &manager.program.config.retry());
+    kept.unwrap_or_else(|words| {
+        let log = manager.program.log();
+        log.orchestrator(Level::Error, "fault", &*words);
+        words
+    })
+}

@@ -1,0 +1,40 @@
+//! Chance: the number that is drawn, and what choices are worth before it is. Pure, but for a draw without a seed.
+
+use super::{Game, Move, Outcome, Scoring};
+
+impl Game {
+    /// Draws a number, each as likely as any other. With a seed: always the same for the same match.
+    pub fn draw(&self, seed: Option<u64>, match_id: &str) -> Option<u32> {
+        let numbers = self.draws.clone()?;
+        Some(match seed {
+            Some(seed) => fastrand::Rng::with_seed(mix(seed, &["draw", match_id])).u32(numbers),
+            None => fastrand::u32(numbers),
+        })
+    }
+
+    /// What these moves were worth to both before the number was drawn, in points; nothing where none is drawn.
+    pub fn expected(&self, moves: &[Move], scoring: &Scoring) -> Option<[f64; 2]> {
+        let outcomes: Vec<Outcome> = self
+            .draws
+            .clone()?
+            .map(|number| self.judge(Default::default(), moves.to_vec(), Some(number)))
+            .collect();
+        let mean = |seat: usize| {
+            let points = outcomes.iter().map(|it| f64::from(it.score(scoring)[seat]));
+            points.sum::<f64>() / outcomes.len() as f64
+        };
+        Some([mean(0), mean(1)])
+    }
+}
+
+/// One seed out of a seed and some words, the same on every machine and in every build (FNV-1a).
+pub fn mix(seed: u64, words: &[&str]) -> u64 {
+    let mut bytes = seed.to_le_bytes().to_vec();
+    for word in words {
+        bytes.extend(word.as_bytes());
+        bytes.push(0);
+    }
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,86 @@
+//! Even/Odd: both players choose even or odd at the same time, then a number is drawn. Whoever has named its parity wins,
+//! unless both have, or neither.
+//!
+//! The league's documents name this game's messages, so it brings its own pair.
+//! Read next: `referee/match_play.rs`, which plays a match of any game.
+
+use super::{Game, Messages, Move, Outcome, moves};
+use crate::protocol::{
+    ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Message, Parity,
+};
+use crate::wire::Unread;
+use std::ops::RangeInclusive;
+
+/// The numbers that can be drawn.
+pub const NUMBERS: RangeInclusive<u32> = 1..=10;
+
+/// The game.
+pub static GAME: Game = Game {
+    game_type: "even_odd",
+    at_once: true,
+    legal: |moves| match moves.len() {
+        2 => vec![],
+        _ => vec!["even", "odd"],
+    },
+    draws: Some(NUMBERS),
+    winner,
+    position: |_| "A number from 1 to 10 will be drawn: even or odd?".into(),
+    messages: &CHOOSE_PARITY,
+};
+
+/// Whether a number is even or odd.
+pub fn parity(number: u32) -> Parity {
+    if number.is_multiple_of(2) {
+        Parity::Even
+    } else {
+        Parity::Odd
+    }
+}
+
+/// Judges a match in which both have chosen.
+pub fn judge(players: [String; 2], choices: [Parity; 2], number: u32) -> Outcome {
+    let texts = choices.map(Parity::word);
+    GAME.judge(players, moves(&texts), Some(number))
+}
+
+fn winner(players: &[String; 2], moves: &[Move], number: u32) -> (Option<usize>, String) {
+    let drawn = parity(number).word();
+    let right: Vec<&Move> = moves.iter().filter(|it| it.text == drawn).collect();
+    let both = |choice: &str, how: &str| {
+        format!("Both chose {choice}, number was {number} ({drawn}) - both {how}")
+    };
+    match right[..] {
+        [one] => {
+            let name = &players[one.seat];
+            let reason = format!("{name} chose {drawn}, number was {number} ({drawn})");
+            (Some(one.seat), reason)
+        }
+        [] => (None, both(&moves[0].text, "incorrect")),
+        _ => (None, both(drawn, "correct")),
+    }
+}
+
+static CHOOSE_PARITY: Messages = Messages {
+    call: |call| {
+        let call = ChooseParityCall {
+            match_id: call.match_id,
+            player_id: call.player_id,
+            game_type: call.game_type,
+            deadline: call.deadline,
+            context: call.context,
+        };
+        call.into()
+    },
+    answer: |message| match message {
+        Message::ChooseParityResponse(it) => Ok(ChooseMoveResponse {
+            match_id: it.match_id,
+            player_id: it.player_id,
+            move_number: 1,
+            r#move: Unread::new(it.parity_choice.0),
+            auth_token: it.auth_token,
+        }),
+        other => Err(other),
+    },
+    answer_name: ChooseParityResponse::NAME,
+    field: "parity_choice",
+};

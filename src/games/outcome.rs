@@ -1,0 +1,150 @@
+//! How a match ended, what that is worth in points, and how players and manager are told. Pure.
+
+use super::Move;
+use super::even_odd::parity;
+use crate::protocol::{Details, Ending, GameResult, MatchResult, Parity, PlayedMove};
+use crate::wire::Wire;
+use crate::{object, words};
+use std::collections::BTreeMap;
+
+object! {
+    /// Points by ending, and what decides between equals: `scoring` in the league file.
+    Scoring {
+        win_points: i32, draw_points: i32, loss_points: i32, technical_loss_points: i32, tiebreakers: Vec<TieBreak>,
+    }
+}
+
+words! {
+    /// What decides between equal points, in the order of the league file.
+    TieBreak { Wins = "wins", HeadToHead = "head_to_head", Draws = "draws", }
+}
+
+impl Scoring {
+    /// From the most wanted ending to the least.
+    pub fn points(&self) -> [i32; 4] {
+        [
+            self.win_points,
+            self.draw_points,
+            self.loss_points,
+            self.technical_loss_points,
+        ]
+    }
+}
+
+/// A match that has ended.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Outcome {
+    pub players: [String; 2],
+    /// All that were made, also before somebody failed.
+    pub moves: Vec<Move>,
+    pub number: Option<u32>,
+    pub ending: Ending,
+    /// The winner's seat.
+    pub winner: Option<usize>,
+    pub reason: String,
+}
+
+/// Somebody failed: the other wins, or nobody. `failures` says how, by seat.
+pub fn forfeit(players: [String; 2], moves: Vec<Move>, failures: [Option<String>; 2]) -> Outcome {
+    let [a, b] = &players;
+    let (winner, reason) = match failures {
+        [Some(how), None] => (Some(1), format!("{a} {how} - {b} wins by default")),
+        [None, Some(how)] => (Some(0), format!("{b} {how} - {a} wins by default")),
+        [one, other] => {
+            let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+            (None, format!("{a} {one}; {b} {other} - nobody wins"))
+        }
+    };
+    Outcome {
+        players,
+        moves,
+        number: None,
+        ending: Ending::TechnicalLoss,
+        winner,
+        reason,
+    }
+}
+
+/// How a match ended that was played to its end, or not, and that somebody won, or not.
+pub fn ending(played: bool, won: bool) -> Ending {
+    match (played, won) {
+        (false, _) => Ending::TechnicalLoss,
+        (true, false) => Ending::Draw,
+        (true, true) => Ending::Win,
+    }
+}
+
+/// The points of both seats.
+pub fn score(ending: Ending, winner: Option<usize>, scoring: &Scoring) -> [i32; 2] {
+    let lost = match ending {
+        Ending::TechnicalLoss => scoring.technical_loss_points,
+        _ => scoring.loss_points,
+    };
+    match winner {
+        Some(0) => [scoring.win_points, lost],
+        Some(_) => [lost, scoring.win_points],
+        None if ending == Ending::Draw => [scoring.draw_points; 2],
+        None => [lost; 2],
+    }
+}
+
+impl Outcome {
+    /// The points of both seats.
+    pub fn score(&self, scoring: &Scoring) -> [i32; 2] {
+        score(self.ending, self.winner, scoring)
+    }
+
+    fn winner_id(&self) -> Option<String> {
+        self.winner.map(|seat| self.players[seat].clone())
+    }
+
+    /// What each player chose in Even/Odd; nothing in any other game.
+    fn choices(&self) -> BTreeMap<String, Option<Parity>> {
+        let of = |seat: usize| {
+            let made = self.moves.iter().find(|it| it.seat == seat);
+            made.and_then(|it| Parity::read(&it.text.clone().into()).ok())
+        };
+        let [a, b] = self.players.clone();
+        [(a, of(0)), (b, of(1))].into()
+    }
+
+    /// All moves, in every game that has no field of its own for them.
+    fn moves(&self) -> Option<Vec<PlayedMove>> {
+        let has_choices = self.choices().values().any(Option::is_some);
+        let played = |it: &Move| PlayedMove {
+            player_id: self.players[it.seat].clone(),
+            r#move: it.text.clone(),
+        };
+        (!has_choices && !self.moves.is_empty()).then(|| self.moves.iter().map(played).collect())
+    }
+
+    /// What the players are told.
+    pub fn for_players(&self) -> GameResult {
+        GameResult {
+            status: self.ending,
+            winner_player_id: self.winner_id(),
+            drawn_number: self.number,
+            number_parity: self.number.map(parity),
+            choices: self.choices(),
+            moves: self.moves(),
+            reason: Some(self.reason.clone()),
+        }
+    }
+
+    /// What the manager is told.
+    pub fn for_manager(&self, scoring: &Scoring) -> MatchResult {
+        let score = self.players.iter().cloned().zip(self.score(scoring));
+        MatchResult {
+            winner: self.winner_id(),
+            score: score.collect(),
+            details: Details {
+                drawn_number: self.number,
+                choices: self.choices(),
+                moves: self.moves(),
+                status: Some(self.ending),
+                reason: Some(self.reason.clone()),
+            },
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A game played over: whether moves, of which somebody else says that they were made, can have been made, and how the
+//! match must then have ended. So the manager need not believe a referee. Pure.
+
+use super::{Game, Move, Outcome};
+use crate::protocol::Details;
+
+/// Moves of player A and player B, one after the other.
+pub fn moves(texts: &[&str]) -> Vec<Move> {
+    let made = |(n, text): (usize, &&str)| Move {
+        seat: n % 2,
+        text: text.to_string(),
+    };
+    texts.iter().enumerate().map(made).collect()
+}
+
+/// The moves that a reported result names, in whichever of its fields they stand.
+pub fn reported(players: &[String; 2], details: &Details) -> Result<Vec<Move>, String> {
+    let mut named = Vec::new();
+    for made in details.moves.iter().flatten() {
+        named.push((&made.player_id, made.r#move.clone()));
+    }
+    for (player_id, choice) in &details.choices {
+        named.extend(choice.map(|choice| (player_id, choice.to_string())));
+    }
+    let seated = |(id, text): (&String, String)| match players.iter().position(|it| it == id) {
+        Some(seat) => Ok(Move { seat, text }),
+        None => Err(format!("{id:?} does not play in this match")),
+    };
+    named.into_iter().map(seated).collect()
+}
+
+impl Game {
+    /// Plays moves over, of which somebody else says that they were made: the outcome, or what cannot be true.
+    pub fn replay(
+        &self,
+        players: [String; 2],
+        moves: Vec<Move>,
+        number: Option<u32>,
+    ) -> Result<Outcome, String> {
+        for (n, made) in moves.iter().enumerate() {
+            let (before, player) = (&moves[..n], &players[made.seat]);
+            if !self.asked(before).contains(&made.seat) {
+                return Err(format!("move {}: it is not {player}'s turn", n + 1));
+            }
+            let checked = self.check(before, &made.text.clone().into());
+            checked.map_err(|refusal| format!("move {}: {}", n + 1, refusal.explain()))?;
+        }
+        if let [seat, ..] = self.asked(&moves)[..] {
+            return Err(format!(
+                "the game is not over: {} is to move",
+                players[seat]
+            ));
+        }
+        match (&self.draws, number) {
+            (Some(numbers), Some(number)) if numbers.contains(&number) => {}
+            (None, None) => {}
+            (None, Some(number)) => {
+                return Err(format!(
+                    "got the number {number}, but nothing is drawn in this game"
+                ));
+            }
+            (Some(numbers), number) => {
+                let came = number.map_or("no number".into(), |number| number.to_string());
+                let (least, most) = (numbers.start(), numbers.end());
+                return Err(format!("got {came}, must be {least} to {most}"));
+            }
+        }
+        Ok(self.judge(players, moves, number))
+    }
+}

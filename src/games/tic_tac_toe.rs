@@ -1,0 +1,74 @@
+//! Tic-tac-toe: by turns both put their mark on a free field of nine, player A an X, player B an O. Whoever has three in
+//! a row wins; a full board without such a row is a draw.
+//!
+//! The fields are named as they are numbered on the empty board: 1 to 3 above, 7 to 9 below.
+
+use super::{CHOOSE_MOVE, Game, Move};
+
+const FIELDS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+const ROWS: [[&str; 3]; 8] = [
+    ["1", "2", "3"],
+    ["4", "5", "6"],
+    ["7", "8", "9"],
+    ["1", "4", "7"],
+    ["2", "5", "8"],
+    ["3", "6", "9"],
+    ["1", "5", "9"],
+    ["3", "5", "7"],
+];
+
+/// The game.
+pub static GAME: Game = Game {
+    game_type: "tic_tac_toe",
+    at_once: false,
+    legal,
+    draws: None,
+    winner,
+    position,
+    messages: &CHOOSE_MOVE,
+};
+
+/// Who has taken a field, if anybody.
+fn owner(moves: &[Move], field: &str) -> Option<usize> {
+    let taken = moves.iter().find(|it| it.text == field);
+    taken.map(|it| it.seat)
+}
+
+/// The row that a seat has filled, if any.
+fn row(moves: &[Move], seat: usize) -> Option<[&'static str; 3]> {
+    let is_filled = |row: &[&str; 3]| row.iter().all(|field| owner(moves, field) == Some(seat));
+    ROWS.into_iter().find(is_filled)
+}
+
+fn legal(moves: &[Move]) -> Vec<&'static str> {
+    if row(moves, 0).or(row(moves, 1)).is_some() {
+        return Vec::new();
+    }
+    let is_free = |field: &&str| owner(moves, field).is_none();
+    FIELDS.into_iter().filter(is_free).collect()
+}
+
+fn winner(players: &[String; 2], moves: &[Move], _: u32) -> (Option<usize>, String) {
+    for (seat, name) in players.iter().enumerate() {
+        if let Some(row) = row(moves, seat) {
+            let reason = format!("{name} has three in a row: {}", row.join(", "));
+            return (Some(seat), reason);
+        }
+    }
+    (
+        None,
+        "the board is full, and nobody has three in a row".into(),
+    )
+}
+
+/// Three lines, as `X 2 3`: a free field is shown by its number.
+fn position(moves: &[Move]) -> String {
+    let shown = FIELDS.map(|field| match owner(moves, field) {
+        Some(0) => "X",
+        Some(_) => "O",
+        None => field,
+    });
+    let lines: Vec<String> = shown.chunks(3).map(|line| line.join(" ")).collect();
+    lines.join("\n")
+}

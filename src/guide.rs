@@ -1,0 +1,20 @@
+//! The guide: how the whole works, how a class uses it, and how to change it.
+//!
+//! | page | for whom |
+//! |---|---|
+//! | [tour] | you want to understand the stack before you change it |
+//! | [class] | you teach, and run a league among many students' agents |
+//! | [models] | you let a language model play, or call the agents' tools |
+//! | [configuration] | you look for an option, a key of a file, or "How do I…" |
+//! | [exercises] | you want to learn by changing something that a test then checks |
+
+#[doc = include_str!("guide/class.md")]
+pub mod class {}
+#[doc = include_str!("guide/configuration.md")]
+pub mod configuration {}
+#[doc = include_str!("guide/exercises.md")]
+pub mod exercises {}
+#[doc = include_str!("guide/models.md")]
+pub mod models {}
+#[doc = include_str!("guide/tour.md")]
+pub mod tour {}

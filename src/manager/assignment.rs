@@ -1,0 +1,82 @@
+//! Who referees which match, and what is recorded for a player whom the operator removed.
+//!
+//! Both are decisions of the league, as all the others are: they read the state and give an event. The round loop
+//! (`rounds.rs`) asks for them whenever something has changed.
+
+use crate::games::Outcome;
+use crate::manager::league::{Event, League, Match, MatchAssignment, Member, Recorded};
+use crate::protocol::{Ending, Kind};
+use crate::wire::Timestamp;
+
+impl League {
+    /// Gives the open matches of a round to the referees that are there, by their capacity. Matches whose referee is
+    /// among `present` stay where they are. `token` makes a fresh match token for a player.
+    pub fn assign(
+        &self,
+        round: u32,
+        present: &[String],
+        mut token: impl FnMut(&str) -> String,
+    ) -> Option<Event> {
+        let referees = present.iter().filter_map(|id| self.members.get(id));
+        let mut load: Vec<(&Member, u32)> = referees.map(|referee| (referee, 0)).collect();
+        let mut orphans = Vec::new();
+        for game in self.open_matches(round) {
+            let own = |(referee, _): &&mut (&Member, u32)| game.referee() == Some(&referee.id);
+            match load.iter_mut().find(own) {
+                Some((_, matches)) => *matches += 1,
+                None => orphans.push(game),
+            }
+        }
+        let mut assignments = Vec::new();
+        for game in orphans {
+            let (referee, matches) = load.iter_mut().min_by_key(|(referee, matches)| {
+                // How full the referee would be, without fractions: 2520 can be divided by each capacity, 1 to 10.
+                (*matches + 1) * 2520 / referee.max_concurrent_matches.max(1)
+            })?;
+            *matches += 1;
+            let tokens = game.players.each_ref().map(|player| {
+                let ours = referee.uses_match_tokens;
+                if ours { token(player) } else { String::new() }
+            });
+            assignments.push(MatchAssignment {
+                match_id: game.id.clone(),
+                referee_id: referee.id.clone(),
+                tokens,
+            });
+        }
+        (!assignments.is_empty()).then_some(Event::Assigned { assignments })
+    }
+
+    /// The next match of a round in which somebody plays whom the operator removed: it is recorded without being
+    /// played. The other player wins; if both were removed, nobody does.
+    pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
+        let is_gone = |player: &String| self.removed.contains(player);
+        let lacks = |game: &&Match| game.players.iter().any(is_gone);
+        let game = self.open_matches(round).find(lacks)?;
+        let [a, b] = &game.players;
+        let removed = "was removed by the operator";
+        let (winner, reason) = match (is_gone(a), is_gone(b)) {
+            (true, true) => (
+                None,
+                "both players were removed by the operator - nobody wins".into(),
+            ),
+            (true, false) => (Some(1), format!("{a} {removed} - {b} wins by default")),
+            (false, _) => (Some(0), format!("{b} {removed} - {a} wins by default")),
+        };
+        let outcome = Outcome {
+            players: game.players.clone(),
+            moves: Vec::new(),
+            ending: Ending::TechnicalLoss,
+            number: None,
+            winner,
+            reason,
+        };
+        Some(Event::Recorded(Recorded {
+            match_id: game.id.clone(),
+            referee_id: Kind::Manager.word().into(),
+            conversation_id: String::new(),
+            result: outcome.for_manager(&self.rules.scoring),
+            at,
+        }))
+    }
+}

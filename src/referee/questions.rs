@@ -1,0 +1,127 @@
+//! The questions of a match: how players are invited, asked for a move and told the result, and what counts as an answer.
+//! Pure, like the course of the match in `match_play.rs`.
+
+use crate::games::{Move, Outcome};
+use crate::net::retry::CallError;
+use crate::protocol::*;
+use crate::referee::match_play::{Table, Venue};
+use crate::referee::sentences::unexpected;
+use crate::wire::{Timestamp, cut};
+use std::fmt::Debug;
+
+impl<V: Venue> Table<'_, V> {
+    /// The player on a seat.
+    pub(super) fn player(&self, seat: usize) -> &str {
+        let entry = &self.given.r#match;
+        [&entry.player_A_id, &entry.player_B_id][seat]
+    }
+
+    fn match_id(&self) -> &str {
+        &self.given.r#match.match_id
+    }
+
+    /// GAME_INVITATION for a player.
+    pub(super) fn invitation(&self, seat: usize) -> Message {
+        let invitation = GameInvitation {
+            league_id: self.given.league_id.clone(),
+            round_id: self.given.round_id,
+            match_id: self.match_id().into(),
+            game_type: self.game.game_type.into(),
+            role_in_match: [Role::PlayerA, Role::PlayerB][seat].to_string(),
+            opponent_id: self.player(1 - seat).into(),
+            player_id: Some(self.player(seat).into()),
+        };
+        invitation.into()
+    }
+
+    /// Whether a reply says that the player has come.
+    pub(super) fn joined(&self, seat: usize, reply: Message) -> Result<(), CallError> {
+        let Message::GameJoinAck(ack) = reply else {
+            return Err(unexpected(&reply));
+        };
+        expect("match_id", &*ack.match_id, self.match_id(), Code::E015)?;
+        expect("player_id", &*ack.player_id, self.player(seat), Code::E012)?;
+        expect("accept", &ack.accept, &true, Code::E003)
+    }
+
+    /// The call for a move, in the game's own message.
+    pub(super) fn call(&self, seat: usize, moves: &[Move], deadline: Timestamp) -> Message {
+        let entry = &self.given.r#match;
+        let standings = [&entry.player_A_standings, &entry.player_B_standings];
+        let legal = (self.game.legal)(moves);
+        (self.game.messages.call)(ChooseMoveCall {
+            match_id: self.match_id().into(),
+            player_id: self.player(seat).into(),
+            game_type: self.game.game_type.into(),
+            deadline,
+            move_number: number(moves),
+            position: (self.game.position)(moves),
+            legal_moves: legal.into_iter().map(String::from).collect(),
+            context: Some(TurnContext {
+                opponent_id: Some(self.player(1 - seat).into()),
+                round_id: Some(self.given.round_id),
+                your_standings: standings[seat].clone(),
+            }),
+        })
+    }
+
+    /// The move in a reply, or what is wrong with it.
+    pub(super) fn moved(
+        &self,
+        seat: usize,
+        moves: &[Move],
+        reply: Message,
+    ) -> Result<String, CallError> {
+        let answer = (self.game.messages.answer)(reply).map_err(|reply| unexpected(&reply))?;
+        expect("match_id", &*answer.match_id, self.match_id(), Code::E015)?;
+        expect(
+            "player_id",
+            &*answer.player_id,
+            self.player(seat),
+            Code::E012,
+        )?;
+        expect(
+            "move_number",
+            &answer.move_number,
+            &number(moves),
+            Code::E015,
+        )?;
+        match self.game.check(moves, &answer.r#move.0) {
+            Ok(text) => Ok(text.into()),
+            Err(refusal) => Err(CallError::wrong(refusal, "")),
+        }
+    }
+
+    /// GAME_OVER, the same for both.
+    pub(super) fn game_over(&self, outcome: &Outcome) -> Message {
+        let over = GameOver {
+            match_id: self.match_id().into(),
+            game_type: self.game.game_type.into(),
+            game_result: outcome.for_players(),
+            reason: None,
+        };
+        over.into()
+    }
+}
+
+/// The number of the next move.
+fn number(moves: &[Move]) -> u32 {
+    moves.len() as u32 + 1
+}
+
+/// Whether a field of a reply says what it must.
+fn expect<T: Debug + PartialEq + ?Sized>(
+    field: &str,
+    came: &T,
+    expected: &T,
+    code: Code,
+) -> Result<(), CallError> {
+    if came == expected {
+        return Ok(());
+    }
+    let problem = format!(
+        "got {}, expected {expected:?}",
+        cut(&format!("{came:?}"), 60)
+    );
+    Err(CallError::wrong(Refusal::field(code, field, problem), ""))
+}
