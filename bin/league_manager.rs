@@ -66,6 +66,12 @@ const USAGE: Usage = Usage {
             "your own player in a local league; several: with commas, or again --mine",
         ),
         (
+            "--new",
+            "COMMAND",
+            "is it better than --old? both play the same rivals in a local league until that is decided",
+        ),
+        ("--old", "COMMAND", "what --new is compared with [a coin]"),
+        (
             "--cycles",
             "N",
             "how often everybody meets everybody in a local league, and what it says of them",

@@ -61,6 +61,11 @@ pub trait Around: Send + Sync {
         Ok(true)
     }
 
+    /// Who meets whom, by round, if not everybody meets everybody.
+    fn pairings(&self, _players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
+        None
+    }
+
     /// What a browser at `peer` is shown at a path, with what stands behind its question mark.
     fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
@@ -176,7 +181,7 @@ impl Manager {
             self.terminal.say(&format!("{words}: {more}"));
         }
         let token = operator_file(&self.program);
-        if !self.program.args.has("--until-stdin-closes") {
+        if self.program.args.word != Some("local") {
             self.terminal
                 .say(&format!("operator token in {}", token.display()));
         }
@@ -245,7 +250,13 @@ impl Manager {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
-        self.store.decide(|_| Some(Event::Closed)).map(drop)
+        self.close()
+    }
+
+    /// Ends the league, with the results that there are.
+    pub fn close(&self) -> io::Result<()> {
+        let close = |league: &League| (!league.closed).then_some(Event::Closed);
+        self.store.decide(close).map(drop)
     }
 
     /// Serves on, until the operator wants a new lobby or has a match played again; says whether it is the match.
@@ -273,7 +284,9 @@ impl Manager {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {
-                league.start(self.seed).ok()?
+                let chosen = self.around.pairings(&league.player_ids());
+                let rounds = chosen.unwrap_or_else(|| league.pairings());
+                league.start(self.seed, rounds).ok()?
             } else {
                 None
             }

@@ -36,6 +36,13 @@ const UNLEARNED: usize = 5;
 /// Says on the command line what a local league does not have to be told: how many play, and that there is no lead.
 pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
     let mine = practice::mine(args).len();
+    if args.has("--new") {
+        if args.has("--mine") || args.has("--cycles") || args.has("--players") {
+            let words = "--new NEW --old OLD needs no --mine, --cycles or --players: it plays until it is decided";
+            return Err(Stop::usage(words));
+        }
+        args.set("--players", &(2 + STRATEGIES.len()).to_string());
+    }
     let players: Option<usize> = args.number("--players")?;
     if players.is_some_and(|players| players < mine) {
         let least = format!("expected at least the {mine} of --mine");
@@ -56,6 +63,14 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
 
 /// The players of a local league: the strategies in turn; in a practice, after those of the command line.
 fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
+    if let Some(new) = args.text("--new") {
+        let old = args.text("--old").unwrap_or("random");
+        return Ok(practice::seats(
+            &practice::commands(&[new, old]),
+            &STRATEGIES,
+            players,
+        ));
+    }
     if practice::cycles(args)?.is_some() {
         return Ok(practice::seats(&practice::mine(args), &STRATEGIES, players));
     }

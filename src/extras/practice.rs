@@ -69,17 +69,16 @@ pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
 
 /// The commands of `--mine`: several options, or several commands in one, with commas.
 pub fn mine(args: &Args) -> Vec<Vec<String>> {
-    let words = |command: &str| {
-        command
-            .split_whitespace()
-            .map(String::from)
-            .collect::<Vec<_>>()
-    };
-    args.all("--mine")
-        .iter()
-        .flat_map(|all| all.split(','))
-        .map(words)
-        .filter(|words| !words.is_empty())
+    let all = args.all("--mine");
+    let each: Vec<&str> = all.iter().flat_map(|all| all.split(',')).collect();
+    commands(&each)
+}
+
+/// Commands as their words.
+pub fn commands(commands: &[&str]) -> Vec<Vec<String>> {
+    let words = |command: &&str| command.split_whitespace().map(String::from).collect();
+    let all = commands.iter().map(words);
+    all.filter(|words: &Vec<String>| !words.is_empty())
         .collect()
 }
 
@@ -87,6 +86,11 @@ pub fn mine(args: &Args) -> Vec<Vec<String>> {
 /// has a name of its own.
 pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Seat> {
     let own = |command: &Vec<String>| {
+        if let [name] = &command[..]
+            && finished.contains(&name.as_str())
+        {
+            return Seat::example(name, Some(name.clone())); // one of the examples, by its name
+        }
         let last = command
             .iter()
             .rev()

@@ -6,7 +6,7 @@ use crate::extras::manager_screen::{self, TurnedAway};
 use crate::extras::pages::Pages;
 use crate::extras::practice::{self, Practice};
 use crate::extras::site::Site;
-use crate::extras::{check, class, operator, season, statistics, trace};
+use crate::extras::{check, class, comparison, operator, season, statistics, trace};
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -42,12 +42,13 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     let cycles = practice::cycles(&args)?;
     if args.word == Some("local") {
         around.is_local = true;
+        around.is_comparison = args.has("--new");
         children::fill_in(&mut args)?;
     }
     if args.word == Some("class") {
         class::fill_in(&mut args)?;
     }
-    if cycles.is_some() {
+    if cycles.is_some() || around.is_comparison {
         let mut practice = Practice::new(&mut args);
         practice.replace_the_last()?;
         around.practice = Some(practice);
@@ -95,6 +96,8 @@ fn is_open(journal: &Path) -> bool {
 #[derive(Default)]
 struct Surroundings {
     is_local: bool,
+    /// Two players are compared: see `comparison.rs`.
+    is_comparison: bool,
     practice: Option<Practice>,
     site: OnceLock<Arc<Site>>,
     children: Mutex<Option<Children>>,
@@ -113,9 +116,12 @@ impl Around for Surroundings {
         let each_match = Terminal {
             quiet: manager.terminal.quiet || self.practice.is_some(),
         };
-        let luck = move || site.luck();
-        let screen = manager_screen::follow(manager, each_match, luck);
-        *lock(&self.screen) = Some(screen);
+        if self.is_comparison {
+            comparison::follow(manager);
+        } else {
+            let screen = manager_screen::follow(manager, each_match, move || site.luck());
+            *lock(&self.screen) = Some(screen);
+        }
         let (data, league_id) = (&manager.program.data, manager.program.league_id());
         if self.is_local {
             let mark = data.join("leagues").join(league_id).join(LOCAL);
@@ -159,10 +165,14 @@ impl Around for Surroundings {
         let is_here = |id: &String| manager.board.contact(id).is_here;
         let here = manager.ids().iter().filter(|id| is_here(id)).count();
         let all_here = here >= children.count();
-        if all_here && self.practice.is_some() {
+        if all_here && self.practice.is_some() && !self.is_comparison {
             manager.terminal.say(&manager.store.read(practice::begins));
         }
         Ok(all_here)
+    }
+
+    fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
+        self.is_comparison.then(|| comparison::pairings(players))
     }
 
     fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
@@ -181,15 +191,18 @@ impl Around for Surroundings {
         if let Some(screen) = lock(&self.screen).take() {
             let _ = screen.recv_timeout(FAREWELL);
         }
-        if let Some(practice) = &self.practice {
+        if let Some(practice) = &self.practice
+            && !self.is_comparison
+        {
             let figures = manager
                 .store
                 .read(|league| statistics::report(league, &practice.answers(league)));
             figures.iter().for_each(|line| say(line));
         }
-        manager
-            .terminal
-            .say(&format!("\n{}", keep_results(&self.pages, manager)));
+        if !self.is_comparison {
+            let kept = keep_results(&self.pages, manager);
+            manager.terminal.say(&format!("\n{kept}"));
+        }
         if let Some(children) = &mut *lock(&self.children) {
             children.wait(FAREWELL);
         }

@@ -79,7 +79,7 @@ pub enum Event {
     Assigned { assignments: Vec<MatchAssignment> },
     /// A match was played, and its result counts.
     Recorded(Recorded),
-    /// Everybody was told that the league is over.
+    /// The league is over; matches that are open stay so.
     Closed,
     /// The operator: no further match begins.
     Paused,
@@ -260,6 +260,7 @@ impl League {
         }
         self.records.values_mut().for_each(Record::reset);
         self.rounds_completed = 0;
+        self.closed = false;
         self.tables += 1;
         self.table = OnceLock::new();
         for id in std::mem::take(&mut self.played) {
@@ -336,9 +337,10 @@ impl League {
         matches.filter(|game| game.recorded.is_none())
     }
 
-    /// The first round that is not over.
+    /// The first round that is not over; none in a league that is closed.
     pub fn open_round(&self) -> Option<u32> {
-        (self.rounds_completed < self.rounds()).then_some(self.rounds_completed + 1)
+        let is_open = !self.closed && self.rounds_completed < self.rounds();
+        is_open.then_some(self.rounds_completed + 1)
     }
 
     /// Waiting, running, or completed.

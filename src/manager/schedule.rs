@@ -20,13 +20,16 @@ impl League {
         ))
     }
 
-    /// Starts, or says what is missing. Nothing is new where the league has started already.
-    pub fn start(&self, seed: Option<u64>) -> Result<Option<Event>, String> {
-        if let Some(lacks) = self.lacks() {
-            return Err(lacks);
+    /// Starts with these rounds, or says what is missing. Nothing is new where the league has started already.
+    pub fn start(
+        &self,
+        seed: Option<u64>,
+        rounds: Vec<Vec<[String; 2]>>,
+    ) -> Result<Option<Event>, String> {
+        match self.lacks() {
+            Some(lacks) => Err(lacks),
+            None => Ok((!self.started).then_some(Event::Started { seed, rounds })),
         }
-        let rounds = self.pairings();
-        Ok((!self.started).then_some(Event::Started { seed, rounds }))
     }
 
     /// The matches with the players so far, as they would be if the league started now.
@@ -34,10 +37,15 @@ impl League {
         matches_of(&self.pairings())
     }
 
-    fn pairings(&self) -> Vec<Vec<[String; 2]>> {
+    /// Everybody meets everybody.
+    pub fn pairings(&self) -> Vec<Vec<[String; 2]>> {
+        round_robin(&self.player_ids(), self.rules.cycles)
+    }
+
+    /// The ids of the players, in their order.
+    pub fn player_ids(&self) -> Vec<String> {
         let players = self.members(Kind::Player).into_iter();
-        let ids: Vec<String> = players.map(|player| player.id.clone()).collect();
-        round_robin(&ids, self.rules.cycles)
+        players.map(|player| player.id.clone()).collect()
     }
 }
 
