@@ -6,6 +6,7 @@ pub mod check;
 pub mod children;
 pub mod class;
 pub mod coach;
+pub mod columns;
 pub mod comparison;
 pub mod csv;
 pub mod figures;

@@ -26,7 +26,7 @@ use crate::wire::Endpoint;
 use std::env;
 use std::fs;
 use std::io;
-use std::net::{TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::{Arc, Mutex};
@@ -71,19 +71,23 @@ impl Program {
     pub fn with(args: Args, config: Config, kind: Kind, sender: &str) -> Result<Program, Stop> {
         operator_token(&args)?; // a file that is not there is said at once
         let manager = manager(&args, &config);
-        let place = Place::of(&args, &config, kind, &manager)?;
-        let listener = listen(&args, &config, kind, &place.listens_at)?;
+        let is_near = kind == Kind::Manager || is_here(&manager);
+        let all = if is_near { "127.0.0.1" } else { "0.0.0.0" };
+        let host = args.text("--host").unwrap_or(all).to_string();
+        let name = host_name(&args, &config, (!is_near).then_some(&*manager))?;
+        let listener = listen(&args, &config, kind, &host)?;
         let port = listener.local_addr()?.port();
         let given = args.text("--contact-endpoint").map(String::from);
-        let endpoint = given.unwrap_or(format!("http://{}:{port}/mcp", place.is_called));
-        let contact = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host);
-        let base_host = Endpoint::parse(&format!("http://{}/", config.system.network.base_host));
-        let mut own_hosts = vec!["127.0.0.1".into(), "[::1]".into(), place.listens_at.clone()];
-        own_hosts.extend(contact);
-        own_hosts.extend(base_host.map(|base| base.host));
-        let shown = match &*place.listens_at {
-            "127.0.0.1" => "localhost",
-            host => host,
+        let endpoint = given.unwrap_or(format!("http://{name}:{port}/mcp"));
+        let base_host = &config.system.network.base_host;
+        let mut own_hosts = vec!["127.0.0.1".into(), "[::1]".into(), host.clone()];
+        for url in [&endpoint, &format!("http://{base_host}/")] {
+            own_hosts.extend(Endpoint::parse(url).map(|endpoint| endpoint.host));
+        }
+        let shown = if host == "127.0.0.1" {
+            "localhost"
+        } else {
+            &host
         };
         if folder(&args).is_none() {
             say(
@@ -163,76 +167,43 @@ impl Program {
     }
 }
 
-/// Where a program listens, and as what host others call it there.
-struct Place {
-    listens_at: String,
-    is_called: String,
-}
-
-impl Place {
-    /// `--host` decides where we listen. Without it we listen on this machine alone, or, if the manager is on another
-    /// one, on every address, and are called as the connection to the manager shows us.
-    fn of(args: &Args, config: &Config, kind: Kind, manager: &str) -> Result<Place, Stop> {
-        let illegal = |option: &str, why: String| Err(Stop::usage(format!("{option} {why}")));
-        let given = args.text("--contact-endpoint");
-        if let Some(Err(legal)) = given.map(Endpoint::parse) {
-            return illegal(
-                "--contact-endpoint:",
-                format!("got {given:?}, expected {legal}"),
-            );
-        }
-        let base_host = config.system.network.base_host.clone();
-        let place = |listens_at: &str, is_called| Place {
-            listens_at: listens_at.into(),
-            is_called,
-        };
-        match args.text("--host") {
-            Some(host @ ("0.0.0.0" | "::" | "[::]")) if given.is_none() => {
-                let remedy = "say with --contact-endpoint URL where others reach us";
-                illegal("--host", format!("{host} means every address: {remedy}"))
-            }
-            Some(host) => Ok(place(host, base_host)),
-            None if kind == Kind::Manager || is_here(manager) => Ok(place("127.0.0.1", base_host)),
-            None if given.is_some() => Ok(place("0.0.0.0", base_host)),
-            None => match own_address_towards(manager) {
-                Ok(own) => Ok(place("0.0.0.0", own)),
-                Err(error) => {
-                    let remedy = "or say with --contact-endpoint URL where others reach us";
-                    illegal(
-                        "--manager",
-                        format!("{manager}: {error}; name another, {remedy}"),
-                    )
-                }
-            },
-        }
-    }
-}
-
 /// Whether a manager is on this machine, by its URL.
 fn is_here(manager: &str) -> bool {
-    let host = Endpoint::parse(manager).map(|manager| manager.host);
-    host.is_ok_and(|host| host.starts_with("127.") || host == "[::1]")
+    Endpoint::parse(manager).is_ok_and(|manager| manager.is_loopback())
+}
+
+/// The host as which others reach us: as the configuration says, or, where the manager is `far`, the address by which
+/// the manager sees us. `--contact-endpoint` overrules it, and must, where `--host` means every address.
+fn host_name(args: &Args, config: &Config, far: Option<&str>) -> Result<String, Stop> {
+    let base_host = config.system.network.base_host.clone();
+    let remedy = "say with --contact-endpoint URL where others reach us";
+    let (host, contact) = (args.text("--host"), args.text("--contact-endpoint"));
+    let why = match (contact.map(Endpoint::parse), host, far) {
+        (Some(Err(legal)), ..) => format!("--contact-endpoint: got {contact:?}, expected {legal}"),
+        (None, Some(all @ ("0.0.0.0" | "::" | "[::]")), _) => {
+            format!("--host {all} means every address: {remedy}")
+        }
+        (None, None, Some(manager)) => match own_address_towards(manager) {
+            Ok(own) => return Ok(own),
+            Err(error) => format!("--manager {manager}: {error}; name another, or {remedy}"),
+        },
+        _ => return Ok(base_host),
+    };
+    Err(Stop::usage(why))
 }
 
 /// The address that this machine has on its way to the manager. Nothing is sent.
 fn own_address_towards(manager: &str) -> io::Result<String> {
-    let unknown = || io::Error::other("host unknown");
     let manager = Endpoint::parse(manager).map_err(io::Error::other)?;
     let host = manager.host.trim_matches(['[', ']']);
-    let address = (host, manager.port).to_socket_addrs()?.next();
-    let address = address.ok_or_else(unknown)?;
-    let any = if address.is_ipv4() {
-        "0.0.0.0:0"
-    } else {
-        "[::]:0"
+    let own = |any: &str| {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect((host, manager.port))?;
+        socket.local_addr()
     };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(address)?;
-    let own = socket.local_addr()?.ip();
-    Ok(if own.is_ipv6() {
-        format!("[{own}]")
-    } else {
-        own.to_string()
+    Ok(match own("0.0.0.0:0").or_else(|_| own("[::]:0"))?.ip() {
+        IpAddr::V4(own) => own.to_string(),
+        IpAddr::V6(own) => format!("[{own}]"),
     })
 }
 
@@ -275,12 +246,9 @@ pub fn load(args: &Args) -> Result<Config, Stop> {
 pub fn manager(args: &Args, config: &Config) -> String {
     let listed = &config.agents.league_manager.endpoint.0;
     let url = args.text("--manager").unwrap_or(listed);
-    let is_bare = url.trim_end_matches('/').matches('/').count() == 2;
-    if is_bare {
-        format!("{}/mcp", url.trim_end_matches('/'))
-    } else {
-        url.into()
-    }
+    let url = url.trim_end_matches('/');
+    let is_bare = url.matches('/').count() == 2;
+    format!("{url}{}", if is_bare { "/mcp" } else { "" })
 }
 
 /// The operator token, if a file with it was named.

@@ -7,7 +7,7 @@ mod support;
 use league::extras::csv::csv;
 use league::extras::luck::Lottery;
 use league::games::Scoring;
-use league::program::terminal::{pad, width};
+use league::extras::columns::{pad, width};
 use serde_json::{Value, json};
 use std::{
     fs,

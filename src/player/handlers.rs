@@ -70,7 +70,10 @@ impl Agent for Player {
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
             Message::ChooseMoveCall(it) => {
-                let words = format!("this player plays even_odd, and no {}", cut(&it.game_type, 60));
+                let words = format!(
+                    "this player plays even_odd, and no {}",
+                    cut(&it.game_type, 60)
+                );
                 return Err(Denial::rpc(-32601, words));
             }
             // For a referee or the manager, or an answer: refused before it comes here.
