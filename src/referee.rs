@@ -56,7 +56,7 @@ impl Referee {
             choice: timeouts.move_timeout_sec.0,
             retry: program.config.retry(),
         };
-        let at_once = max_concurrent_matches(program)?;
+        let at_once = max_concurrent_matches(&program.args, &program.config)?;
         let seed = program.args.number("--seed")?;
         let referee = Arc::new(Referee {
             session,

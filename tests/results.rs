@@ -40,12 +40,7 @@ fn long_texts_of_referees_are_cut() {
         "the same again is known again"
     );
     let long = "x".repeat(9_000);
-    for field in [
-        "match_id",
-        "game_type",
-        "result/winner",
-        "result/score",
-    ] {
+    for field in ["match_id", "game_type", "result/winner", "result/score"] {
         let mut report = told.clone();
         match field {
             "match_id" => report.match_id = long.clone(),

@@ -4,13 +4,14 @@
 //!
 //! Leagues differ in size, so the order is that of points per match. Local leagues and practice only count when asked for.
 
+use crate::extras::columns::columns;
 use crate::extras::csv::csv;
 use crate::extras::figures::{equal_players, expected_by_player, matches};
 use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{Access, read_json, replace};
-use crate::program::terminal::{columns, counted, say, shown};
+use crate::program::terminal::{counted, say, shown};
 use crate::protocol::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

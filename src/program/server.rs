@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 /// Answers from now on, and says so on standard output. `max_body` is in bytes.
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
     let client = Arc::clone(&program.client);
-    let (address, log) = (program.address.clone(), Arc::clone(&client.log));
+    let (port, log) = (program.port, Arc::clone(&client.log));
     let start_anew = move || {
-        let Stop(_, why) = start_anew(&address, &log);
+        let Stop(_, why) = start_anew(port, &log);
         complain(&format!("that cannot be: {why}"));
     };
     let server = Server {

@@ -10,7 +10,9 @@ use crate::wire::{Timestamp, cut};
 pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
     let last = failures.last().filter(|last| !last.is_ours())?;
     let told = |failure: &CallError, times: &str| failure.told(tool(expected), times, expected);
-    let is_same = failures.iter().all(|failure| told(failure, "") == told(last, ""));
+    let is_same = failures
+        .iter()
+        .all(|failure| told(failure, "") == told(last, ""));
     let times = match (is_same, failures.len()) {
         (_, 1) => String::new(),
         (true, 2) => ", twice".into(),
