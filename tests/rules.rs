@@ -4,9 +4,9 @@
 mod paper;
 
 use league::games::{Outcome, Scoring, TieBreak, forfeit, judge};
+use league::manager::league::Rules;
 use league::manager::league::{Event, League, Recorded};
 use league::manager::schedule::round_robin;
-use league::manager::settings::Rules;
 use league::manager::standings::ending;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Ending, Kind, Parity, Refusal, Standing};
