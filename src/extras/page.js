@@ -520,9 +520,10 @@ function drawCross() {
   }
   const table = $("cross");
   mark(table, many ? "many" : "");
-  const columns = order.map(id => ({ head: many ? number(id) : id, title: text(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
+  const columns = order.map((id, n) => ({ head: n + 1, title: text(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
   const who = { head: "Player", classes: "name", write: (cell, id) => nameLink(cell, id) };
-  fillTable(table, "Results: a row and a column for each player", [who, ...columns], order, id => id);
+  const place = { head: "", classes: "place", value: id => order.indexOf(id) + 1 };
+  fillTable(table, "Results: a row and a column for each player", [place, who, ...columns], order, id => id);
 }
 function crossCell(cell, id, other, met, many) {
   if (id === other) {
