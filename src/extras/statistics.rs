@@ -131,7 +131,8 @@ impl Rows<'_> {
     fn against(&self, opponents: &[&Member]) -> Vec<String> {
         let ids: String = opponents.iter().map(|it| format!("{:>6}", it.id)).collect();
         let ids = self.line("", "", &ids);
-        let cell = |player, other| match points(self.league, player, Some(other)) {
+        let cell = |player: &Member, other: &Member| match points(self.league, player, Some(other))
+        {
             Sample { count: 0, .. } => format!("{:>6}", "-"),
             sample => format!("{:>6.2}", sample.mean),
         };
