@@ -1,7 +1,8 @@
 //! A player of the AI Agent League. To write your own, copy this file and change `choose`: nothing else is needed.
 //!
-//! `run` joins the league, answers the referees in time and remembers every match (`src/player.rs` shows how). It calls
-//! `choose` once in each match, in a thread of its own: take your time, but not longer than `turn.time_left()`.
+//! `run` joins the league, answers the referees in time and remembers every match (`src/player.rs` shows how). In each
+//! match it calls `choose`, in a thread of its own: take your time, but not longer than `turn.time_left()`. To keep
+//! something from one call to the next, put it into a `static` with a `Mutex` around it.
 
 use league::player::{Parity, Parity::*, Turn, run};
 use std::process::ExitCode;
@@ -19,14 +20,18 @@ fn main() -> ExitCode {
 /// | what somebody chose against you   | `turn.choices_of(&turn.opponent_id)`, oldest first      |
 /// | every past match, oldest first    | `turn.history.iter()` (`past.result`: number, choices)  |
 /// | how long you may still think      | `turn.time_left()`                                      |
-/// | what a finished example would say | `turn.example()` (random, or as `--strategy` says)      |
+/// | even or odd, as a coin falls      | `turn.random()`                                         |
 fn choose(turn: &Turn) -> Parity {
     mirror(turn)
 }
 
-/// An idea: what the opponent chose last time against us; even if we have never met.
+/// An idea: what the opponent chose last time against us. If we have never met, a coin decides.
 fn mirror(turn: &Turn) -> Parity {
-    turn.choices_of(&turn.opponent_id).last().unwrap_or(Even)
+    match turn.choices_of(&turn.opponent_id).last() {
+        Some(Even) => Even,
+        Some(Odd) => Odd,
+        None => turn.random(),
+    }
 }
 
 #[test]

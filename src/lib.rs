@@ -79,3 +79,9 @@ pub mod program;
 pub mod protocol;
 pub mod referee;
 pub mod wire;
+
+/// Who sits beside a player: what the extras offer, where they are built in, else nobody.
+#[cfg(feature = "extras")]
+type Beside = extras::coach::Coach;
+#[cfg(not(feature = "extras"))]
+type Beside = ();

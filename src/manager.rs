@@ -20,6 +20,7 @@ pub mod rounds;
 pub mod schedule;
 pub mod settings;
 pub mod standings;
+pub mod tools;
 
 use crate::manager::board::Board;
 use crate::manager::document::{Document, Heading};
@@ -341,6 +342,6 @@ fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
 fn game_name(config: &Config) -> String {
     let game_type = &config.league.game_type;
     let mut games = config.games.games.iter();
-    let game = games.find(|game| game.game_type.0 == *game_type);
+    let game = games.find(|game| game.game_type == *game_type);
     game.map_or(game_type.clone(), |game| game.display_name.clone())
 }

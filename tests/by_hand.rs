@@ -113,7 +113,7 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         (first.status, first.notes.join(", ")),
         (TurnState::Over, "a note, the end".into())
     );
-    assert_eq!((second.status, second.notes.len()), (TurnState::Over, 0)); // told once
+    assert_eq!((second.status, second.notes.len()), (TurnState::Over, 2)); // told until the next choice
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config,
     let whole = world.folder.join("config").join(file);
     let before = fs::read(&whole).unwrap();
     world.edit(file, &pointer(path), value);
-    let loaded = Config::load(&world.folder.join("config"), None);
+    let loaded = Config::load(Some(&world.folder.join("config")), None);
     fs::write(&whole, before).unwrap();
     loaded
 }
@@ -78,7 +78,7 @@ fn every_key_is_needed_typed_bounded_and_known() {
     ];
     let schemas = schemas
         .into_iter()
-        .chain([RefereeDefaults::schema(), PlayerDefaults::schema()]);
+        .chain([AgentEntry::schema(), AgentEntry::schema()]);
     for (file, schema) in [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER]
         .into_iter()
         .zip(schemas)
@@ -139,6 +139,7 @@ fn every_key_is_needed_typed_bounded_and_known() {
         );
     }
     let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
+        players[0].active referees[0].active referees[0].max_concurrent_matches \
         scheduling.cycles scheduling.round_announcement_lead_sec";
     assert_eq!(
         (optional.join(" "), bounds > 20),
@@ -265,20 +266,28 @@ fn bad_values_are_refused() {
             LEAGUE,
             "scheduling.round_announcement_lead_sec",
             json!(-1),
-            "seconds from 0",
+            "0 to 86400",
         ),
         (LEAGUE, "participants.max_players", json!(1), "2 to 200"),
         (
             GAMES,
             "games[0].choices",
             json!(["odd", "even"]),
-            "[\"even\", \"odd\"]",
+            "[\"even\",\"odd\"]",
         ),
-        (GAMES, "games[0].number_range", json!([1, 6]), "[1, 10]"),
+        (
+            GAMES,
+            "games[0].number_range",
+            json!([1, 6]),
+            "got [1,6], expected [1,10]",
+        ),
     ];
     for (file, path, value, legal) in rows {
         let line = loaded(&world, file, path, value).expect_err(path);
-        check_line(&line, &[base_name(file), &format!("{path}: got "), legal]);
+        check_line(
+            &line,
+            &[base_name(file), &format!("{path}: "), "got ", legal],
+        );
     }
     // Points must fall from win to technical loss; the line shows all four.
     for (path, value) in [
@@ -289,7 +298,7 @@ fn bad_values_are_refused() {
     ] {
         let line =
             loaded(&world, LEAGUE, &format!("scoring.{path}"), json!(value)).expect_err(path);
-        check_line(&line, &[base_name(LEAGUE), "scoring: got [", falling]);
+        check_line(&line, &[base_name(LEAGUE), "scoring: got {", falling]);
     }
     world.edit(LEAGUE, "/participants/min_players", json!(5));
     let line = loaded(&world, LEAGUE, "participants.max_players", json!(4)).unwrap_err();
@@ -432,12 +441,7 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
         quarter("timeouts.game_over_timeout_sec").game_over_limit(),
         quarter("timeouts.generic_response_timeout_sec").generic_limit(),
         quarter("retry_policy.base_delay_sec").retry().base_delay,
-        quarter("security.token_ttl_hours")
-            .system
-            .security
-            .token_ttl_hours
-            .0
-            / 3600,
+        quarter("security.token_ttl_hours").token_lifetime() / 3600,
     ];
     assert_eq!(times, [Duration::from_millis(250); 5]);
     let without = |file: &str, path: &str| read(file, path, Value::Null);

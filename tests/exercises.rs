@@ -14,7 +14,9 @@ use support::*;
 fn matches(world: &World, folder: &str) -> Vec<Value> {
     let document = world.data(&format!("{folder}leagues/league_2025_even_odd/league.json"));
     let rounds = document["rounds"].as_array().unwrap();
-    let matches = rounds.iter().flat_map(|it| it["matches"].as_array().unwrap());
+    let matches = rounds
+        .iter()
+        .flat_map(|it| it["matches"].as_array().unwrap());
     matches.cloned().collect()
 }
 
@@ -39,6 +41,9 @@ fn memory() {
         }
     }
     for (rival, count) in differed {
-        assert!(count >= 32, "{mine} differed from {rival} in {count} of 40 matches");
+        assert!(
+            count >= 32,
+            "{mine} differed from {rival} in {count} of 40 matches"
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! What a player believes, chooses and shows, without a network: the rules as tables.
 
-use league::extras::player_screen as screen;
 use league::net::agent::Denial;
 use league::player::decision::{Decision, show_panics};
 use league::player::invitations::Invitations;
+use league::player::sentences as screen;
 use league::player::{Parity, Turn};
 use league::protocol::{
     Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement,
@@ -185,7 +185,7 @@ fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
     };
     thread::scope(|scope| {
         let first = scope.spawn(|| decision.make(think));
-        while !decision.is_open() {
+        while !decision.is_thinking() {
             thread::yield_now();
         }
         let second = scope.spawn(|| {
@@ -212,14 +212,14 @@ fn a_choose_that_panics_is_asked_again() {
         _ => Parity::Odd,
     };
     let turn = Turn::sample();
-    let Err(Denial::Broken(why)) = decision.make(|| choose(&turn)) else {
+    let Err(Denial::Rpc(-32603, why, None)) = decision.make(|| choose(&turn)) else {
         panic!("it has chosen")
     };
     assert!(
         why.contains("`choose` panicked") && !why.contains("index"),
         "{why}"
     );
-    assert!(!decision.is_open());
+    assert!(!decision.is_thinking());
     assert_eq!(
         [(); 2].map(|()| decision.make(|| choose(&turn))),
         [Ok(Parity::Odd), Ok(Parity::Odd)]

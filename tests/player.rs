@@ -186,11 +186,11 @@ fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() 
             (TRUE.ends("R1M1", "P01"), "ok"),
         ];
         converse(&player, "a stranger and a true one", &dialogue);
-        let lines = json_lines(&world.folder.join("data/players/P01/history.jsonl")).len();
-        assert_eq!(
-            (lines, &state(&player)["record"]["wins"]),
-            (expected, &json!(expected))
-        );
+        until("the history is written", || {
+            let page = world.data("players/P01/history.json");
+            let known = page["matches"].as_array()?.len();
+            (known == expected && state(&player)["record"]["wins"] == expected).then_some(())
+        });
     }
 }
 
@@ -277,6 +277,7 @@ fn its_history_lives_as_long_as_its_registration() {
         .url()
         .replace("http://localhost:", "")
         .replace("/mcp", "");
+    world.data("players/P01/history.json");
     first.kill();
     for (name, port, id) in [
         ("the same port", &*port, "P01"),

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
-fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
+fn turn(opponent_id: &str, history: &str) -> Turn {
     let made = |letter: &str| match letter {
         "e" => Some(Parity::Even),
         "o" => Some(Parity::Odd),
@@ -42,7 +42,6 @@ fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
             .map(past)
             .collect::<Vec<_>>()
             .into(),
-        strategy: strategy.into(),
         seed: Some(7),
         deadline: Instant::now() + Duration::from_secs(30),
     }
@@ -83,7 +82,7 @@ fn each_strategy_chooses_by_what_it_has_seen() {
     ];
     for (strategy, history, opponent, expected) in rows {
         let choose = named(strategy).unwrap();
-        let chosen = choose(&turn(strategy, opponent, history));
+        let chosen = choose(&turn(opponent, history));
         assert_eq!(
             chosen.word(),
             expected,
@@ -112,7 +111,7 @@ type Change = fn(&mut Turn, usize);
 fn with_a_seed_random_choices_are_the_same_in_every_run() {
     let changed = |change: Change| {
         (0..1_000).map(move |n| {
-            let mut turn = turn("random", "P02", "");
+            let mut turn = turn("P02", "");
             change(&mut turn, n);
             turn
         })

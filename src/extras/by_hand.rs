@@ -1,32 +1,41 @@
 //! A player whose choices come from outside: `--strategy mcp` leaves them to whoever calls its tools, a person with the
-//! Inspector or an assistant. `next_turn` waits for a match in which we are asked, `make_choice` answers it.
+//! Inspector or an assistant. `next_turn` waits for a match in which the player is asked, `make_choice` answers it.
 //!
-//! The referee's call waits in `ask` meanwhile. If nobody chooses, the fallback does, a little before the deadline, and
-//! `next_turn` tells it. Who may call the tools is decided in `player.rs`, before anything waits.
+//! The referee's call waits in `ask` meanwhile. If nobody chooses, an example does (`coach.rs`), a little before the
+//! deadline, and `next_turn` tells it. The tools are for callers on the player's own machine, and for those who know its
+//! token; a stranger is refused before anything waits.
 
-use crate::extras::strategies::{Past, Turn};
 use crate::games;
+use crate::net::agent::{Denial, Tool, Toolbox};
 use crate::net::sync::lock;
-use crate::protocol::{Code, Parity, Refusal, Tally};
-use crate::wire::{Wire, cut};
+use crate::player::{Past, Turn};
+use crate::program::session::Session;
+use crate::protocol::{Code, Ending, GameResult, Parity, Refusal, Tally};
+use crate::wire::{Unread, Wire, cut, equal};
 use crate::{object, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a model is told before it calls a tool.
-pub const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play Even/Odd against others. Call \
+const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play Even/Odd against others. Call \
     next_turn again and again until its status is \"over\": it waits up to 25 seconds for a match in which you are asked. \
     When its status is \"your_turn\", call make_choice with its match_id and your choice, \"even\" or \"odd\", before \
-    seconds_left have passed; else a fallback chooses for you, and the notes say so. Then a number from 1 to 10 is drawn: \
-    if you and your opponent chose alike it is a draw, else whoever named the number's parity wins. The draw is fair; so \
-    only the opponent can be predicted, from the history, and it pays to choose otherwise than it does. \
-    get_player_state shows your record at any time. The other tools are for referees and the league manager: leave them.";
+    seconds_left have passed; else a fallback chooses for you, and the notes say so. The draw is fair; so only the \
+    opponent can be predicted, from the history, and it pays to choose otherwise than it does. get_player_state shows \
+    your record at any time.";
+const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked. Status your_turn: choose in \
+    match_id, against opponent_id, before seconds_left have passed; history shows the matches so far. Status wait: call \
+    it again. Status over: the league has ended. The notes tell what happened since your last choice.";
+const MAKE_CHOICE: &str = "Chooses \"even\" or \"odd\" in the match that next_turn has named. Then a number from 1 to 10 \
+    is drawn: if both players chose alike it is a draw, else whoever named the parity of the number wins. A win is worth \
+    3 points, a draw 1.";
 
 /// How long `next_turn` waits: less than clients usually wait for a tool.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// So long before the deadline the fallback chooses.
+/// So long before the deadline the example chooses.
 const MARGIN: Duration = Duration::from_secs(2);
 /// How many past matches are shown.
 const SHOWN: usize = 50;
@@ -34,14 +43,23 @@ const SHOWN: usize = 50;
 words! {
     /// What `next_turn` has found.
     TurnState { YourTurn = "your_turn", Wait = "wait", Over = "over", }
+    /// How a match ended for this player.
+    Ended { Won = "you won", Lost = "you lost", Drew = "a draw", }
 }
 
 object! {
+    /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
+    NextTurn { ; optional auth_token: String, }
+    /// The arguments of `make_choice`.
+    MakeChoice { match_id: String, choice: Unread<Parity>, ; optional auth_token: String, }
     /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or none any more.
     Offer {
         status: TurnState, notes: Vec<String>,
-        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String, seconds_left: u32, standings: Tally, history: Vec<Past>,
+        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String, seconds_left: u32,
+        standings: Tally, history: Vec<Played>,
     }
+    /// A past match, and what came of it for this player.
+    Played { match_id: String, opponent_id: String, outcome: Ended, result: GameResult, }
     /// What `make_choice` answers.
     Chosen { status: String, match_id: String, choice: Parity, }
 }
@@ -50,7 +68,7 @@ object! {
 #[derive(Default)]
 pub struct ByHand {
     table: Mutex<Table>,
-    /// Rung when something in it is new.
+    /// Rung when something in the table is new.
     changed: Condvar,
 }
 
@@ -60,7 +78,7 @@ struct Table {
     asked: BTreeMap<String, Turn>,
     /// By match, until the player has it.
     chosen: BTreeMap<String, Parity>,
-    /// What has happened without the client, until it is told.
+    /// What has happened without the client, until its next choice: an answer that tells it may be lost on its way.
     notes: Vec<String>,
     is_over: bool,
 }
@@ -99,44 +117,49 @@ impl ByHand {
         self.changed.notify_all();
     }
 
-    /// `next_turn`: waits until we are asked; the most urgent comes first.
-    pub fn next_turn(&self) -> Offer {
-        let mut table = self.wait_while(PATIENCE, |table| !table.is_over && table.asked.is_empty());
-        let notes = std::mem::take(&mut table.notes);
-        let turn = table.asked.values().min_by_key(|turn| turn.deadline);
-        let nobody = if table.is_over {
-            TurnState::Over
-        } else {
-            TurnState::Wait
+    /// The tools for whoever chooses.
+    pub fn toolbox<'a>(&'a self, session: &'a Session) -> Toolbox<'a> {
+        let next_turn = move |asked: NextTurn, peer| {
+            check_caller(session, asked.auth_token.as_deref(), peer)?;
+            Ok(self.next_turn())
         };
-        let status = if turn.is_some() {
-            TurnState::YourTurn
-        } else {
-            nobody
+        let make_choice = move |made: MakeChoice, peer| {
+            check_caller(session, made.auth_token.as_deref(), peer)?;
+            Ok(self.make_choice(&made.match_id, &made.choice.0)?)
         };
-        let newest =
-            |turn: &Turn| turn.history[turn.history.len().saturating_sub(SHOWN)..].to_vec();
-        let seconds = |turn: &Turn| turn.time_left().saturating_sub(MARGIN).as_secs() as u32;
-        let (match_id, round_id) = turn.map(|it| (it.match_id.clone(), it.round_id)).unzip();
-        let (player_id, opponent_id) = turn
-            .map(|it| (it.player_id.clone(), it.opponent_id.clone()))
-            .unzip();
-        let (seconds_left, history) = turn.map(|it| (seconds(it), newest(it))).unzip();
-        let standings = turn.and_then(|it| it.standings.clone());
-        Offer {
-            status,
-            notes,
-            match_id,
-            round_id,
-            player_id,
-            opponent_id,
-            seconds_left,
-            standings,
-            history,
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: false, // those are for referees and the manager
+            tools: vec![
+                Tool::shows("next_turn", NEXT_TURN, next_turn),
+                Tool::does("make_choice", MAKE_CHOICE, make_choice),
+            ],
         }
     }
 
-    /// `make_choice`: before the fallback does.
+    /// `next_turn`: waits until we are asked; the most urgent match comes first.
+    pub fn next_turn(&self) -> Offer {
+        let table = self.wait_while(PATIENCE, |table| !table.is_over && table.asked.is_empty());
+        let turn = table.asked.values().min_by_key(|turn| turn.deadline);
+        let nobody_asks = match table.is_over {
+            true => TurnState::Over,
+            false => TurnState::Wait,
+        };
+        let left = |turn: &Turn| turn.time_left().saturating_sub(MARGIN).as_secs() as u32;
+        Offer {
+            status: turn.map_or(nobody_asks, |_| TurnState::YourTurn),
+            notes: table.notes.clone(),
+            match_id: turn.map(|turn| turn.match_id.clone()),
+            round_id: turn.map(|turn| turn.round_id),
+            player_id: turn.map(|turn| turn.player_id.clone()),
+            opponent_id: turn.map(|turn| turn.opponent_id.clone()),
+            seconds_left: turn.map(left),
+            standings: turn.and_then(|turn| turn.standings.clone()),
+            history: turn.map(newest),
+        }
+    }
+
+    /// `make_choice`: answers the match, if it is still asked for.
     pub fn make_choice(&self, match_id: &str, choice: &Value) -> Result<Chosen, Refusal> {
         let checked = games::even_odd::GAME.check(&[], choice);
         checked.map_err(|refusal| refusal.with("field", "choice"))?;
@@ -150,6 +173,7 @@ impl ByHand {
                 format!("got {:?}, {problem}", cut(match_id, 60)),
             ));
         }
+        table.notes.clear();
         table.chosen.insert(match_id.into(), choice);
         self.changed.notify_all();
         Ok(Chosen {
@@ -158,4 +182,38 @@ impl ByHand {
             choice,
         })
     }
+}
+
+/// Whether somebody may choose for us: from this machine, or with our own token.
+fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), Denial> {
+    let card = session.card_now();
+    let own = card.map(|card| card.token).unwrap_or_default();
+    let is_owner = !own.is_empty() && token.is_some_and(|token| equal(token, &own));
+    if is_owner || peer.is_loopback() {
+        return Ok(());
+    }
+    let (code, problem) = match token {
+        Some(_) => (Code::E012, "not this player's own"),
+        None => (Code::E011, "missing; this player's own, from its card"),
+    };
+    Err(Refusal::field(code, "auth_token", problem).into())
+}
+
+/// The newest matches of a turn's history, with what came of them.
+fn newest(turn: &Turn) -> Vec<Played> {
+    let show = |past: &Past| {
+        let outcome = match &past.result.winner_player_id {
+            Some(winner) if *winner == turn.player_id => Ended::Won,
+            None if past.result.status == Ending::Draw => Ended::Drew,
+            _ => Ended::Lost,
+        };
+        Played {
+            match_id: past.match_id.clone(),
+            opponent_id: past.opponent_id.clone(),
+            outcome,
+            result: past.result.clone(),
+        }
+    };
+    let first = turn.history.len().saturating_sub(SHOWN);
+    turn.history[first..].iter().map(show).collect()
 }

@@ -170,7 +170,7 @@ fn command(
             command.args([shared, value]);
         }
     }
-    let listed = program.config.listed().any(|(_, listed, _)| listed == id);
+    let listed = program.config.listed().any(|(_, listed)| listed.id() == id);
     let called = if kind == Kind::Referee {
         "Referee"
     } else {

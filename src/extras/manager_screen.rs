@@ -1,12 +1,13 @@
 //! What a person sees of a league in the terminal. It follows the league from outside: it looks what is new, and says
 //! it in the order in which it happened.
 
+use crate::extras::columns::{bold, columns, pad};
 use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::results::LONGEST_REASON;
 use crate::manager::standings::ending;
 use crate::net::sync::spawn;
-use crate::program::terminal::{Terminal, bold, columns, counted, pad, say, shown};
+use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, Kind, Progress, Standing};
 use crate::wire::cut;
 use std::{

@@ -5,10 +5,11 @@
 //! other half the drawn number decides between them, and it is fair. So a coin gets `coin(scoring)` points a match
 //! against anybody, and anybody gets as much against a coin.
 
+use crate::extras::columns::{pad, width};
 use crate::games::Scoring;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings;
-use crate::program::terminal::{pad, shown, width};
+use crate::program::terminal::shown;
 use crate::protocol::Kind;
 
 /// What some numbers have in common.

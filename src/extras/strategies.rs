@@ -1,121 +1,39 @@
-//! What a strategy knows when it must choose, and finished examples that a player can be told to use (`--strategy`).
+//! Finished examples of a `choose`, which a player can be told to use (`--strategy`).
 //!
 //! A strategy is a function from a `Turn` to even or odd. To add one to the examples, write it and name it in `ALL`.
 
-use crate::games::mix;
-use crate::object;
-use crate::protocol::{Ending, GameResult, Parity, Tally};
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+pub use crate::player::{Past, Turn};
 
-object! {
-    /// A match that this player has played, as its history keeps it.
-    Past { match_id: String, conversation_id: String, opponent_id: String, result: GameResult, }
-}
-
-/// What a player knows when it must choose.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Turn {
-    pub player_id: String,
-    pub opponent_id: String,
-    pub match_id: String,
-    pub round_id: u32,
-    /// Our record in the league, if the referee told it.
-    pub standings: Option<Tally>,
-    /// Every match of ours so far, oldest first.
-    pub history: Arc<Vec<Past>>,
-    /// The example that `--strategy` names, else `random`.
-    pub strategy: String,
-    /// Makes random choices repeatable.
-    pub seed: Option<u64>,
-    /// When the answer must be out.
-    pub deadline: Instant,
-}
-
-impl Turn {
-    /// How long there is still to think.
-    pub fn time_left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
-    }
-
-    /// Plays the example that `--strategy` names, else `random`.
-    pub fn example(&self) -> Parity {
-        named(&self.strategy).unwrap_or(random)(self)
-    }
-
-    /// A turn to try a strategy with: P01 chooses against P02 in round 2. In round 1 they met already: P01 chose even,
-    /// P02 odd, and P01 won with a 4.
-    pub fn sample() -> Turn {
-        let [us, them] = ["P01", "P02"].map(String::from);
-        let choices = [(us.clone(), Parity::Even), (them.clone(), Parity::Odd)];
-        let result = GameResult {
-            status: Ending::Win,
-            winner_player_id: Some(us.clone()),
-            drawn_number: Some(4),
-            number_parity: Some(Parity::Even),
-            choices: choices
-                .into_iter()
-                .map(|(player_id, parity)| (player_id, Some(parity)))
-                .collect(),
-            moves: None,
-            reason: Some("P01 chose even, number was 4 (even)".into()),
-        };
-        let (match_id, conversation_id) = ("R1M1".into(), "conv-r1m1-0123abcd".into());
-        let past = Past {
-            match_id,
-            conversation_id,
-            opponent_id: them.clone(),
-            result,
-        };
-        Turn {
-            player_id: us,
-            opponent_id: them,
-            match_id: "R2M1".into(),
-            round_id: 2,
-            standings: Some(Tally {
-                wins: 1,
-                losses: 0,
-                draws: 0,
-            }),
-            history: Arc::new(vec![past]),
-            strategy: "random".into(),
-            seed: None,
-            deadline: Instant::now() + Duration::from_secs(30),
-        }
-    }
-
-    /// What somebody has chosen in our matches, oldest first.
-    pub fn choices_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = Parity> + 'a {
-        self.history
-            .iter()
-            .filter_map(move |past| *past.result.choices.get(player_id)?)
-    }
-}
+use crate::protocol::Parity;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// A strategy: from what is known to a choice.
 pub type Strategy = fn(&Turn) -> Parity;
 
 /// All strategies by name.
+///
+/// `random` and `coin` are the same, a fair coin, and nothing beats it: whatever the other chooses, a coin chooses the
+/// same in half of the matches, and in the other half the drawn number is as likely its own parity as the other's. So
+/// against a coin every strategy gets what a coin gets, 1.25 points a match with 3/1/0, and against a second coin this
+/// is all there is. To get more one must play somebody who can be predicted. Who chooses so that nobody can predict it
+/// gives nobody more.
 pub const ALL: &[(&str, Strategy)] = &[
-    ("random", random),
+    ("random", Turn::random),
     ("even", |_| Parity::Even),
     ("odd", |_| Parity::Odd),
     ("alternate", alternate),
     ("contrary", contrary),
     ("frequency", frequency),
     ("pattern", pattern),
-    ("coin", coin),
+    ("coin", Turn::random),
 ];
 
 /// The strategy of that name.
 pub fn named(name: &str) -> Option<Strategy> {
-    ALL.iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, strategy)| *strategy)
+    let mut all = ALL.iter();
+    let found = all.find(|(known, _)| *known == name);
+    found.map(|(_, strategy)| *strategy)
 }
 
 fn opposite(parity: Parity) -> Parity {
@@ -124,17 +42,6 @@ fn opposite(parity: Parity) -> Parity {
     } else {
         Parity::Even
     }
-}
-
-/// Either, as likely. With a seed: the same in every run, whatever else happens meanwhile.
-fn random(turn: &Turn) -> Parity {
-    let even = match turn.seed {
-        Some(seed) => {
-            fastrand::Rng::with_seed(mix(seed, &[&turn.player_id, &turn.match_id])).bool()
-        }
-        None => fastrand::bool(),
-    };
-    if even { Parity::Even } else { Parity::Odd }
 }
 
 /// The opposite of our last choice.
@@ -156,20 +63,15 @@ fn contrary(turn: &Turn) -> Parity {
         .filter(|past| !known || past.opponent_id == turn.opponent_id)
     {
         // Nothing is known of a new opponent: take it for one like all others.
-        if let Some(parity) = past
-            .result
-            .choices
-            .get(&past.opponent_id)
-            .copied()
-            .flatten()
-        {
+        let choice = past.result.choices.get(&past.opponent_id);
+        if let Some(Some(parity)) = choice.copied() {
             *seen.entry(parity).or_default() += 1;
         }
     }
     match seen[&Parity::Even].cmp(&seen[&Parity::Odd]) {
-        std::cmp::Ordering::Greater => Parity::Odd,
-        std::cmp::Ordering::Less => Parity::Even,
-        std::cmp::Ordering::Equal => random(turn),
+        Ordering::Greater => Parity::Odd,
+        Ordering::Less => Parity::Even,
+        Ordering::Equal => turn.random(),
     }
 }
 
@@ -181,7 +83,7 @@ fn frequency(turn: &Turn) -> Parity {
     match turn.choices_of(&turn.opponent_id).fold(0.0, weigh) {
         sum if sum > 0.5 => Parity::Odd,
         sum if sum < -0.5 => Parity::Even,
-        _ => random(turn),
+        _ => turn.random(),
     }
 }
 
@@ -206,16 +108,8 @@ fn pattern(turn: &Turn) -> Parity {
                 .rposition(|stretch| stretch == last)?;
             Some(seen[at + length].1)
         });
-    next.map_or_else(|| random(turn), opposite)
+    next.map_or_else(|| turn.random(), opposite)
 }
 
 /// How many matches back `pattern` looks for the same.
 const LONGEST_PATTERN: usize = 4;
-
-/// A fair coin, and why nothing beats it: whatever the other chooses, a coin chooses the same in half of the matches, and
-/// in the other half the drawn number is as likely its own parity as the other's. So against a coin every strategy gets
-/// what a coin gets, 1.25 points a match with 3/1/0, and against a second coin this is all there is. To get more one
-/// must play somebody who can be predicted. Who chooses so that nobody can predict it gives nobody more.
-fn coin(turn: &Turn) -> Parity {
-    random(turn)
-}

@@ -8,7 +8,7 @@ use crate::program::args::Stop;
 use crate::program::config::Config;
 use crate::program::storage::{self, Access};
 use crate::protocol::Kind;
-use crate::wire::{Url, token};
+use crate::wire::token;
 use std::{fs, io, path::PathBuf, time::Duration};
 
 /// What the configuration and the command line say about the league.
@@ -56,25 +56,18 @@ pub fn rules(program: &Program, most: Option<usize>) -> Result<Rules, Stop> {
             .min(people.max_players.0 as usize),
         listed: listed(config),
         tokens: security.enable_auth_tokens,
-        token_lifetime: security.token_ttl_hours.0,
+        token_lifetime: config.token_lifetime(),
     })
 }
 
 fn listed(config: &Config) -> Vec<Listed> {
-    let listed = |kind, id: &String, at: &Url, active| Listed {
+    let listed = config.listed().map(|(kind, entry)| Listed {
         kind,
-        id: id.clone(),
-        endpoint: at.0.clone(),
-        active,
-    };
-    let agents = &config.agents;
-    let referees = agents.referees.iter();
-    let referees =
-        referees.map(|it| listed(Kind::Referee, &it.referee_id, &it.endpoint, it.active));
-    let players = agents.players.iter();
-    let players =
-        players.map(|it| listed(Kind::Player, &it.player_id, &it.default_endpoint, it.active));
-    referees.chain(players).collect()
+        id: entry.id().into(),
+        endpoint: entry.url().into(),
+        active: entry.active != Some(false),
+    });
+    listed.collect()
 }
 
 /// How many players and referees start the league, if the command line says so.
@@ -100,19 +93,13 @@ pub fn awaited(program: &Program) -> Result<Option<(usize, usize)>, Stop> {
 
 /// Between a round's announcement and its matches.
 pub fn lead(program: &Program) -> Result<Duration, Stop> {
-    let in_file = program
-        .config
-        .league
-        .scheduling
-        .round_announcement_lead_sec
-        .as_ref();
     match program.args.number("--lead-sec")? {
         Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
             Stop::usage(format!(
                 "--lead-sec: got {seconds}, expected seconds, 0 or more"
             ))
         }),
-        None => Ok(in_file.map_or(Duration::from_secs(60), |lead| lead.0)),
+        None => Ok(program.config.announcement_lead()),
     }
 }
 

@@ -1,8 +1,9 @@
-//! How `choose` is called: once for each match, outside every lock, and bearing that it panics.
+//! One choice of a player: made once for each match, outside every lock, and safe against a `choose` that is slow or
+//! panics.
 //!
-//! A student's `choose` may be slow or wrong. Slow: the same call again waits for the same answer. Wrong: the panic is
-//! shown in the student's own terminal with file and line, the referee is told that we cannot answer, and may ask
-//! again; then it is thought again. Read next: `strategies.rs`, finished examples of a `choose`.
+//! While a slow `choose` is still thinking, the same call again waits for the same answer. When `choose` panics, the
+//! panic is shown in the student's own terminal with file and line, once in a match; the referee is told that the
+//! player cannot answer, and when it asks again, `choose` is called again. Read next: `history.rs`.
 
 use crate::net::agent::Denial;
 use crate::program::terminal::complain;
@@ -14,54 +15,65 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
 /// How many characters of a panic's words are shown.
-const SHOWN: usize = 500;
+const PANIC_WORDS: usize = 500;
 
 thread_local! {
-    /// Whether this thread is inside `choose`.
-    static CHOOSING: Cell<bool> = const { Cell::new(false) };
+    /// Whether a panic in this thread is one of `choose` that is to be shown.
+    static SHOWS_PANIC: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Our choice in one match. A panic leaves it open.
 #[derive(Debug, Default)]
 pub struct Decision {
-    made: OnceLock<Parity>,
-    thinking: AtomicBool,
+    choice: OnceLock<Parity>,
+    is_thinking: AtomicBool,
+    has_panicked: AtomicBool,
 }
 
 impl Decision {
-    /// The choice: made now, or already; whoever asks while it is being made waits for it.
+    /// The choice. It is made now, if it was not made before; whoever asks meanwhile waits for it.
     pub fn make(&self, choose: impl FnOnce() -> Parity) -> Result<Parity, Denial> {
         let think = || {
-            CHOOSING.set(true);
-            self.thinking.store(true, Ordering::SeqCst);
+            SHOWS_PANIC.set(!self.has_panicked());
+            self.is_thinking.store(true, Ordering::SeqCst);
             choose()
         };
-        let made = panic::catch_unwind(AssertUnwindSafe(|| *self.made.get_or_init(think)));
-        CHOOSING.set(false);
-        self.thinking.store(false, Ordering::SeqCst);
+        let made = panic::catch_unwind(AssertUnwindSafe(|| *self.choice.get_or_init(think)));
+        SHOWS_PANIC.set(false);
+        self.is_thinking.store(false, Ordering::SeqCst);
         made.map_err(|_| {
-            Denial::Broken("its `choose` panicked; the player's own terminal says where".into())
+            self.has_panicked.store(true, Ordering::SeqCst);
+            let words = "its `choose` panicked; the player's own terminal says where";
+            Denial::rpc(-32603, format!("Internal error: {words}"))
         })
     }
 
-    /// Whether it is being made at this moment.
-    pub fn is_open(&self) -> bool {
-        self.thinking.load(Ordering::SeqCst)
+    /// Whether the choice is being made at this moment.
+    pub fn is_thinking(&self) -> bool {
+        self.is_thinking.load(Ordering::SeqCst)
+    }
+
+    /// Whether `choose` has panicked in this match, which its author has been shown.
+    pub fn has_panicked(&self) -> bool {
+        self.has_panicked.load(Ordering::SeqCst)
     }
 }
 
-/// From now on a panic in `choose` is shown on standard error. What the program does about panics (the server logs
-/// them) it still does, so this is called when the server stands.
+/// From now on a panic in `choose` is shown on standard error. The server has set a hook that logs panics, and that
+/// goes on; so this is called when the server stands.
 pub fn show_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let others = panic::take_hook();
+        let earlier_hook = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if CHOOSING.get() {
-                let place_and_words = cut(&panic.to_string().replace('\n', " "), SHOWN);
-                complain(&format!("your `choose` {place_and_words}"));
+            if SHOWS_PANIC.get() {
+                let place_and_words = panic.to_string().replace('\n', " ");
+                complain(&format!(
+                    "your `choose` {}",
+                    cut(&place_and_words, PANIC_WORDS)
+                ));
             }
-            others(panic);
+            earlier_hook(panic);
         }));
     });
 }

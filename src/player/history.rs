@@ -1,16 +1,15 @@
-//! How a player's matches ended: `history.json`, one document for people and for the next start, rewritten now and
-//! then. A player that is killed forgets its last two seconds, no more. Read next: `strategies.rs`, which learns from it.
+//! Every match that a player has played: in memory for `choose`, and in `history.json` for people and for the next
+//! start of the program.
+//!
+//! The file is written anew every two seconds while something in it has changed, and at the end of the league. A player
+//! that is killed forgets at most what happened in between. Read next: `turn.rs`, what `choose` sees of it.
 
-use crate::extras::strategies::Past;
 use crate::object;
+use crate::player::turn::Past;
 use crate::program::storage;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use std::{io, mem};
-
-/// How often the file is written, at most.
-const PACE: Duration = Duration::from_secs(2);
 
 object! {
     /// The file.
@@ -19,16 +18,16 @@ object! {
 
 /// Every match of ours that is over, oldest first.
 pub struct History {
-    matches: Arc<Vec<Past>>,
     path: PathBuf,
-    /// The player and the league that stand in the file.
-    heading: [String; 2],
-    written: Instant,
+    player_id: String,
+    league_id: String,
+    matches: Arc<Vec<Past>>,
+    /// Whether the file lacks something.
     is_stale: bool,
 }
 
 impl History {
-    /// Reads what stands in `folder`; what belongs to an older registration is set aside, where this one is `fresh`.
+    /// Reads the history in `folder`. If the registration is `fresh`, one of an older registration is set aside.
     pub fn open(
         folder: &Path,
         player_id: &str,
@@ -39,55 +38,46 @@ impl History {
             storage::set_aside(folder).map_err(|error| storage::named(folder, error))?;
         }
         let path = folder.join("history.json");
-        let matches =
-            storage::read_json(&path).map_or(Vec::new(), |file: HistoryFile| file.matches);
-        let (heading, written) = ([player_id.into(), league_id.into()], Instant::now());
+        let file: Option<HistoryFile> = storage::read_json(&path);
         Ok(History {
-            matches: Arc::new(matches),
             path,
-            heading,
-            written,
+            player_id: player_id.into(),
+            league_id: league_id.into(),
+            matches: Arc::new(file.map_or(Vec::new(), |file| file.matches)),
             is_stale: false,
         })
     }
 
-    /// All of it. Whoever is thinking about it keeps it as it was.
+    /// All matches as they are now. A `choose` that is still thinking keeps the list that it was given.
     pub fn matches(&self) -> Arc<Vec<Past>> {
         Arc::clone(&self.matches)
     }
 
-    /// A match is over; one that was played again takes the place of the first. Says whether that is new to us.
+    /// Adds a match that is over; one that was played again replaces its first playing. Says whether that is news: a
+    /// referee may tell it twice.
     pub fn remember(&mut self, past: Past) -> bool {
-        let is_new = !self.matches.contains(&past);
         let matches = Arc::make_mut(&mut self.matches);
-        match matches
-            .iter_mut()
-            .rfind(|known| known.match_id == past.match_id)
-        {
+        let known = matches.iter_mut().rfind(|it| it.match_id == past.match_id);
+        match known {
+            Some(known) if *known == past => return false,
             Some(known) => *known = past,
             None => matches.push(past),
         }
-        self.is_stale |= is_new;
-        is_new
+        self.is_stale = true;
+        true
     }
 
-    /// Writes the file, if it is not what it should be: at once, or when it is due.
-    pub fn write(&mut self, at_once: bool) -> io::Result<()> {
-        if !self.is_stale
-            || !at_once && mem::replace(&mut self.written, Instant::now()).elapsed() < PACE
-        {
-            return Ok(());
+    /// Writes the file, if it lacks something.
+    pub fn write(&mut self) -> io::Result<()> {
+        if self.is_stale {
+            let file = HistoryFile {
+                player_id: self.player_id.clone(),
+                league_id: self.league_id.clone(),
+                matches: self.matches.to_vec(),
+            };
+            storage::replace_page(&self.path, &file)?;
+            self.is_stale = false;
         }
-        let ([player_id, league_id], matches) = (self.heading.clone(), self.matches.to_vec());
-        storage::replace_page(
-            &self.path,
-            &HistoryFile {
-                player_id,
-                league_id,
-                matches,
-            },
-        )?;
-        (self.written, self.is_stale) = (Instant::now(), false);
         Ok(())
     }
 }

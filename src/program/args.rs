@@ -1,32 +1,41 @@
-//! The command line: options declared as a table, from which parsing and `--help` follow.
+//! The command line: options declared as a table, from which reading and `--help` follow.
+//!
+//! Whoever misspells a word or an option is told the nearest one, before the program has done anything. A value stands
+//! behind its option, or joined to it as in `--port=0`. Read next: `config.rs`, what the files say.
 
 use crate::program::terminal::complain;
-use std::{collections::BTreeMap, process::ExitCode, str::FromStr};
+use crate::wire::one_slip;
+use std::collections::{BTreeMap, VecDeque};
+use std::process::ExitCode;
+use std::str::FromStr;
 
 /// An option: its name, the name of its value (empty for a switch), and what it does.
 pub type Opt = (&'static str, &'static str, &'static str);
 
-/// What every program has.
+/// The options that every program has. The last ones are for programs that start others.
 const COMMON: &[Opt] = &[
     ("--help", "", "show this and end"),
     ("--version", "", "show the version and end"),
-    ("--host", "ADDRESS", "where to listen [127.0.0.1]"),
+    (
+        "--host",
+        "ADDRESS",
+        "where to listen [127.0.0.1; every address, if the manager is on another machine]",
+    ),
     (
         "--port",
         "N",
         "port to listen on; 0: any free one [as listed, else the first free one of system.json]",
     ),
     (
-        "--any-port",
-        "",
-        "where no port of the range is free, take any",
-    ),
-    (
         "--contact-endpoint",
         "URL",
-        "where others reach this program [http://BASE_HOST:PORT/mcp]",
+        "where others reach this program [http://BASE_HOST:PORT/mcp, or where the manager sees it]",
     ),
-    ("--config", "DIR", "configuration files [config]"),
+    (
+        "--config",
+        "DIR",
+        "configuration files [config; without such a folder, those built in]",
+    ),
     ("--data", "DIR", "what must survive [data]"),
     ("--logs", "DIR", "log files [logs]"),
     (
@@ -44,19 +53,28 @@ const COMMON: &[Opt] = &[
         "",
         "do not end with the league: serve on, or wait for the next one",
     ),
-    ("--until-stdin-closes", "", "end when standard input closes"),
+    (
+        "--any-port",
+        "",
+        "for other programs: where no port of the range is free, take any",
+    ),
+    (
+        "--until-stdin-closes",
+        "",
+        "for other programs: end when standard input closes",
+    ),
 ];
 
 /// A program as its `--help` shows it.
-pub struct Usage {
+pub struct Usage<'a> {
     /// Its name.
-    pub name: &'static str,
+    pub name: &'a str,
     /// What it is, in a line.
-    pub about: &'static str,
+    pub about: &'a str,
     /// Words that may stand in place of a first option, and what they do. `trace MATCH` is a word that needs a value.
-    pub words: &'static [(&'static str, &'static str)],
+    pub words: &'a [(&'static str, &'static str)],
     /// What it has beside the common options.
-    pub options: &'static [Opt],
+    pub options: &'a [Opt],
 }
 
 /// Why a program ends: the exit code and, unless empty, a line for the user.
@@ -91,83 +109,86 @@ pub struct Args {
     given: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Usage {
+impl Usage<'_> {
     fn options(&self) -> impl Iterator<Item = &Opt> {
-        COMMON.iter().chain(self.options)
+        self.options.iter().chain(COMMON)
+    }
+
+    /// The words, each with the name of the value that it needs (empty for none).
+    fn words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let words = self.words.iter();
+        words.map(|(word, _)| word.split_once(' ').unwrap_or((word, "")))
     }
 
     /// Reads the program's arguments.
     pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
-        let mut options = Args::default();
-        let mut arguments = arguments.peekable();
-        let parts = |word: &'static str| word.split_once(' ').unwrap_or((word, ""));
-        let mut words = self.words.iter().map(|(word, _)| parts(word));
-        if let Some((word, value)) = arguments
-            .peek()
-            .and_then(|first| words.find(|(word, _)| word == first))
-        {
-            options.word = Some(word);
-            arguments.next();
+        let mut args = Args::default();
+        let mut rest: VecDeque<String> = arguments.collect();
+        let first = rest.front().cloned().unwrap_or_default();
+        let mut lacks = "";
+        if let Some((word, value)) = self.words().find(|(word, _)| *word == first) {
+            rest.pop_front();
+            args.word = Some(word);
             if !value.is_empty() {
-                options.operand = arguments.next_if(|next| !next.starts_with("--"));
-                let is_asked = arguments.peek().is_some_and(|next| next == "--help");
-                if options.operand.is_none() && !is_asked {
-                    return Err(Stop::usage(format!("{word} needs a value: {word} {value}")));
-                }
+                args.operand = next_value(&mut rest);
+                lacks = if args.operand.is_none() { value } else { "" };
             }
         }
-        while let Some(argument) = arguments.next() {
-            let parts = argument.split_once('=');
-            let (name, joined) = parts.map_or((&*argument, None), |(name, value)| {
-                (name, Some(value.to_string()))
-            });
+        while let Some(argument) = rest.pop_front() {
+            let (name, joined) = match argument.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_string())),
+                None => (&*argument, None),
+            };
             let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
-                return Err(Stop::usage(format!(
-                    "unknown argument {argument:?}; {} --help lists all",
-                    self.name
-                )));
+                return Err(self.unknown(name));
             };
-            let value = match (value.is_empty(), joined) {
-                (true, None) => String::new(),
+            let given = match (value.is_empty(), joined) {
+                (true, None) => Some(String::new()),
                 (true, Some(_)) => return Err(Stop::usage(format!("{name} takes no value"))),
-                (false, joined) => joined
-                    .or_else(|| arguments.next_if(|next| !next.starts_with("--")))
-                    .ok_or_else(|| Stop::usage(format!("{name} needs a value: {name} {value}")))?,
+                (false, joined) => joined.or_else(|| next_value(&mut rest)),
             };
-            options.given.entry(name).or_default().push(value);
+            let given = given.ok_or_else(|| needs(name, value))?;
+            args.given.entry(name).or_default().push(given);
         }
-        match (options.has("--help"), options.has("--version")) {
-            (true, _) => Err(Stop(0, self.help())),
-            (_, true) => Err(Stop(
-                0,
-                format!("{} {}", self.name, env!("CARGO_PKG_VERSION")),
-            )),
-            _ => Ok(options),
+        if args.has("--help") {
+            return Err(Stop(0, self.help()));
         }
+        if args.has("--version") {
+            let version = env!("CARGO_PKG_VERSION");
+            return Err(Stop(0, format!("{} {version}", self.name)));
+        }
+        if lacks.is_empty() {
+            Ok(args)
+        } else {
+            Err(needs(&first, lacks))
+        }
+    }
+
+    /// Refuses an argument, and names the one that was perhaps meant.
+    fn unknown(&self, argument: &str) -> Stop {
+        let words = self.words().map(|(word, _)| word);
+        let mut known = words.chain(self.options().map(|option| option.0));
+        let begins = |known: &str| argument.len() > 3 && known.starts_with(argument);
+        let near = known.find(|known| begins(known) || one_slip(argument, known));
+        let all = format!("{} --help lists all", self.name);
+        let advice = near.map_or(all, |near| format!("did you mean {near}?"));
+        Stop::usage(format!("unknown argument {argument:?}; {advice}"))
     }
 
     fn help(&self) -> String {
         let words = if self.words.is_empty() { "" } else { " [WORD]" };
         let mut text = format!("{}\n\nusage: {}{words} [OPTIONS]\n", self.about, self.name);
-        let mut section = |title: &str, rows: &mut dyn Iterator<Item = (String, &str)>| {
-            text += &format!("\n{title}:\n");
-            rows.for_each(|(left, right)| text += &format!("  {left:<30} {right}\n"));
-        };
+        let row = |left: &str, right: &str| format!("  {left:<30} {right}\n");
         if !self.words.is_empty() {
-            section(
-                "words",
-                &mut self
-                    .words
-                    .iter()
-                    .map(|(word, says)| (word.to_string(), *says)),
-            );
+            text += "\nwords:\n";
+            self.words
+                .iter()
+                .for_each(|(word, says)| text += &row(word, says));
         }
-        section(
-            "options",
-            &mut self
-                .options()
-                .map(|(name, value, says)| (format!("{name} {value}"), *says)),
-        );
+        text += "\noptions:\n";
+        for (name, value, says) in self.options() {
+            text += &row(&format!("{name} {value}"), says);
+        }
         text += "\nexit codes: 0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
         text
     }
@@ -186,6 +207,16 @@ impl Usage {
             }
         }
     }
+}
+
+fn needs(name: &str, value: &str) -> Stop {
+    Stop::usage(format!("{name} needs a value: {name} {value}"))
+}
+
+/// Takes the next argument, if it is a value and not an option.
+fn next_value(rest: &mut VecDeque<String>) -> Option<String> {
+    let is_value = rest.front().is_some_and(|next| !next.starts_with("--"));
+    if is_value { rest.pop_front() } else { None }
 }
 
 impl Args {

@@ -1,5 +1,9 @@
-//! What an agent must know to be itself again: its card, `data/agents/ID.json`. Whoever holds the lock beside it is
-//! that agent; a card of another league that is still under way is left alone.
+//! What an agent must know to be itself again after a restart: its card, `data/agents/ID.json`.
+//!
+//! A card is written before the agent asks the manager for the first time, with a key of the agent's own and no token:
+//! so whoever is killed before the answer came shows the key again, and gets the same answer. Whoever holds the lock
+//! beside a card is that agent; a card of another league that is still under way is left alone. Read next:
+//! `registration.rs`.
 
 use crate::object;
 use crate::program::args::Stop;
@@ -9,9 +13,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 object! {
-    /// The file.
+    /// The file. The token is empty until the manager has let us in, and where it gives none.
     Card {
-        agent_id: String, token: String, league_id: String, manager: String, endpoint: String,
+        agent_id: String, token: String, registration_key: String, league_id: String, manager: String,
+        endpoint: String,
         ; optional proves_itself: bool, over: bool,
     }
 }
@@ -55,45 +60,58 @@ impl Cards<'_> {
         ))
     }
 
-    /// The card that is ours: of the id that we ask for (empty for any), else of our endpoint.
+    /// The card that is ours: of the id that we ask for (empty for any), else of our endpoint. One with a token is
+    /// better than one of an agent that was killed while it asked.
     pub fn find(&self, wish: &str) -> Result<Option<Card>, Stop> {
-        let of_endpoint = || {
-            let entries = fs::read_dir(self.data.join("agents"))
-                .into_iter()
-                .flatten()
-                .flatten();
-            let mut cards = entries.filter_map(|entry| storage::read_json::<Card>(&entry.path()));
-            cards.find(|card| Endpoint::same(&card.endpoint, self.endpoint))
-        };
-        let found = storage::read_json(&self.file(wish)).or_else(of_endpoint);
-        found.map_or(Ok(None), |card| Ok(self.is_ours(&card)?.then_some(card)))
+        let files = fs::read_dir(self.data.join("agents"));
+        let files = files.into_iter().flatten().flatten();
+        let others = files.filter_map(|file| storage::read_json::<Card>(&file.path()));
+        let of_endpoint = others.filter(|card| Endpoint::same(&card.endpoint, self.endpoint));
+        let of_wish: Option<Card> = storage::read_json(&self.file(wish));
+        let mut cards: Vec<Card> = of_wish.into_iter().chain(of_endpoint).collect();
+        cards.retain(|card| self.is_ours(card) || is_under_way(card));
+        cards.sort_by_key(|card| card.token.is_empty());
+        let found = cards.into_iter().next();
+        found.iter().try_for_each(|card| self.check(card))?;
+        Ok(found)
     }
 
-    /// Whether a card is of our league; an error where its own league is another, and still under way.
-    fn is_ours(&self, card: &Card) -> Result<bool, Stop> {
-        let ours = card.league_id == self.league_id && Endpoint::same(&card.manager, self.manager);
-        if !ours && card.over != Some(true) {
-            let (league, manager, file) =
-                (&card.league_id, &card.manager, self.file(&card.agent_id));
-            let given_up = format!("if that is given up, remove {}", file.display());
-            let why = format!("it plays in {league} of the manager at {manager} ({given_up})");
-            return Err(self.in_use(&card.agent_id, &why));
+    fn is_ours(&self, card: &Card) -> bool {
+        card.league_id == self.league_id && Endpoint::same(&card.manager, self.manager)
+    }
+
+    /// Refuses a card that another league is still played with.
+    fn check(&self, card: &Card) -> Result<(), Stop> {
+        if self.is_ours(card) || !is_under_way(card) {
+            return Ok(());
         }
-        Ok(ours)
+        let (id, league, manager) = (&card.agent_id, &card.league_id, &card.manager);
+        let file = self.file(id).display().to_string();
+        let why = format!(
+            "it plays in {league} of the manager at {manager} (if that is given up, remove {file})"
+        );
+        Err(self.in_use(id, &why))
     }
 
     /// Whether the id that the manager gave us may be ours here: its card may be another agent's.
-    pub fn check(&self, id: &str) -> Result<(), Stop> {
-        let other = storage::read_json::<Card>(&self.file(id));
-        other.map_or(Ok(()), |other| self.is_ours(&other).map(drop))
+    pub fn check_id(&self, id: &str) -> Result<(), Stop> {
+        let other: Option<Card> = storage::read_json(&self.file(id));
+        other.map_or(Ok(()), |other| self.check(&other))
     }
 
     /// Writes a card.
     pub fn keep(&self, card: &Card) -> Result<(), Stop> {
-        Ok(storage::replace_json(
-            &self.file(&card.agent_id),
-            Access::Owner,
-            card,
-        )?)
+        let written = storage::replace_json(&self.file(&card.agent_id), Access::Owner, card);
+        Ok(written?)
     }
+
+    /// Removes a card that was written under another id than the manager gave.
+    pub fn drop(&self, id: &str) {
+        let _ = fs::remove_file(self.file(id));
+    }
+}
+
+/// Whether a league is played with a card: the manager has let its agent in, and has not said that it is over.
+fn is_under_way(card: &Card) -> bool {
+    !card.token.is_empty() && card.over != Some(true)
 }

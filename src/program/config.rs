@@ -1,15 +1,23 @@
-//! The JSON configuration files: their keys, and what is legal in them. One that is unknown, missing, mistyped or
-//! illegal is one line that names file and key, what came and what is legal. Bounds stand in the types, so that the
-//! reader checks them; what concerns several keys is checked below. The command line overrules the files.
+//! The configuration files: which keys they have, and what is legal in each.
+//!
+//! A key that is unknown, missing, mistyped or illegal ends the program with one line that names file and key, what
+//! stands there and what would be legal. The types below say most of it; what no type can say (two keys that must fit
+//! together, ids that must differ) stands in one table of checks per file. The files are looked for in the folder
+//! `config`; a program that finds no such folder goes by the files that were built into it. The command line overrules
+//! all of them. Read next: `args.rs`.
 
-use crate::games::{self, NUMBERS, Scoring};
+use crate::games::{self, Scoring};
 use crate::net::retry::{Backoff, RetryPolicy};
 use crate::protocol::Kind;
-use crate::wire::{DisplayName, Endpoint, Plain, Reader, Url, Version, Wire, Within, unknown_key};
+use crate::wire::{
+    DisplayName, Endpoint, Fault, Plain, Reader, Url, Version, Wire, Within, unknown_key,
+};
 use crate::{object, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{path::Path, time::Duration};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 words! {
     /// The only protocol there is.
@@ -29,40 +37,37 @@ object! {
     }
     /// Where agents listen.
     Network {
-        base_host: Host, default_league_manager_port: u16,
-        default_referee_port_range: PortRange, default_player_port_range: PortRange,
+        base_host: String, default_league_manager_port: u16,
+        default_referee_port_range: Vec<u16>, default_player_port_range: Vec<u16>,
     }
     /// Tokens and envelopes. The length is in hex digits.
     Security {
-        enable_auth_tokens: bool, token_length: Within<32, 256>, token_ttl_hours: Hours,
+        enable_auth_tokens: bool, token_length: Within<32, 256>, token_ttl_hours: f64,
         ; optional strict_envelope: bool,
     }
     /// How long things may take.
     Timeouts {
-        register_referee_timeout_sec: Wait, register_player_timeout_sec: Wait, game_join_ack_timeout_sec: Wait,
-        move_timeout_sec: Wait, generic_response_timeout_sec: Wait,
-        ; optional game_over_timeout_sec: Wait,
+        register_referee_timeout_sec: Seconds, register_player_timeout_sec: Seconds,
+        game_join_ack_timeout_sec: Seconds, move_timeout_sec: Seconds, generic_response_timeout_sec: Seconds,
+        ; optional game_over_timeout_sec: Seconds,
     }
     /// `max_retries` is the number of attempts in all.
-    RetryKeys { max_retries: Within<1, 100>, base_delay_sec: Wait, backoff_strategy: Backoff, }
+    RetryKeys { max_retries: Within<1, 100>, base_delay_sec: Seconds, backoff_strategy: Backoff, }
     /// Bytes of a message from an agent.
     Limits { ; optional max_message_bytes: Within<1024, 1048576>, }
     /// `agents/agents_config.json`.
     AgentsFile {
         schema_version: String, last_updated: String, league_manager: ManagerEntry,
-        referees: Vec<RefereeEntry>, players: Vec<PlayerEntry>,
+        referees: Vec<AgentEntry>, players: Vec<AgentEntry>,
     }
     /// Where the manager is found, and how it signs.
     ManagerEntry { display_name: DisplayName, endpoint: Url, version: Version, ; optional agent_id: Plain, }
-    /// A listed referee.
-    RefereeEntry {
-        referee_id: String, display_name: DisplayName, endpoint: Url, version: Version, game_types: Vec<String>,
+    /// A referee or a player: one of the list, or in `defaults/` what holds for whoever is not listed. The checks below
+    /// say which of the optional keys are needed where.
+    AgentEntry {
+        display_name: DisplayName, version: Version, game_types: Vec<String>,
+        ; optional referee_id: String, player_id: String, endpoint: Url, default_endpoint: Url,
         max_concurrent_matches: Within<1, 10>, active: bool,
-    }
-    /// A listed player.
-    PlayerEntry {
-        player_id: String, display_name: DisplayName, version: Version, game_types: Vec<String>,
-        default_endpoint: Url, active: bool,
     }
     /// `leagues/ID.json`.
     LeagueFile {
@@ -72,7 +77,7 @@ object! {
     /// `matches_per_round` follows from the players; a file that says otherwise is warned about.
     Scheduling {
         format: Format, matches_per_round: u32,
-        ; optional cycles: Within<1, 100>, round_announcement_lead_sec: Seconds,
+        ; optional cycles: Within<1, 100>, round_announcement_lead_sec: Within<0, 86400>,
     }
     /// How many players may play.
     Participants { min_players: Within<2, 200>, max_players: Within<2, 200>, }
@@ -80,67 +85,56 @@ object! {
     GamesFile { schema_version: String, games: Vec<GameEntry>, }
     /// A game that can be played.
     GameEntry {
-        game_type: GameType, display_name: String, players: Within<2, 2>, choices: Choices, number_range: NumberRange,
+        game_type: String, display_name: String, players: Within<2, 2>, choices: Vec<String>,
+        ; optional number_range: Vec<u32>,
     }
-    /// `defaults/referee.json`: a referee that no list names.
-    RefereeDefaults {
-        display_name: DisplayName, version: Version, game_types: Vec<String>, max_concurrent_matches: Within<1, 10>,
-    }
-    /// `defaults/player.json`: a player that no list names.
-    PlayerDefaults { display_name: DisplayName, version: Version, game_types: Vec<String>, }
 }
 
-/// Declares values that a file writes in one way and the programs use in another.
-macro_rules! values {
-    ($($(#[$doc:meta])* $name:ident($inner:ty) $json:ty, $expected:literal, $schema:tt, $read:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        pub struct $name(pub $inner);
-        impl Wire for $name {
-            fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-                let came = <$json>::read_in(value, reader)?;
-                $read(came).map($name).or_else(|| reader.wrong(value, $expected))
-            }
-            fn schema() -> Value {
-                json!($schema)
-            }
+/// A time limit or a delay: seconds, also in fractions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Seconds(pub Duration);
+
+impl Wire for Seconds {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Seconds> {
+        let seconds = f64::read_in(value, reader)?;
+        let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        if time.is_zero() || time > Duration::from_secs(86_400) {
+            return reader.wrong(value, "more than 0 seconds, at most 86400");
         }
-    )*};
-}
-values! {
-    /// A time, also in fractions of a second.
-    Seconds(Duration) f64, "seconds from 0 to 86400", {"type": "number"}, duration;
-    /// A time that is not nothing.
-    Wait(Duration) f64, "more than 0 seconds, at most 86400", {"type": "number"},
-        |came| duration(came).filter(|time| *time > Duration::ZERO);
-    /// A time in hours.
-    Hours(Duration) f64, "more than 0, at most 87600 hours", {"type": "number"},
-        |came: f64| Some(came).filter(|h| *h > 0.0 && *h <= 87_600.0).map(|h| Duration::from_secs_f64(h * 3600.0));
-    /// The first and the last port.
-    PortRange([u16; 2]) Vec<u16>, "[first, last]", {"type": "array", "items": {"type": "integer"}},
-        |came: Vec<u16>| <[u16; 2]>::try_from(came).ok().filter(|[first, last]| first <= last && *first > 0);
-    /// A game that this program can play.
-    GameType(String) String, "a game that this program can play", {"type": "string"},
-        |came: String| games::named(&came).map(|game| game.game_type.into());
-    /// What may be chosen.
-    Choices(Vec<String>) Vec<String>, "[\"even\", \"odd\"]", {"type": "array", "items": {"type": "string"}},
-        |came: Vec<String>| (came == ["even", "odd"]).then_some(came);
-    /// The smallest and the largest number that is drawn.
-    NumberRange([u32; 2]) Vec<u32>, "[1, 10]", {"type": "array", "items": {"type": "integer"}},
-        |came: Vec<u32>| <[u32; 2]>::try_from(came).ok().filter(|it| *it == [*NUMBERS.start(), *NUMBERS.end()]);
-    /// A host's name.
-    Host(String) String, "a host name", {"type": "string"},
-        |came: String| Endpoint::parse(&format!("http://{came}/")).is_ok().then_some(came);
+        Some(Seconds(time))
+    }
+    fn schema() -> Value {
+        json!({"type": "number"})
+    }
 }
 
-fn duration(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|time| *time <= Duration::from_secs(86_400))
+impl AgentEntry {
+    /// Its id; empty for one that is not listed.
+    pub fn id(&self) -> &str {
+        let id = self.referee_id.as_ref().or(self.player_id.as_ref());
+        id.map_or("", String::as_str)
+    }
+
+    /// Where it is called; empty for one that is not listed.
+    pub fn url(&self) -> &str {
+        let url = self.endpoint.as_ref().or(self.default_endpoint.as_ref());
+        url.map_or("", |url| &*url.0)
+    }
 }
 
-/// The largest message of an agent in bytes, unless the file says otherwise.
-const MAX_MESSAGE_BYTES: usize = 10 << 10;
+macro_rules! built_in {
+    ($($name:literal)*) => {
+        /// The files as they are shipped, for a program that has no folder of its own: name and text.
+        const BUILT_IN: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../config/", $name)))),*];
+    };
+}
+built_in! {
+    "system.json" "agents/agents_config.json" "leagues/league_2025_even_odd.json" "games/games_registry.json"
+    "defaults/referee.json" "defaults/player.json"
+}
+
+/// Takes one row of a table of checks: the key, whether what stands there is legal, and what would be.
+type Check<'a> = &'a mut dyn FnMut(&str, bool, &str);
 
 /// All files, as they were read.
 #[derive(Debug, Clone)]
@@ -150,205 +144,63 @@ pub struct Config {
     pub agents: AgentsFile,
     pub league: LeagueFile,
     pub games: GamesFile,
-    pub referee_defaults: RefereeDefaults,
-    pub player_defaults: PlayerDefaults,
+    pub referee_defaults: AgentEntry,
+    pub player_defaults: AgentEntry,
 }
 
 impl Config {
-    /// Reads all files below `folder`, for one league: the named one, or the system's default.
-    pub fn load(folder: &Path, league_id: Option<&str>) -> Result<Config, String> {
-        let system: SystemFile = read(folder, "system.json")?;
-        let league_id = &*league_id.unwrap_or(&system.default_league_id.0).to_string();
-        if let Err(fault) = Plain::read(&league_id.into()) {
-            return Err(format!("--league-id: {fault}"));
-        }
-        let config = Config {
-            agents: read(folder, "agents/agents_config.json")?,
-            league: read(folder, &format!("leagues/{league_id}.json"))?,
-            games: read(folder, "games/games_registry.json")?,
-            referee_defaults: read(folder, "defaults/referee.json")?,
-            player_defaults: read(folder, "defaults/player.json")?,
+    /// Reads all files below `folder`, or those that are built in, for one league: the named one, or the default one.
+    pub fn load(folder: Option<&Path>, league_id: Option<&str>) -> Result<Config, String> {
+        let system = read(folder, "system.json", check_system)?;
+        let league_id = league_id.unwrap_or(&system.default_league_id.0).to_string();
+        Plain::read(&json!(league_id)).map_err(|fault| format!("--league-id: {fault}"))?;
+        let games = read(folder, "games/games_registry.json", check_games)?;
+        let league = read(
+            folder,
+            &format!("leagues/{league_id}.json"),
+            |file, check| check_league(file, &league_id, &games, check),
+        )?;
+        Ok(Config {
+            agents: read(folder, "agents/agents_config.json", check_agents)?,
+            referee_defaults: read(folder, "defaults/referee.json", check_referee)?,
+            player_defaults: read(folder, "defaults/player.json", |_, _| {})?,
+            league,
+            games,
             system,
-        };
-        config.check_league(folder, league_id)?;
-        config.check_agents(folder)?;
-        Ok(config)
+        })
     }
 
-    /// What must fit together in the league file.
-    fn check_league(&self, folder: &Path, league_id: &str) -> Result<(), String> {
-        let file = format!(
-            "{}: ",
-            folder.join(format!("leagues/{league_id}.json")).display()
-        );
-        let (league, people) = (&self.league, &self.league.participants);
-        let known = self
-            .games
-            .games
-            .iter()
-            .any(|game| game.game_type.0 == league.game_type);
-        let points = league.scoring.points();
-        let falling = points[0] > points[1] && points[1] > points[2] && points[2] >= points[3];
-        let small = points.iter().all(|points| points.abs() <= 1000);
-        legal(
-            league.league_id == league_id,
-            &file,
-            "league_id",
-            &league.league_id,
-            &format!("{league_id:?}"),
-        )?;
-        legal(
-            known,
-            &file,
-            "game_type",
-            &league.game_type,
-            "a game of games_registry.json",
-        )?;
-        legal(
-            falling && small,
-            &file,
-            "scoring",
-            points,
-            "win > draw > loss >= technical loss, each within 1000",
-        )?;
-        let (min, max) = (people.min_players.0, people.max_players.0);
-        legal(
-            max >= min,
-            &file,
-            "participants.max_players",
-            max,
-            "at least min_players",
-        )
-    }
-
-    /// Every agent has an id and an endpoint of its own.
-    fn check_agents(&self, folder: &Path) -> Result<(), String> {
-        let file = format!("{}: ", folder.join("agents/agents_config.json").display());
-        let referees = self.agents.referees.len();
-        let key = |n: usize, of_referee: &str, of_player: &str| match n.checked_sub(referees) {
-            None => format!("referees[{n}].{of_referee}"),
-            Some(n) => format!("players[{n}].{of_player}"),
-        };
-        let mut endpoints = vec![Endpoint::parse(&self.agents.league_manager.endpoint.0).ok()];
-        for (n, (.., url)) in self.listed().enumerate() {
-            let (key, endpoint) = (
-                key(n, "endpoint", "default_endpoint"),
-                Endpoint::parse(url).ok(),
-            );
-            legal(
-                !endpoints.contains(&endpoint),
-                &file,
-                &key,
-                url,
-                "an endpoint of its own",
-            )?;
-            endpoints.push(endpoint);
-        }
-        let mut ids = Vec::new();
-        for (n, (kind, id, _)) in self.listed().enumerate() {
-            let (key, expected) = (
-                key(n, "referee_id", "player_id"),
-                [1, 2].map(|n| kind.numbered(n)).join(", "),
-            );
-            legal(
-                kind.is_id(id) && !ids.contains(&id),
-                &file,
-                &key,
-                id,
-                &format!("{expected}, …, each once"),
-            )?;
-            ids.push(id);
-        }
-        Ok(())
-    }
-
-    /// A referee's entry in the list, or the defaults for one that no list names.
-    pub fn referee(&self, id: &str) -> RefereeDefaults {
-        let Some(listed) = self
-            .agents
-            .referees
-            .iter()
-            .find(|entry| entry.referee_id == id)
-            .cloned()
-        else {
-            return self.referee_defaults.clone();
-        };
-        let RefereeEntry {
-            display_name,
-            version,
-            game_types,
-            max_concurrent_matches,
-            ..
-        } = listed;
-        RefereeDefaults {
-            display_name,
-            version,
-            game_types,
-            max_concurrent_matches,
-        }
-    }
-
-    /// A player's entry in the list, or the defaults for one that no list names.
-    pub fn player(&self, id: &str) -> PlayerDefaults {
-        let Some(listed) = self
-            .agents
-            .players
-            .iter()
-            .find(|entry| entry.player_id == id)
-            .cloned()
-        else {
-            return self.player_defaults.clone();
-        };
-        let PlayerEntry {
-            display_name,
-            version,
-            game_types,
-            ..
-        } = listed;
-        PlayerDefaults {
-            display_name,
-            version,
-            game_types,
-        }
-    }
-
-    /// The endpoints of the listed agents, by kind and id.
-    pub fn listed(&self) -> impl Iterator<Item = (Kind, &str, &str)> {
-        let referees = self
-            .agents
-            .referees
-            .iter()
-            .map(|it| (Kind::Referee, &*it.referee_id, &*it.endpoint.0));
-        referees.chain(
-            self.agents
-                .players
-                .iter()
-                .map(|it| (Kind::Player, &*it.player_id, &*it.default_endpoint.0)),
-        )
-    }
-
-    /// The port of a listed agent's endpoint.
-    pub fn listed_port(&self, kind: Kind, id: &str) -> Option<u16> {
-        let (.., url) = self
+    /// What the files say of a referee or a player: its own entry, or the defaults for one that no list names.
+    pub fn agent(&self, kind: Kind, id: &str) -> &AgentEntry {
+        let listed = self
             .listed()
-            .find(|(known, its, _)| *known == kind && *its == id)?;
-        Endpoint::parse(url).ok().map(|endpoint| endpoint.port)
+            .find(|(its, entry)| *its == kind && entry.id() == id);
+        let default = match kind {
+            Kind::Referee => &self.referee_defaults,
+            _ => &self.player_defaults,
+        };
+        listed.map_or(default, |(_, entry)| entry)
     }
 
-    /// Whether a port belongs to a listed agent on this machine.
-    pub fn is_listed_port(&self, port: u16) -> bool {
-        let here = |url: &str| {
-            Endpoint::parse(url).is_ok_and(|it| it.port == port && it.host == "127.0.0.1")
-        };
-        self.listed().any(|(.., url)| here(url))
+    /// The listed agents.
+    pub fn listed(&self) -> impl Iterator<Item = (Kind, &AgentEntry)> {
+        let referees = self.agents.referees.iter().map(|it| (Kind::Referee, it));
+        referees.chain(self.agents.players.iter().map(|it| (Kind::Player, it)))
     }
 
     /// The first and the last port for agents that no list names.
-    pub fn port_range(&self, kind: Kind) -> [u16; 2] {
-        match kind {
-            Kind::Referee => self.system.network.default_referee_port_range.0,
-            _ => self.system.network.default_player_port_range.0,
-        }
+    pub fn port_range(&self, kind: Kind) -> (u16, u16) {
+        let network = &self.system.network;
+        let range = match kind {
+            Kind::Referee => &network.default_referee_port_range,
+            _ => &network.default_player_port_range,
+        };
+        (range[0], range[1]) // two, as checked
+    }
+
+    /// How long a token is good.
+    pub fn token_lifetime(&self) -> Duration {
+        Duration::from_secs_f64(self.system.security.token_ttl_hours * 3600.0)
     }
 
     /// Whether a request must bring its whole envelope.
@@ -356,34 +208,33 @@ impl Config {
         self.system.security.strict_envelope != Some(false)
     }
 
-    /// The largest message of an agent, in bytes.
+    /// The largest message of an agent, in bytes: 10 KB unless the file says otherwise.
     pub fn max_message_bytes(&self) -> usize {
-        let given = self
-            .system
-            .limits
-            .as_ref()
-            .and_then(|limits| limits.max_message_bytes.as_ref());
-        given.map_or(MAX_MESSAGE_BYTES, |bytes| bytes.0 as usize)
+        let limits = self.system.limits.as_ref();
+        let given = limits.and_then(|limits| limits.max_message_bytes.as_ref());
+        given.map_or(10 << 10, |bytes| bytes.0 as usize)
     }
 
     /// How often a call is tried, and when again.
     pub fn retry(&self) -> RetryPolicy {
         let keys = &self.system.retry_policy;
-        let (attempts, base_delay) = (keys.max_retries.0, keys.base_delay_sec.0);
         RetryPolicy {
-            attempts,
-            base_delay,
+            attempts: keys.max_retries.0,
+            base_delay: keys.base_delay_sec.0,
             backoff: keys.backoff_strategy,
         }
     }
 
+    /// From a round's announcement to its matches.
+    pub fn announcement_lead(&self) -> Duration {
+        let lead = &self.league.scheduling.round_announcement_lead_sec;
+        Duration::from_secs(lead.as_ref().map_or(60, |lead| lead.0.into()))
+    }
+
     /// How long a player may take to note how its match ended.
     pub fn game_over_limit(&self) -> Duration {
-        self.system
-            .timeouts
-            .game_over_timeout_sec
-            .as_ref()
-            .map_or(Duration::from_secs(5), |wait| wait.0)
+        let given = self.system.timeouts.game_over_timeout_sec.as_ref();
+        given.map_or(Duration::from_secs(5), |limit| limit.0)
     }
 
     /// How long an answer may take that has no time limit of its own.
@@ -393,37 +244,140 @@ impl Config {
 
     /// The longest that one match can take, from its invitation to its report: what a referee is waited for.
     pub fn match_limit(&self) -> Duration {
-        let (retry, timeouts) = (self.retry(), &self.system.timeouts);
+        let retry = self.retry();
+        let timeouts = &self.system.timeouts;
         let asked = retry.longest(timeouts.game_join_ack_timeout_sec.0)
             + retry.longest(timeouts.move_timeout_sec.0);
         asked + self.game_over_limit() + retry.longest(self.generic_limit())
     }
 }
 
-/// Reads a file and checks its keys.
-fn read<T: Wire>(folder: &Path, name: &str) -> Result<T, String> {
-    let path = folder.join(name);
-    let shown = path.display();
-    let elsewhere = "run this where the folder config is, or name another with --config DIR";
-    let text =
-        std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}; {elsewhere}"))?;
-    let value: Value =
-        serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
-    let read = unknown_key(&value, &T::schema()).map_or_else(|| T::read(&value), Err);
-    read.map_err(|fault| format!("{shown}: {fault}"))
+fn check_system(file: &SystemFile, check: Check) {
+    let network = &file.network;
+    let is_host = Endpoint::parse(&format!("http://{}/", network.base_host)).is_ok();
+    check("network.base_host", is_host, "a host name");
+    let ranges = [
+        ("referee", &network.default_referee_port_range),
+        ("player", &network.default_player_port_range),
+    ];
+    for (name, range) in ranges {
+        let good = matches!(range[..], [first, last] if 0 < first && first <= last);
+        let key = format!("network.default_{name}_port_range");
+        check(&key, good, "[first, last]");
+    }
+    let hours = file.security.token_ttl_hours;
+    let good = hours > 0.0 && hours <= 87_600.0;
+    check(
+        "security.token_ttl_hours",
+        good,
+        "more than 0, at most 87600 hours",
+    );
 }
 
-/// One line for one bad value.
-fn legal(
-    good: bool,
-    file: &str,
-    key: &str,
-    came: impl std::fmt::Debug,
-    expected: &str,
-) -> Result<(), String> {
-    if good {
-        Ok(())
-    } else {
-        Err(format!("{file}{key}: got {came:?}, expected {expected}"))
+/// The registry may only say what the game itself says.
+fn check_games(file: &GamesFile, check: Check) {
+    for (n, entry) in file.games.iter().enumerate() {
+        let Some(game) = games::named(&entry.game_type) else {
+            let key = format!("games[{n}].game_type");
+            return check(&key, false, "a game that this program can play");
+        };
+        let choices = json!((game.legal)(&[]));
+        let numbers = game.draws.as_ref().map(|it| [*it.start(), *it.end()]);
+        for (key, came, expected) in [
+            ("choices", json!(entry.choices), choices),
+            ("number_range", json!(entry.number_range), json!(numbers)),
+        ] {
+            let key = format!("games[{n}].{key}");
+            check(&key, came == expected, &expected.to_string());
+        }
+    }
+}
+
+fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile, check: Check) {
+    let is_its_own = file.league_id == league_id;
+    check("league_id", is_its_own, &format!("{league_id:?}"));
+    let mut registered = games.games.iter();
+    let is_registered = registered.any(|game| game.game_type == file.game_type);
+    check("game_type", is_registered, "a game of games_registry.json");
+    let [win, draw, loss, technical_loss] = file.scoring.points();
+    let falls = win > draw && draw > loss && loss >= technical_loss;
+    let is_small = win <= 1000 && technical_loss >= -1000;
+    let expected = "win > draw > loss >= technical loss, each within 1000";
+    check("scoring", falls && is_small, expected);
+    let people = &file.participants;
+    let has_room = people.max_players.0 >= people.min_players.0;
+    check("participants.max_players", has_room, "at least min_players");
+}
+
+fn check_referee(file: &AgentEntry, check: Check) {
+    let has_limit = file.max_concurrent_matches.is_some();
+    check("max_concurrent_matches", has_limit, "1 to 10");
+}
+
+/// Every listed agent has an id and an endpoint of its own.
+fn check_agents(file: &AgentsFile, check: Check) {
+    let mut ids = Vec::new();
+    let mut endpoints = vec![Endpoint::parse(&file.league_manager.endpoint.0).ok()];
+    let lists = [
+        (Kind::Referee, &file.referees, "referees", "endpoint"),
+        (Kind::Player, &file.players, "players", "default_endpoint"),
+    ];
+    for (kind, list, name, endpoint_key) in lists {
+        let like = format!("{}, {}, …, each once", kind.numbered(1), kind.numbered(2));
+        for (n, entry) in list.iter().enumerate() {
+            let id = entry.id();
+            let is_good = kind.is_id(id) && !ids.contains(&id);
+            let key = if kind == Kind::Referee {
+                "referee_id"
+            } else {
+                "player_id"
+            };
+            check(&format!("{name}[{n}].{key}"), is_good, &like);
+            ids.push(id);
+
+            let endpoint = Endpoint::parse(entry.url()).ok();
+            let is_own = endpoint.is_some() && !endpoints.contains(&endpoint);
+            let key = format!("{name}[{n}].{endpoint_key}");
+            check(&key, is_own, "an endpoint of its own");
+            endpoints.push(endpoint);
+        }
+    }
+}
+
+/// Reads a file, and checks its keys.
+fn read<T: Wire>(
+    folder: Option<&Path>,
+    name: &str,
+    checks: impl FnOnce(&T, Check),
+) -> Result<T, String> {
+    let (shown, text) = text(folder, name)?;
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
+    let known = unknown_key(&value, &T::schema()).map_or(Ok(()), Err);
+    let file = known.and_then(|()| T::read(&value));
+    let file = file.map_err(|fault| format!("{shown}: {fault}"))?;
+    let mut first_fault = None;
+    checks(&file, &mut |key, good, expected| {
+        if !good && first_fault.is_none() {
+            let place = format!("/{}", key.replace(']', "").replace(['.', '['], "/"));
+            let came = value.pointer(&place).unwrap_or(&Value::Null);
+            first_fault = Some(Fault::new(came, expected).under(key));
+        }
+    });
+    first_fault.map_or(Ok(file), |fault| Err(format!("{shown}: {fault}")))
+}
+
+/// What stands in a file, and how the file is called.
+fn text(folder: Option<&Path>, name: &str) -> Result<(String, String), String> {
+    let Some(folder) = folder else {
+        let built_in = BUILT_IN.iter().find(|(its, _)| *its == name);
+        let (_, text) = built_in.ok_or(format!("{name} is not built in; name a folder with it"))?;
+        return Ok((format!("built-in {name}"), text.to_string()));
+    };
+    let path = folder.join(name).display().to_string();
+    let elsewhere = "run this where the folder config is, or name another with --config DIR";
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(error) => Err(format!("{path}: {error}; {elsewhere}")),
     }
 }

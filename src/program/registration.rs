@@ -1,250 +1,214 @@
-//! How a referee or a player joins a league, and joins it again: what it says of itself, and the conversation with the
-//! manager until it has a card. Read next: `card.rs`.
+//! How a referee or a player joins a league: what it says of itself, and the one loop in which it asks until the
+//! manager has answered.
+//!
+//! An agent may be started before its manager. It then says every few seconds whom it waits for; whoever stays
+//! (`--stay`) waits in the same way for the next league. Read next: `session.rs`, what comes after.
 
 use crate::net::client::{About, Peer, conversation};
 use crate::net::retry::{CallError, pause};
-use crate::program::args::Stop;
+use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
-use crate::program::config::{PlayerDefaults, RefereeDefaults};
-use crate::program::terminal::{complain, say, shown};
+use crate::program::config::Config;
+use crate::program::terminal::complain;
 use crate::program::{Program, id_option, operator_token};
 use crate::protocol::*;
 use crate::wire::{DisplayName, Within, is_plain};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long an agent that stays waits before it asks again whether there is a new league.
-const NOT_YET: Duration = Duration::from_secs(2);
+/// How long an agent waits before it asks again whether there is a new league.
+const NEXT_LEAGUE: Duration = Duration::from_secs(2);
+/// How often an agent says whom it waits for.
+const REMINDER: Duration = Duration::from_secs(5);
 
-/// What the manager answers to a registration.
-pub enum Admittance {
-    /// We are in.
+/// What came of asking.
+enum Answer {
     Accepted(Card),
-    /// We are not, and why.
     Rejected(String),
     /// We come too late for this league.
     Late(String),
+    /// The manager has not answered yet.
+    Silence(String),
 }
 
 /// The id to ask for; empty for any.
-pub fn wish(program: &Program) -> &str {
-    program
-        .args
-        .text(id_option(program.kind))
-        .unwrap_or_default()
+pub fn wish(kind: Kind, args: &Args) -> &str {
+    args.text(id_option(kind)).unwrap_or_default()
 }
 
 /// What we are called: as asked for, as listed, or by default.
 pub fn display_name(program: &Program) -> String {
-    let listed = match program.kind {
-        Kind::Referee => program.config.referee(wish(program)).display_name,
-        _ => program.config.player(wish(program)).display_name,
-    };
-    program
-        .args
-        .text("--display-name")
-        .map_or(listed.0, String::from)
+    name(program.kind, &program.args, &program.config)
+}
+
+fn name(kind: Kind, args: &Args, config: &Config) -> String {
+    let listed = &config.agent(kind, wish(kind, args)).display_name.0;
+    args.text("--display-name").unwrap_or(listed).to_string()
 }
 
 /// How many matches a referee plays at once: as asked for, as listed, or by default.
-pub fn max_concurrent_matches(program: &Program) -> Result<u32, Stop> {
-    let listed = program
-        .config
-        .referee(wish(program))
+pub fn max_concurrent_matches(args: &Args, config: &Config) -> Result<u32, Stop> {
+    let entry = config.agent(Kind::Referee, wish(Kind::Referee, args));
+    let listed = entry
         .max_concurrent_matches
-        .0;
-    let at_once = program
-        .args
-        .number("--max-concurrent-matches")?
-        .unwrap_or(listed);
+        .or(config.referee_defaults.max_concurrent_matches);
+    let given = args.number("--max-concurrent-matches")?;
+    let at_once = given.or(listed.map(|listed| listed.0)).unwrap_or(1);
     if !Within::<1, 10>::is_good(at_once) {
-        return Err(Stop::usage(format!(
-            "--max-concurrent-matches: got {at_once}, expected 1 to 10"
-        )));
+        let why = format!("--max-concurrent-matches: got {at_once}, expected 1 to 10");
+        return Err(Stop::usage(why));
     }
     Ok(at_once)
 }
 
-/// Checks what the command line says of us, before anybody is asked.
-pub fn check(program: &Program) -> Result<(), Stop> {
-    let (name, wish) = (display_name(program), wish(program));
+/// Checks what the command line says of us, before anything is done.
+pub fn check(kind: Kind, args: &Args, config: &Config) -> Result<(), Stop> {
+    let illegal = |option: &str, came: &str, expected: &str| {
+        Err(Stop::usage(format!(
+            "{option}: got {came:?}, expected {expected}"
+        )))
+    };
+    let name = name(kind, args, config);
     if !DisplayName::is_good(&name) {
-        return Err(Stop::usage(format!(
-            "--display-name: got {name:?}, expected {}",
-            DisplayName::EXPECTED
-        )));
+        return illegal("--display-name", &name, DisplayName::EXPECTED);
     }
+    let wish = wish(kind, args);
     if !wish.is_empty() && !is_plain(wish) {
-        return Err(Stop::usage(format!(
-            "{}: got {wish:?}, expected an id like P07",
-            id_option(program.kind)
-        )));
+        return illegal(id_option(kind), wish, "an id like P07");
     }
-    if program.kind == Kind::Referee {
-        max_concurrent_matches(program).map(drop)
-    } else {
-        Ok(())
-    }
+    args.number::<u64>("--seed")?;
+    max_concurrent_matches(args, config)?;
+    Ok(())
 }
 
-/// Asks the manager to let us in, with the token of an older card if there is one, until it answers.
-pub fn register(program: &Program, old: Option<&Card>) -> Result<Card, Stop> {
+/// Asks the manager to let us in until it answers, with the token and the key of our card.
+pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
     let operator = operator_token(&program.args)?;
-    let own = old
-        .map(|card| card.token.clone())
-        .filter(|token| !token.is_empty());
-    let mut said = false;
-    loop {
-        let admission = match ask(program, own.clone().or(operator.clone()))? {
-            // Another run of the league does not know our card; the operator's word may help.
-            Admittance::Rejected(_) | Admittance::Late(_)
-                if own.is_some() && operator.is_some() =>
-            {
-                ask(program, operator.clone())?
-            }
-            admission => admission,
-        };
-        match admission {
-            Admittance::Accepted(card) => return Ok(card),
-            Admittance::Late(reason) if program.args.has("--stay") => {
-                if !std::mem::replace(&mut said, true) {
-                    say(&format!(
-                        "{}: waiting for the next league (--stay)",
-                        shown(&reason)
-                    ));
-                }
-                pause(NOT_YET);
-            }
-            Admittance::Rejected(reason) | Admittance::Late(reason) => {
-                return Err(Stop::failed(format!("rejected: {reason}")));
-            }
-        }
-    }
-}
-
-/// Asks as long as the manager may answer yet, in one conversation, and says once whom we are waiting for.
-fn ask(program: &Program, auth_token: Option<String>) -> Result<Admittance, Stop> {
-    let (message, limit) = application(program)?;
-    let conversation_id = conversation(&format!("{}-registration", program.kind));
-    let about = About {
-        conversation_id,
-        auth_token,
+    let own = Some(card.token.clone()).filter(|token| !token.is_empty());
+    let stays = program.args.has("--stay");
+    let mut about = About {
+        conversation_id: conversation(&format!("{}-registration", program.kind)),
+        auth_token: own.or(operator.clone()),
         ..About::default()
     };
-    let to = Peer::manager(program.manager());
-    let mut said = false;
+    let mut said: Option<(String, Instant)> = None;
     loop {
-        match program.client.ask(&to, &message, &about, limit) {
-            Ok(reply) => return admission(program, reply),
-            Err(error) if error.is_silence() || matches!(error, CallError::Rpc(-32603, _)) => {
-                if !std::mem::replace(&mut said, true) {
-                    complain(&format!(
-                        "waiting for the league manager at {}: it {}",
-                        to.endpoint,
-                        error.explain()
-                    ));
-                }
-                pause(program.config.retry().base_delay);
+        let (words, wait, remind_after) = match ask(program, card, &about)? {
+            Answer::Accepted(card) => return Ok(card),
+            Answer::Silence(words) => (words, program.config.retry().base_delay, REMINDER),
+            // Another run of the league does not know our token; the operator's word may help.
+            Answer::Rejected(_) | Answer::Late(_)
+                if operator.is_some() && about.auth_token != operator =>
+            {
+                about.auth_token = operator.clone();
+                continue;
             }
-            Err(error) => {
-                return Err(Stop::failed(format!(
-                    "the league manager at {} {}",
-                    to.endpoint,
-                    error.explain()
-                )));
+            Answer::Late(reason) if stays => {
+                let words = format!("{reason}: waiting for the next league (--stay)");
+                (words, NEXT_LEAGUE, Duration::MAX)
             }
+            Answer::Rejected(reason) | Answer::Late(reason) => {
+                return Err(Stop::failed(format!("rejected: {reason}")));
+            }
+        };
+        let is_fresh =
+            |(known, when): &(String, Instant)| *known == words && when.elapsed() < remind_after;
+        if !said.as_ref().is_some_and(is_fresh) {
+            complain(&words);
+            said = Some((words, Instant::now()));
         }
+        pause(wait);
     }
+}
+
+/// Asks the manager once. An answer that no further asking can change ends us.
+fn ask(program: &Program, card: &Card, about: &About) -> Result<Answer, Stop> {
+    let to = Peer::manager(&program.manager);
+    let (message, limit) = application(program, card)?;
+    let error = match program.client.ask(&to, &message, about, limit) {
+        Ok(reply) => return admission(program, card, reply),
+        Err(error) => error,
+    };
+    let manager = format!("the league manager at {}", to.endpoint);
+    let what = error.explain();
+    match error {
+        CallError::Status(400..500, _) | CallError::Wrong(..) => {}
+        CallError::Rpc(code, _) if code != -32603 => {}
+        _ => return Ok(Answer::Silence(format!("waiting for {manager}: it {what}"))),
+    }
+    Err(Stop::failed(format!("{manager} {what}")))
 }
 
 /// What we say of ourselves, and how long we wait for an answer.
-fn application(program: &Program) -> Result<(Message, Duration), Stop> {
-    let (config, wish) = (&program.config, wish(program));
-    let PlayerDefaults {
-        version,
-        game_types,
-        ..
-    } = config.player(wish);
+fn application(program: &Program, card: &Card) -> Result<(Message, Duration), Stop> {
+    let (kind, args, config) = (program.kind, &program.args, &program.config);
+    let entry = config.agent(kind, wish(kind, args));
+    let timeouts = &config.system.timeouts;
     let mut meta = AgentMeta {
-        registration_key: None,
         display_name: display_name(program),
-        version: version.0,
-        game_types,
+        version: entry.version.0.clone(),
+        game_types: entry.game_types.clone(),
         contact_endpoint: program.endpoint.clone(),
         max_concurrent_matches: None,
         protocol_version: None,
         uses_match_tokens: None,
+        registration_key: Some(card.registration_key.clone()),
     };
-    let timeouts = &config.system.timeouts;
-    if program.kind == Kind::Player {
-        let message = LeagueRegisterRequest { player_meta: meta }.into();
-        return Ok((message, timeouts.register_player_timeout_sec.0));
+    if kind == Kind::Player {
+        let limit = timeouts.register_player_timeout_sec.0;
+        return Ok((LeagueRegisterRequest { player_meta: meta }.into(), limit));
     }
-    let RefereeDefaults {
-        version,
-        game_types,
-        ..
-    } = config.referee(wish);
-    (meta.version, meta.game_types, meta.uses_match_tokens) = (version.0, game_types, Some(true));
-    meta.max_concurrent_matches = Some(max_concurrent_matches(program)?);
-    Ok((
-        RefereeRegisterRequest { referee_meta: meta }.into(),
-        timeouts.register_referee_timeout_sec.0,
-    ))
+    meta.max_concurrent_matches = Some(max_concurrent_matches(args, config)?);
+    meta.uses_match_tokens = Some(true);
+    let limit = timeouts.register_referee_timeout_sec.0;
+    Ok((RefereeRegisterRequest { referee_meta: meta }.into(), limit))
 }
 
 /// What the manager's answer says.
-fn admission(program: &Program, reply: Message) -> Result<Admittance, Stop> {
-    let manager = program.manager();
-    let wrong = |what: String| {
-        Err(Stop::failed(format!(
-            "the answer of the league manager at {manager} {what}"
-        )))
+fn admission(program: &Program, card: &Card, reply: Message) -> Result<Answer, Stop> {
+    let wrong = |what: &str| {
+        let manager = &program.manager;
+        let words = format!("the answer of the league manager at {manager} {what}");
+        Err(Stop::failed(words))
     };
-    let (status, id, token, league_id, reason, proves_itself, code) = match reply {
-        Message::RefereeRegisterResponse(it) => (
-            it.status,
-            it.referee_id,
-            it.auth_token,
-            it.league_id,
-            it.reason,
-            it.proves_itself,
-            it.error_code,
-        ),
-        Message::LeagueRegisterResponse(it) => (
-            it.status,
-            it.player_id,
-            it.auth_token,
-            it.league_id,
-            it.reason,
-            it.proves_itself,
-            it.error_code,
-        ),
-        Message::LeagueError(error) => {
-            return Err(Stop::failed(format!("refused: {}", error.explain())));
+    match reply {
+        Message::RefereeRegisterResponse(RefereeRegisterResponse {
+            referee_id: id,
+            status,
+            reason,
+            auth_token,
+            league_id,
+            error_code,
+            proves_itself,
+        })
+        | Message::LeagueRegisterResponse(LeagueRegisterResponse {
+            player_id: id,
+            status,
+            reason,
+            auth_token,
+            league_id,
+            error_code,
+            proves_itself,
+        }) => {
+            let reason = reason.unwrap_or_default();
+            match (status, id.filter(|id| is_plain(id))) {
+                (Verdict::Rejected, _) if error_code.as_deref() == Some(Code::E019.code()) => {
+                    Ok(Answer::Late(reason))
+                }
+                (Verdict::Rejected, _) => Ok(Answer::Rejected(reason)),
+                (_, None) => wrong("accepts us, but without an id of letters and digits"),
+                (_, Some(agent_id)) => Ok(Answer::Accepted(Card {
+                    agent_id,
+                    token: auth_token.unwrap_or_default(),
+                    league_id: league_id.unwrap_or(program.league_id().into()),
+                    manager: program.manager.clone(),
+                    endpoint: program.endpoint.clone(),
+                    proves_itself,
+                    over: None,
+                    registration_key: card.registration_key.clone(),
+                })),
+            }
         }
-        other => return wrong(format!("is {}", other.name())),
-    };
-    if status == Verdict::Rejected {
-        let (reason, late) = (
-            reason.unwrap_or_default(),
-            code.as_deref() == Some(Code::E019.code()),
-        );
-        return Ok(if late {
-            Admittance::Late(reason)
-        } else {
-            Admittance::Rejected(reason)
-        });
+        Message::LeagueError(error) => Err(Stop::failed(format!("refused: {}", error.explain()))),
+        other => wrong(&format!("is {}", other.name())),
     }
-    let Some(agent_id) = id.filter(|id| is_plain(id)) else {
-        return wrong("accepts us, but without an id of letters and digits".into());
-    };
-    Ok(Admittance::Accepted(Card {
-        agent_id,
-        token: token.unwrap_or_default(),
-        league_id: league_id.unwrap_or_else(|| program.league_id().into()),
-        manager: manager.into(),
-        endpoint: program.endpoint.clone(),
-        proves_itself,
-        over: None,
-    }))
 }

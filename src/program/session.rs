@@ -1,16 +1,20 @@
-//! A referee's or a player's life in a league: it joins, knows the manager's requests from a stranger's, and ends.
-//! How it joins is in `registration.rs`.
+//! A referee's or a player's life in a league: it finds its card, joins, knows the manager's requests from those of a
+//! stranger, and ends when the league is over, or waits for the next one (`--stay`).
+//!
+//! Requests that come before the agent knows its id wait until it does. How it joins is in `registration.rs`. Read
+//! next: `server.rs`, or the agents themselves, `player.rs` and `referee.rs`.
 
 use crate::net::agent::{Agent, Request};
 use crate::net::client::MAX_NOTICE;
 use crate::net::log::Level;
+use crate::net::secret::secret;
 use crate::net::sync::lock;
 use crate::object;
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
 use crate::program::registration;
 use crate::program::terminal::{say, shown};
-use crate::program::{Program, id_option, server};
+use crate::program::{self, Program, id_option, server};
 use crate::protocol::*;
 use crate::wire::equal;
 use serde_json::Value;
@@ -57,12 +61,12 @@ pub fn run<P: Participant>(
     kind: Kind,
     make: impl FnOnce(Arc<Session>) -> Result<Arc<P>, Stop>,
 ) -> Result<(), Stop> {
+    let config = program::load(&args)?;
+    registration::check(kind, &args, &config)?;
     let wish = args.text(id_option(kind)).unwrap_or("new");
     let sender = format!("{kind}:{wish}");
-    let program = Program::new(args, kind, &sender)?;
-    registration::check(&program)?;
     let session = Arc::new(Session {
-        program: Arc::new(program),
+        program: Arc::new(Program::with(args, config, kind, &sender)?),
         card: Mutex::new(None),
         registered: Condvar::new(),
         held: Mutex::new(None),
@@ -72,11 +76,8 @@ pub fn run<P: Participant>(
     });
     let participant = make(Arc::clone(&session))?;
     let old = session.own_card()?;
-    let door = server::serve(
-        &session.program,
-        Arc::clone(&participant) as Arc<dyn Agent>,
-        MAX_NOTICE,
-    )?;
+    let agent = Arc::clone(&participant) as Arc<dyn Agent>;
+    let door = server::serve(&session.program, agent, MAX_NOTICE)?;
     let end = session.live(&*participant, old);
     door.wait_until_empty(FAREWELL);
     session.program.note_end(&end);
@@ -88,7 +89,7 @@ impl Session {
     fn live(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let mut end = self.play_league(participant, old);
         while end.is_ok() && self.program.args.has("--stay") {
-            end = self.play_league(participant, None); // our old token is nothing there
+            end = self.play_league(participant, None); // in another league our old card is nothing
         }
         end
     }
@@ -96,39 +97,56 @@ impl Session {
     fn play_league(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let card = self.register(participant, old)?;
         lock(&self.end).take(); // of the league before
-        let (name, wish) = (
-            registration::display_name(&self.program),
-            registration::wish(&self.program),
-        );
-        let other = !wish.is_empty() && wish != card.agent_id;
-        let note = if other {
-            format!(" ({wish} is taken, or no such id)")
-        } else {
-            String::new()
+        let name = shown(&registration::display_name(&self.program));
+        let league = shown(&card.league_id);
+        let id = &card.agent_id;
+        let wish = self.wish();
+        let note = match wish.is_empty() || wish == id {
+            true => String::new(),
+            false => format!(" ({wish} is taken, or no such id)"),
         };
-        say(&format!(
-            "{} is {} in {}{note}",
-            shown(&name),
-            card.agent_id,
-            shown(&card.league_id)
-        ));
+        say(&format!("{name} is {id} in {league}{note}"));
         let end = self.ended.wait_while(lock(&self.end), |end| end.is_none());
-        end.unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .unwrap_or(Ok(()))
+        let end = end.unwrap_or_else(PoisonError::into_inner);
+        end.clone().unwrap_or(Ok(()))
+    }
+
+    /// The id to ask for; empty for any.
+    fn wish(&self) -> &str {
+        registration::wish(self.program.kind, &self.program.args)
     }
 
     /// The card of an earlier run, its lock held; or none.
     fn own_card(&self) -> Result<Option<Card>, Stop> {
-        let wish = registration::wish(&self.program);
+        let wish = self.wish();
         if !wish.is_empty() {
             self.hold(wish)?;
         }
         let found = self.program.cards().find(wish)?;
-        found
-            .iter()
-            .try_for_each(|card| self.hold(&card.agent_id))?;
-        Ok(found)
+        let held = found.iter().try_for_each(|card| self.hold(&card.agent_id));
+        held.map(|()| found)
+    }
+
+    /// A card to ask with for the first time: it has a new key, and no token. It is on the disk before we ask, under
+    /// the id that we ask for; without such a wish, under our port.
+    fn new_card(&self) -> Result<Card, Stop> {
+        let program = &self.program;
+        let any = format!("new-{}", program.port);
+        let card = Card {
+            agent_id: Some(self.wish())
+                .filter(|wish| !wish.is_empty())
+                .unwrap_or(&any)
+                .into(),
+            token: String::new(),
+            registration_key: secret(32),
+            league_id: program.league_id().into(),
+            manager: program.manager.clone(),
+            endpoint: program.endpoint.clone(),
+            proves_itself: None,
+            over: None,
+        };
+        program.cards().keep(&card)?;
+        Ok(card)
     }
 
     /// Takes the lock of an id, and lets go of another.
@@ -140,25 +158,31 @@ impl Session {
         Ok(())
     }
 
-    /// Registers, with the token of an older card if there is one; then signs, logs and begins under the id that the
+    /// Registers, with the card of an earlier time if there is one; then signs, logs and begins under the id that the
     /// manager gave, and keeps the card. Requests that come meanwhile wait for it.
     pub fn register(&self, participant: &dyn Participant, old: Option<Card>) -> Result<Card, Stop> {
         lock(&self.card).take(); // what the manager sends from now on may carry the next token: it waits for it
-        let card = registration::register(&self.program, old.as_ref())?;
-        self.hold(&card.agent_id)?;
-        self.program.cards().check(&card.agent_id)?;
-        let (client, id) = (&self.program.client, &card.agent_id);
+        let is_first = old.is_none();
+        let asking = old.map_or_else(|| self.new_card(), Ok)?;
+        let card = registration::register(&self.program, &asking)?;
+        let id = &card.agent_id;
+        let cards = self.program.cards();
+        self.hold(id)?;
+        cards.check_id(id)?;
+        let client = &self.program.client;
         client.sign_as(&format!("{}:{id}", self.program.kind), &card.league_id);
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
         // A token that we do not know means a registration of its own, perhaps in another run of the league.
-        let fresh = old.is_none_or(|old| old.token != card.token);
+        let fresh = is_first || asking.token != card.token;
         if !fresh {
-            client
-                .log
-                .orchestrator(Level::Info, "resumed", format!("{id} is known again"));
+            let words = format!("{id} is known again");
+            client.log.orchestrator(Level::Info, "resumed", words);
         }
         participant.begin(&card, fresh)?;
-        self.program.cards().keep(&card)?;
+        cards.keep(&card)?;
+        if asking.agent_id != *id && asking.token.is_empty() {
+            cards.drop(&asking.agent_id);
+        }
         *lock(&self.card) = Some(card.clone());
         self.registered.notify_all();
         Ok(card)
@@ -183,27 +207,24 @@ impl Session {
         })
     }
 
-    /// The manager proves itself with our own token: see "Tokens" in `protocol.md`.
+    /// The manager proves itself with our own token: see "Tokens" in `protocol.md`. A referee always demands it, a
+    /// player where the manager has said that it proves itself; a wrong one is refused in any case.
     pub fn check_manager(&self, request: &Request) -> Result<(), Refusal> {
         self.check_token(request.envelope.auth_token.as_deref())
     }
 
-    /// Whether a request carries our own token. A referee always demands it, a player where the manager has said that
-    /// it proves itself; a wrong one is refused in any case.
+    /// The same for a tool, which brings no envelope.
     pub fn check_token(&self, token: Option<&str>) -> Result<(), Refusal> {
         let card = self.wait_for_card()?;
-        let demanded = self.program.kind == Kind::Referee || card.proves_itself == Some(true);
+        let security = &self.program.config.system.security;
         let denied = |code, problem| Err(Refusal::field(code, "auth_token", problem));
         match token {
-            _ if !self.program.config.system.security.enable_auth_tokens
-                || card.token.is_empty() => {}
+            _ if !security.enable_auth_tokens || card.token.is_empty() => {}
             Some(token) if equal(token, &card.token) => {}
             Some(_) => return denied(Code::E012, "only the league manager knows the right one"),
-            None if demanded => {
-                return denied(
-                    Code::E011,
-                    "missing; the league manager's requests carry it",
-                );
+            None if self.program.kind == Kind::Referee || card.proves_itself == Some(true) => {
+                let problem = "missing; the league manager's requests carry it";
+                return denied(Code::E011, problem);
             }
             None => {}
         }
@@ -213,29 +234,25 @@ impl Session {
 
     /// Where we stand in our life.
     pub fn state(&self) -> AgentState {
-        match (
-            lock(&self.end).is_some(),
-            self.card_now(),
-            self.called.load(Ordering::SeqCst),
-        ) {
-            (true, ..) => AgentState::Shutdown,
-            (_, None, _) => AgentState::Init,
-            (.., false) => AgentState::Registered,
-            (.., true) => AgentState::Active,
+        if lock(&self.end).is_some() {
+            AgentState::Shutdown
+        } else if self.card_now().is_none() {
+            AgentState::Init
+        } else if self.called.load(Ordering::SeqCst) {
+            AgentState::Active
+        } else {
+            AgentState::Registered
         }
     }
 
     /// What `GET /health` shows of us.
     pub fn health(&self) -> Value {
-        let id = self.card_now().map(|card| card.agent_id);
-        let (name, kind) = (registration::display_name(&self.program), self.program.kind);
-        let uptime = self.program.started.elapsed().as_secs() as u32;
         let health = AgentHealth {
-            name,
-            kind,
+            name: registration::display_name(&self.program),
+            kind: self.program.kind,
             state: self.state(),
-            uptime,
-            id,
+            uptime: self.program.started.elapsed().as_secs() as u32,
+            id: self.card_now().map(|card| card.agent_id),
         };
         serde_json::to_value(health).unwrap_or_default()
     }
@@ -243,11 +260,9 @@ impl Session {
     /// The league is over: our card says so, and `run` returns when the answers in hand are out. Says whether that is
     /// news, for the notice may come twice.
     pub fn league_is_over(&self) -> bool {
-        if let Some(card) = self.card_now() {
-            let _ = self.program.cards().keep(&Card {
-                over: Some(true),
-                ..card
-            });
+        if let Some(mut card) = self.card_now() {
+            card.over = Some(true);
+            let _ = self.program.cards().keep(&card);
         }
         self.finish(Ok(()))
     }

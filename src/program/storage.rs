@@ -1,7 +1,8 @@
-//! What survives a program, in two sorts of file. Some are replaced whole: what people read, cards. Whoever reads one
-//! sees the old or the new text, never half of it. Others grow by a line a record, which costs less than a new file:
-//! a referee's outbox, a player's history. `Lines` is the second sort.
-//! Read next: `referee/outbox.rs`, which is made of it.
+//! Files that survive a program, of two sorts.
+//!
+//! Cards and pages for people are replaced whole: whoever reads one sees the old text or the new one, never half of it.
+//! The manager's journal and a referee's outbox grow by a line a record, which costs less than a new file each time:
+//! these are `Lines`. Read next: `card.rs` for the first sort, `manager/journal.rs` for the second.
 
 use crate::wire::{Timestamp, Wire};
 use serde::Serialize;
@@ -98,7 +99,7 @@ pub fn set_aside(path: &Path) -> io::Result<()> {
 }
 
 /// A file of JSON lines, a record each, that only grows. It bears being killed at any moment: a record is there whole,
-/// or, where `append` has not returned, perhaps not at all. One program at a time: whoever opens it holds a lock.
+/// or, where `append` has not returned, perhaps not at all.
 pub struct Lines {
     path: PathBuf,
     file: File,
@@ -107,41 +108,68 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens or creates the file, and returns what stands in it. A last line that was never finished is cut off;
-    /// a line that is not JSON is left out. An error names the file.
+    /// Opens or creates the file, and returns the records in it. A line that is not JSON is left out.
     pub fn open(path: &Path, access: Access) -> io::Result<(Lines, Vec<Value>)> {
-        let open = || {
+        let mut records = Vec::new();
+        let lines = Lines::open_strictly(path, access, |_, line| {
+            records.extend(serde_json::from_slice::<Value>(line));
+            Ok(())
+        })?;
+        Ok((lines, records))
+    }
+
+    /// Opens or creates the file, and gives each line to `take` with its number. A last line that was never finished is
+    /// cut off; where `take` says what is wrong with a line, the file is refused. An error names the file.
+    pub fn open_strictly(
+        path: &Path,
+        access: Access,
+        mut take: impl FnMut(usize, &[u8]) -> Result<(), String>,
+    ) -> io::Result<Lines> {
+        let mut open = || {
             let file = create(path, access, OpenOptions::new().append(true))?;
             let bytes = fs::read(path)?;
-            let whole = bytes
-                .iter()
-                .rposition(|byte| *byte == b'\n')
-                .map_or(0, |last| last + 1);
-            let records = bytes[..whole]
-                .split(|byte| *byte == b'\n')
-                .filter_map(|line| serde_json::from_slice(line).ok());
-            Ok((
-                Lines {
-                    path: path.into(),
-                    file,
-                    length: whole as u64,
-                },
-                records.collect(),
-            ))
+            let mut length = 0;
+            for (n, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+                if line.ends_with(b"\n") {
+                    let refused = |why| io::Error::other(format!("line {} {why}", n + 1));
+                    take(n + 1, line).map_err(refused)?;
+                    length += line.len() as u64;
+                }
+            }
+            Ok((file, length))
         };
-        open().map_err(|error| named(path, error))
+        let (file, length) = open().map_err(|error| named(path, error))?;
+        Ok(Lines {
+            path: path.into(),
+            file,
+            length,
+        })
     }
 
     /// Adds a record; it is durable when this returns. After an error it is not there, and a later one can be added.
     pub fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
+        let before = self.length;
+        self.write(record)?;
+        let synced = self.sync();
+        if synced.is_err() {
+            self.length = before;
+        }
+        synced
+    }
+
+    /// Adds a record that is not durable yet. What an earlier one has left unfinished is cut off first.
+    pub fn write(&mut self, record: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
-        let mut write = || {
-            self.file.set_len(self.length)?; // what an unfinished one has left
-            self.file.write_all(line.as_bytes())?;
-            self.file.sync_data()
-        };
-        write().map_err(|error| named(&self.path, error))?;
+        let clean = self.file.set_len(self.length);
+        let written = clean.and_then(|()| self.file.write_all(line.as_bytes()));
+        written.map_err(|error| named(&self.path, error))?;
         self.length += line.len() as u64;
         Ok(())
+    }
+
+    /// Makes durable what was written.
+    pub fn sync(&self) -> io::Result<()> {
+        let synced = self.file.sync_data();
+        synced.map_err(|error| named(&self.path, error))
     }
 }

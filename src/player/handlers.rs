@@ -1,0 +1,302 @@
+//! What a player does with each message that it is sent: one `match` over all of them, in `handle`.
+//!
+//! A referee is believed if it speaks with the token and in the conversation of its invitation (`invitations.rs`), the
+//! manager if it shows the player's own token (`program/session.rs`). No lock is held while `choose` thinks. Read next:
+//! `turn.rs`, what `choose` is given, and `decision.rs`, how it is called.
+
+use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
+use crate::net::retry::{SHOWN, seconds};
+use crate::net::sync::lock;
+use crate::object;
+use crate::player::invitations::Joined;
+use crate::player::{Companion, Parity, Past, Player, Turn, sentences};
+use crate::program::card::Card;
+use crate::program::registration;
+use crate::program::terminal::say;
+use crate::protocol::{
+    AgentState, ChooseParityCall, ChooseParityResponse, Code, Ending, GameError, GameInvitation,
+    GameJoinAck, GameOver, GameResult, Kind, LeagueCompleted, Message, Packet, Refusal, Tally,
+};
+use crate::wire::{Timestamp, Unread, cut};
+use serde_json::Value;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// What a model should know of a player before it calls a tool.
+const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays Even/Odd matches that a referee conducts. \
+    get_player_state shows its id, record and results, and needs no arguments. The other tools are messages of a \
+    league: handle_game_invitation, then choose_parity and notify_match_result come from a referee, with the same \
+    match_id, conversation_id and auth_token; the rest comes from the league manager.";
+
+/// Times in messages are in whole seconds: a choice that is later than this is late by any clock.
+const WHOLE_SECOND: Duration = Duration::from_secs(1);
+
+object! {
+    /// What `get_player_state` shows.
+    PlayerState {
+        display_name: String, state: AgentState, strategy: String, record: Tally, matches: Vec<Past>,
+        player_id: Option<String>,
+    }
+}
+
+impl Agent for Player {
+    fn kind(&self) -> Kind {
+        Kind::Player
+    }
+
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
+        let card = self.session.wait_for_card()?;
+        let manager_is_true = || self.session.check_manager(request);
+        match message {
+            // From a referee.
+            Message::GameInvitation(it) => return self.join(&card, request, it).map(Some),
+            Message::ChooseParityCall(it) => return self.answer(&card, request, it).map(Some),
+            Message::GameOver(it) => self.remember(&card, request, it)?,
+            Message::GameError(it) => self.show_error(request, &it)?,
+            // From the manager.
+            Message::RoundAnnouncement(it) => {
+                manager_is_true()?;
+                lock(&self.invitations).announce(&card.agent_id, it);
+            }
+            Message::LeagueCompleted(it) => {
+                manager_is_true()?;
+                self.end(&card, &it);
+            }
+            Message::LeagueError(it) => {
+                manager_is_true()?;
+                let words = cut(&it.explain(), SHOWN);
+                self.warn(&sentences::about("the league manager says", &words));
+            }
+            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
+            Message::ChooseMoveCall(it) => {
+                let words = format!(
+                    "this player plays even_odd, and no {}",
+                    cut(&it.game_type, 60)
+                );
+                return Err(Denial::rpc(-32601, words));
+            }
+            // For a referee or the manager, or an answer: refused before it comes here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {}
+        }
+        Ok(None)
+    }
+
+    fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
+        self.warn(&sentences::refusal(packet, peer, refusal));
+    }
+
+    fn health(&self) -> Value {
+        self.session.health()
+    }
+
+    fn toolbox(&self) -> Toolbox<'_> {
+        let mut toolbox = self.beside.toolbox(&self.session).unwrap_or(Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: Vec::new(),
+        });
+        let says = "The player's id, state, strategy, record and all its results so far.";
+        let state = Tool::shows("get_player_state", says, |_: Nothing, _| Ok(self.state()));
+        toolbox.tools.push(state);
+        toolbox
+    }
+}
+
+impl Player {
+    /// The match that a referee speaks of, if the referee is to be believed.
+    fn joined(&self, request: &Request, match_id: &str) -> Result<Joined, Refusal> {
+        let invitations = lock(&self.invitations);
+        invitations.joined(&request.envelope, match_id).cloned()
+    }
+
+    fn is_announced(&self, match_id: &str) -> bool {
+        lock(&self.invitations).is_announced(match_id)
+    }
+
+    /// We come to every match that we are truly invited to.
+    fn join(
+        &self,
+        card: &Card,
+        request: &Request,
+        invitation: GameInvitation,
+    ) -> Result<Message, Denial> {
+        check_is_for_us(card, invitation.player_id.as_deref())?;
+        let match_id = invitation.match_id.clone();
+        lock(&self.invitations).accept(&request.envelope, invitation)?;
+        let acceptance = GameJoinAck {
+            match_id,
+            player_id: card.agent_id.clone(),
+            arrival_timestamp: Timestamp::now(),
+            accept: true,
+            auth_token: request.envelope.auth_token.clone(),
+        };
+        Ok(acceptance.into())
+    }
+
+    /// Our choice, which is the same whenever it is asked for again.
+    fn answer(
+        &self,
+        card: &Card,
+        request: &Request,
+        call: ChooseParityCall,
+    ) -> Result<Message, Denial> {
+        let joined = self.joined(request, &call.match_id)?;
+        check_is_for_us(card, Some(&call.player_id))?;
+        let response = ChooseParityResponse {
+            match_id: call.match_id.clone(),
+            player_id: call.player_id.clone(),
+            parity_choice: Unread::new(""),
+            auth_token: joined.token.clone(),
+        };
+        let decision = joined.decision.clone();
+        let turn = self.turn(request, call, joined);
+        let parity = decision.make(|| self.think(&turn))?;
+        let parity_choice = Unread::new(parity.word());
+        Ok(ChooseParityResponse {
+            parity_choice,
+            ..response
+        }
+        .into())
+    }
+
+    /// What we know of a match in which we must choose.
+    fn turn(&self, request: &Request, call: ChooseParityCall, joined: Joined) -> Turn {
+        // Both times are by the referee's clock, which may be another than ours: only their distance tells us anything.
+        let written = request.envelope.timestamp;
+        let time = match call.deadline > written {
+            true => call.deadline.distance(written),
+            false => Duration::ZERO,
+        };
+        Turn {
+            player_id: call.player_id,
+            opponent_id: joined.opponent_id,
+            match_id: call.match_id,
+            round_id: joined.round_id,
+            standings: call.context.and_then(|context| context.your_standings),
+            history: self.matches(),
+            seed: self.seed,
+            deadline: Instant::now() + time,
+        }
+    }
+
+    /// Asks the companion, and if that leaves it to us, our own `choose`.
+    fn think(&self, turn: &Turn) -> Parity {
+        let is_announced = self.is_announced(&turn.match_id);
+        let chosen = self.beside.choose(turn, is_announced);
+        let parity = chosen.unwrap_or_else(|| (self.choose)(turn));
+        let late = turn.deadline.elapsed();
+        if late >= WHOLE_SECOND {
+            let words = format!("your choice came too late, by {} s", seconds(late));
+            self.warn(&sentences::about(&turn.match_id, &words));
+        }
+        parity
+    }
+
+    /// A match is over. Where the manager has shown how it announces matches, one that it has not announced is a
+    /// stranger's, and is not remembered.
+    fn remember(&self, card: &Card, request: &Request, over: GameOver) -> Result<(), Denial> {
+        let joined = self.joined(request, &over.match_id)?;
+        let reason = over.game_result.reason.clone().or(over.reason);
+        let reason = reason.map(|reason| cut(&reason, 3 * SHOWN)); // it may tell of two failures
+        let past = Past {
+            match_id: over.match_id.clone(),
+            conversation_id: joined.conversation_id,
+            opponent_id: joined.opponent_id,
+            result: GameResult {
+                reason: reason.clone(),
+                ..over.game_result
+            },
+        };
+        let mut words = reason.unwrap_or("is over".into());
+        let mut is_news = true;
+        if card.proves_itself == Some(true) && !self.is_announced(&over.match_id) {
+            words += " (not announced by the manager, so not remembered)";
+        } else if let Some(history) = lock(&self.history).as_mut() {
+            is_news = history.remember(past);
+        }
+        if is_news {
+            say(&sentences::about(&over.match_id, &words));
+        }
+        if joined.decision.is_thinking() {
+            let words = "it was over before your choice came";
+            self.warn(&sentences::about(&over.match_id, words));
+        }
+        Ok(())
+    }
+
+    /// Something went wrong in a match of ours. It is shown even where we do not believe it: the refusal is shown too.
+    /// A `choose` that panicked has been shown already.
+    fn show_error(&self, request: &Request, error: &GameError) -> Result<(), Refusal> {
+        let joined = self.joined(request, &error.match_id);
+        let decision = joined.as_ref().ok().map(|joined| &joined.decision);
+        if !decision.is_some_and(|decision| decision.has_panicked()) {
+            self.warn(&sentences::error(error));
+        }
+        let is_late = error.error_code == Code::E001.code();
+        if is_late && decision.is_some_and(|decision| decision.is_thinking()) {
+            let words = "your `choose` is still thinking";
+            self.warn(&sentences::about(&error.match_id, words));
+        }
+        joined.map(drop)
+    }
+
+    /// The league is over, and so are we.
+    fn end(&self, card: &Card, league: &LeagueCompleted) {
+        self.write_history();
+        if self.session.league_is_over() {
+            let words = sentences::end(&card.agent_id, league);
+            say(&words); // once, though the notice may come twice
+            self.beside.league_is_over(&words);
+        }
+    }
+
+    /// `get_player_state` is open to everybody: it shows no token, and a choice only when its match is over.
+    fn state(&self) -> PlayerState {
+        let player_id = self.session.card_now().map(|card| card.agent_id);
+        let matches = self.matches().to_vec();
+        let mut record = Tally {
+            wins: 0,
+            draws: 0,
+            losses: 0,
+        };
+        for past in &matches {
+            match past.result.status {
+                Ending::Draw => record.draws += 1,
+                _ if past.result.winner_player_id == player_id => record.wins += 1,
+                _ => record.losses += 1,
+            }
+        }
+        PlayerState {
+            display_name: registration::display_name(&self.session.program),
+            state: self.session.state(),
+            strategy: self.beside.name(),
+            record,
+            matches,
+            player_id,
+        }
+    }
+}
+
+/// Refuses what names another player.
+fn check_is_for_us(card: &Card, player_id: Option<&str>) -> Result<(), Refusal> {
+    match player_id {
+        Some(id) if id != card.agent_id => {
+            let but = format!("but this is {}", card.agent_id);
+            Err(Refusal::got(Code::E012, "player_id", id, but))
+        }
+        _ => Ok(()),
+    }
+}
