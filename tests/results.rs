@@ -40,12 +40,7 @@ fn long_texts_of_referees_are_cut() {
         "the same again is known again"
     );
     let long = "x".repeat(9_000);
-    for field in [
-        "match_id",
-        "game_type",
-        "result/winner",
-        "result/score",
-    ] {
+    for field in ["match_id", "game_type", "result/winner", "result/score"] {
         let mut report = told.clone();
         match field {
             "match_id" => report.match_id = long.clone(),
@@ -77,7 +72,7 @@ fn no_notice_is_longer_than_agents_read() {
         (200, 108),
         "what is legal at most"
     );
-    let event = league.start(None).unwrap();
+    let event = league.start(None, league.pairings()).unwrap();
     happen(&mut league, event);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
     let event = league.assign(1, &referees(&league)[..1], token);
