@@ -8,19 +8,23 @@ CYCLES   ?=
 NEW      ?=
 OLD      ?=
 NAME     ?=
+LEAD     ?=
+ADDRESS  ?=
 unexport PORT # a student's own program must not take it for its own
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 PORT=9000; with your own: MINE=ada CYCLES=20; or NEW=ada OLD=eve
+league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7; with your own player: MINE=ada CYCLES=20
 	@./target/debug/league_manager local --fresh $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
 		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
 
-class: target/built ## a league for a class on other machines: make class NAME="10b, Tuesday" PORT=9000
-	@./target/debug/league_manager class $(if $(NAME),--name "$(NAME)") $(if $(PORT),--port $(PORT)) $(if $(SEED),--seed $(SEED))
+class: export NAME := $(value NAME)
+class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
+	@./target/debug/league_manager class $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
+		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))

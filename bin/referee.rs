@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 const USAGE: Usage = Usage {
     name: "referee",
-    about: "A referee of the AI Agent League: plays matches of Even/Odd between two players and reports them.",
+    about: "A referee of the AI Agent League: plays matches between two players and reports them.",
     words: &[],
     options: &[
         (

@@ -36,6 +36,9 @@ pub struct Move {
     pub text: String,
 }
 
+/// Which seat has won, if any, and why in words.
+pub type Win = (Option<usize>, String);
+
 /// A game for two players.
 pub struct Game {
     /// Its name in messages and files.
@@ -46,8 +49,8 @@ pub struct Game {
     pub legal: fn(moves: &[Move]) -> Vec<&'static str>,
     /// From which numbers one is drawn when all moves are made; nothing in most games.
     pub draws: Option<RangeInclusive<u32>>,
-    /// Which seat has won, if any, and why in words.
-    pub winner: fn(players: &[String; 2], moves: &[Move], drawn: u32) -> (Option<usize>, String),
+    /// Who has won a game that is over.
+    pub winner: fn(players: &[String; 2], moves: &[Move], drawn: u32) -> Win,
     /// How it stands after these moves, as a text that a person can read.
     pub position: fn(moves: &[Move]) -> String,
     /// The messages that ask for a move and bring it.
@@ -58,8 +61,8 @@ pub struct Game {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Messages {
     pub call: fn(ChooseMoveCall) -> Message,
-    /// The answer in a message, or the message, if it is none.
-    pub answer: fn(Message) -> Result<ChooseMoveResponse, Message>,
+    /// The answer in a message, if it is one.
+    pub answer: fn(&Message) -> Option<ChooseMoveResponse>,
     pub answer_name: &'static str,
     /// The answer's field in which the move stands.
     pub field: &'static str,
@@ -69,8 +72,8 @@ pub struct Messages {
 pub static CHOOSE_MOVE: Messages = Messages {
     call: Message::ChooseMoveCall,
     answer: |message| match message {
-        Message::ChooseMoveResponse(it) => Ok(it),
-        other => Err(other),
+        Message::ChooseMoveResponse(it) => Some(it.clone()),
+        _ => None,
     },
     answer_name: ChooseMoveResponse::NAME,
     field: "move",

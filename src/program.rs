@@ -56,8 +56,8 @@ pub struct Program {
     listener: Mutex<Option<TcpListener>>,
     /// Where we listen, as a person writes it.
     address: String,
-    /// The names under which browsers may call us.
-    own_hosts: Vec<String>,
+    /// The addresses under which browsers may call us.
+    own: Vec<Endpoint>,
 }
 
 impl Program {
@@ -80,10 +80,11 @@ impl Program {
         let given = args.text("--contact-endpoint").map(String::from);
         let endpoint = given.unwrap_or(format!("http://{name}:{port}/mcp"));
         let base_host = &config.system.network.base_host;
-        let mut own_hosts = vec!["127.0.0.1".into(), "[::1]".into(), host.clone()];
-        for url in [&endpoint, &format!("http://{base_host}/")] {
-            own_hosts.extend(Endpoint::parse(url).map(|endpoint| endpoint.host));
+        let mut own = Vec::new();
+        for host in ["127.0.0.1", "[::1]", &host, base_host] {
+            own.extend(Endpoint::parse(&format!("http://{host}:{port}/")));
         }
+        own.extend(Endpoint::parse(&endpoint));
         let shown = if host == "127.0.0.1" {
             "localhost"
         } else {
@@ -98,11 +99,11 @@ impl Program {
         Ok(Program {
             kind,
             data: args.text("--data").unwrap_or("data").into(),
-            client: Arc::new(Client::new(sender, config.match_limit(), log)),
+            client: Arc::new(Client::new(sender, log)),
             started: Instant::now(),
             listener: Mutex::new(Some(listener)),
             address: format!("http://{shown}:{port}/mcp"),
-            own_hosts,
+            own,
             manager,
             endpoint,
             port,
@@ -139,21 +140,7 @@ impl Program {
 
     /// Becomes the same program anew, on the port that it has; comes back only if that fails.
     pub fn start_anew(&self) -> Stop {
-        let exe = match env::current_exe() {
-            Ok(exe) => exe,
-            Err(error) => return error.into(),
-        };
-        let mut command = Command::new(exe);
-        command.args(env::args_os().skip(1));
-        command.args(["--port", &self.port.to_string()]);
-        self.log()
-            .orchestrator(Level::Info, "ended", "a new one takes its place");
-        #[cfg(unix)]
-        return std::os::unix::process::CommandExt::exec(&mut command).into();
-        #[cfg(not(unix))]
-        Stop::failed(
-            "this system cannot do that; start the program once more: it opens a new lobby",
-        )
+        start_anew(self.port, self.log())
     }
 
     /// Logs how the program ends.
@@ -165,6 +152,23 @@ impl Program {
             Err(Stop(_, why)) => self.log().orchestrator(Level::Error, "ended", &**why),
         }
     }
+}
+
+/// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
+/// with what it has on its disk. Comes back only if that fails.
+pub fn start_anew(port: u16, log: &Log) -> Stop {
+    let exe = match env::current_exe() {
+        Ok(exe) => exe,
+        Err(error) => return error.into(),
+    };
+    let mut command = Command::new(exe);
+    command.args(env::args_os().skip(1).filter(|it| it != "--fresh"));
+    command.args(["--port", &port.to_string()]);
+    log.orchestrator(Level::Info, "ended", "a new one takes its place");
+    #[cfg(unix)]
+    return std::os::unix::process::CommandExt::exec(&mut command).into();
+    #[cfg(not(unix))]
+    Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
 }
 
 /// Whether a manager is on this machine, by its URL.

@@ -94,7 +94,7 @@ impl Referee {
             seed: self.seed,
             began: Instant::now(),
         };
-        let game = || play(assignment.game, &assignment.given, &venue, &self.limits);
+        let game = || play(&assignment.given, &venue, &self.limits);
         let outcome = catch_unwind(AssertUnwindSafe(game)).unwrap_or_default();
         let match_id = assignment.match_id();
         if let Some(outcome) = &outcome {
@@ -107,30 +107,23 @@ impl Referee {
     }
 
     /// One result reported: recorded, refused for good, or to be sent again later. If the manager does not know us any
-    /// more, we register again first.
+    /// more, we register again first; if it wants us no more, that is our end.
     fn report(&self, kept: &Kept) {
         let Ok(card) = self.session.wait_for_card() else {
             return self.report_later(kept);
         };
-        let mut answer = self.send_report(&card, kept);
-        if matches!(&answer, Ok(Message::LeagueError(error)) if is_about_us(error)) {
-            match self.session.register(self, Some(card.clone())) {
-                Ok(new) if new.token == card.token => answer = self.send_report(&new, kept),
-                Ok(_) => return, // a new registration, for which the old results are nothing
-                Err(stop) => {
-                    self.session.finish(Err(stop)); // it wants us no more
-                    return;
-                }
-            }
-        }
-        match answer {
+        match self.send_report(&card, kept) {
             Ok(Message::MatchResultAck(_)) => {
                 self.said.store(false, Ordering::SeqCst);
                 self.assignments.reported(kept, None);
             }
-            Ok(Message::LeagueError(error)) if !is_about_us(&error) => {
-                self.forget(kept, &error.explain());
+            Ok(Message::LeagueError(error)) if is_about_us(&error) => {
+                self.report_later(kept);
+                if let Err(stop) = self.session.register(self, Some(card)) {
+                    self.session.finish(Err(stop));
+                }
             }
+            Ok(Message::LeagueError(error)) => self.forget(kept, &error.explain()),
             Ok(_) => self.report_later(kept),
             Err(error @ CallError::Status(413, _)) => self.forget(kept, &error.explain()),
             Err(error) => {
@@ -166,7 +159,6 @@ impl Referee {
             auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),
             round_id: Some(kept.report.round_id),
             match_id: Some(kept.report.match_id.clone()),
-            match_token: None,
         };
         let program = &self.session.program;
         let to = Peer::manager(&card.manager);

@@ -34,17 +34,30 @@ fn count(new: f64, old: f64, wanted: Verdict) -> usize {
 fn a_coin_is_seldom_called_better_and_a_better_player_seldom_missed() {
     assert!(count(0.5, 0.5, Verdict::Better) <= 21, "at most 7 of 100");
     assert!(count(0.5, 0.5, Verdict::NotBetter) >= 279);
-    assert!(count(0.6, 0.5, Verdict::Better) >= 270, "at least 90 of 100");
+    assert!(
+        count(0.6, 0.5, Verdict::Better) >= 270,
+        "at least 90 of 100"
+    );
     assert!(count(0.5, 0.6, Verdict::NotBetter) >= 299);
 }
 
 #[test]
 fn a_verdict_needs_some_cycles_and_a_difference_that_is_neither_leaves_it_open() {
-    assert_eq!(verdict(&[0.5; 28], 4), Verdict::Open(0.0), "too early to look");
+    assert_eq!(
+        verdict(&[0.5; 28], 4),
+        Verdict::Open(0.0),
+        "too early to look"
+    );
     assert_eq!(verdict(&[0.5; 35], 5), Verdict::Better);
     assert_eq!(verdict(&[0.0; 35], 5), Verdict::NotBetter);
-    let halfway: Vec<f64> = (0..7000).map(|n| if n % 20 == 0 { 0.5 } else { 0.0 }).collect();
-    assert_eq!(verdict(&halfway, 1000), Verdict::Open(0.0), "0.025 is as near to 0.05 as to 0");
+    let halfway: Vec<f64> = (0..7000)
+        .map(|n| if n % 20 == 0 { 0.5 } else { 0.0 })
+        .collect();
+    assert_eq!(
+        verdict(&halfway, 1000),
+        Verdict::Open(0.0),
+        "0.025 is as near to 0.05 as to 0"
+    );
 }
 
 #[test]
@@ -64,10 +77,17 @@ fn both_meet_each_rival_once_a_cycle_and_nobody_plays_twice_in_a_round() {
 #[test]
 fn a_league_is_played_until_it_is_decided() {
     let world = World::new(&[]);
-    let (code, better) = world.word(&["local", "--new", "contrary", "--old", "even", "--port", "0"]);
+    let (code, better) =
+        world.word(&["local", "--new", "contrary", "--old", "even", "--port", "0"]);
     let first = "contrary and even, each against the same 7 rivals, until it is decided";
     assert_eq!(code, Some(0), "{better}");
     assert!(better.contains(first), "{better}");
-    assert!(better.contains("contrary is better than even: expected points"), "{better}");
-    assert!(better.contains("Such an answer is wrong in at most 5 of 100."), "{better}");
+    assert!(
+        better.contains("contrary is better than even: expected points"),
+        "{better}"
+    );
+    assert!(
+        better.contains("Such an answer is wrong in at most 5 of 100."),
+        "{better}"
+    );
 }

@@ -677,6 +677,11 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
             .iter()
             .any(|line| line["event_type"] == "fields_supplied" && line["level"] == "WARNING")
     );
+    // A tool that anybody may call fills no disk.
+    call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
+    let log = world.logs();
+    let called = log.iter().find(|line| line["event_type"] == "tool_called");
+    assert!(called.unwrap().to_string().len() < 1_000, "{called:?}");
 }
 
 /// The status and the body of an answer, and what the caller says of it.
@@ -702,7 +707,7 @@ const ANSWERS: &str = r#"
 #[test]
 fn answers_are_read_and_what_is_wrong_is_explained() {
     let log = Arc::new(Log::new(&World::new(&[]).folder, "test"));
-    let client = Client::new("referee:REF01", PATIENCE, log);
+    let client = Client::new("referee:REF01", log);
     let about = About {
         conversation_id: "conv-1".into(),
         ..About::default()
@@ -933,7 +938,7 @@ fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
         .unwrap();
     let example = examples
         .iter()
-        .find(|it| it["message_type"].as_str() == tool.message_type)
+        .find(|it| it["message_type"] == tool.message_type)
         .map(|it| &it["json"]);
     let inside = example.and_then(|json| {
         ["params", "result"]

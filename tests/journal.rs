@@ -1,5 +1,5 @@
-//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage, a newer program's
-//! journal and `--fresh` lose nothing; of many decisions at the same instant one counts.
+//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage, another version's journal
+//! and `--fresh` lose nothing; of many decisions at the same instant one counts.
 
 mod support;
 
@@ -7,21 +7,15 @@ use league::manager::journal::{Journal, Store};
 use league::manager::league::{Event, League};
 use league::manager::registration::Admission;
 use league::program::storage;
-use league::protocol::{Kind, Standing};
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Barrier,
-    thread,
-    time::Duration,
-};
-use support::{
-    World,
-    paper::{self, Caller, assignment, at, caller, local, meta, report, rules, seeded},
-};
+use league::protocol::Standing;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::{fs, io, thread, time::Duration};
+use support::World;
+use support::paper::{self, Caller, assignment, at, caller, judged, local, meta, rules, seeded};
 
 /// The first line.
-const HEAD: &str = "{\"journal_version\":2}\n";
+const HEAD: &str = "{\"journal_version\":3}\n";
 
 /// The league's folder below a data folder.
 fn folder(data: &Path) -> PathBuf {
@@ -41,17 +35,10 @@ fn lay(data: &Path, bytes: &[u8]) {
 
 /// The journals that were set aside below a data folder.
 fn aside(data: &Path) -> Vec<Vec<u8>> {
-    let entries = fs::read_dir(data.join("leagues"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    let mut aside: Vec<PathBuf> = entries.filter(|path| *path != folder(data)).collect();
-    aside.sort();
-    aside
-        .iter()
-        .map(|path| fs::read(path.join("journal.jsonl")).unwrap())
-        .collect()
+    let mut all = support::files(&data.join("leagues"));
+    all.retain(|path| !path.starts_with(folder(data)) && path.ends_with("journal.jsonl"));
+    all.sort();
+    all.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
 /// Finds the league as a manager does, and says whether it is resumed.
@@ -68,28 +55,23 @@ fn decide(store: &Store, decide: impl FnOnce(&League) -> Option<Event>) {
 }
 
 /// An agent registers for the first time; or with its token for the second, at this hour, at this port; unless it has.
-fn register(store: &Store, id: &str, again: bool, hour: u64, port: usize) {
-    let kind = if id.starts_with('R') {
-        Kind::Referee
-    } else {
-        Kind::Player
+fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
+    let sender = match id.starts_with('R') {
+        true => format!("referee:{id}"),
+        false => format!("player:{id}"),
     };
-    let token = again.then(|| format!("tok-{}-first", id.to_lowercase()));
     let from = Caller {
-        token,
+        token: again.then(|| format!("tok-{}-first", id.to_lowercase())),
         now: at("10:00:00").plus(Duration::from_secs(3600 * hour)),
-        ..caller("somebody")
+        ..caller(&sender)
     };
     decide(store, |league| {
-        match paper::register(league, &meta(kind, &local(port)), &from) {
-            _ if league
-                .members
-                .get(id)
-                .is_some_and(|known| known.registrations > u32::from(again)) =>
-            {
-                None
-            }
-            Admission::Accepted { member, event, .. } if member.id == id => event,
+        let known = league.members.get(id);
+        if known.is_some_and(|known| known.registrations > u32::from(again)) {
+            return None;
+        }
+        match paper::register(league, &meta(from.kind, &local(port)), &from) {
+            Admission::Accepted { member, event } if member.id == id => event,
             other => panic!("{id}: {other:?}"),
         }
     });
@@ -98,40 +80,28 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: usize) {
 /// Everybody does what is still to be done, and referees report again what they have reported before. Before the
 /// start a player moves; in round 2 one referee moves and the other is lost, in round 3 a player's token has expired.
 fn play_on(store: &Store) {
-    let six = [
-        ("REF01", 8001),
-        ("REF02", 8002),
-        ("P01", 8101),
-        ("P02", 8102),
-        ("P03", 8103),
-        ("P04", 8104),
-    ];
-    six.iter()
-        .for_each(|(id, port)| register(store, id, false, 0, *port));
+    for n in 1..=2 {
+        register(store, &format!("REF0{n}"), false, 0, 8000 + n);
+    }
+    for n in 1..=4 {
+        register(store, &format!("P0{n}"), false, 0, 8100 + n);
+    }
     register(store, "P02", true, 0, 9002);
     decide(store, |league| league.start(Some(7)).unwrap());
+    let both = ["REF01".to_string(), "REF02".to_string()];
     for round in 1..=3 {
-        decide(store, |league| {
-            assignment(league, round, &["REF01", "REF02"])
-        });
+        decide(store, |league| assignment(league, round, &both));
         match round {
             2 => {
                 register(store, "REF02", true, 0, 9003);
-                decide(store, |league| assignment(league, round, &["REF02"]));
+                decide(store, |league| assignment(league, round, &both[1..]));
             }
             3 => register(store, "P03", true, 24, 8103),
             _ => {}
         }
-        let ids = store.read(|league| {
-            league
-                .round(round)
-                .iter()
-                .map(|game| game.id.clone())
-                .collect::<Vec<_>>()
-        });
-        ids.iter()
-            .flat_map(|id| [id, id])
-            .for_each(|id| report_once(store, id));
+        for n in [1, 1, 2, 2] {
+            report_once(store, &format!("R{round}M{n}"));
+        }
     }
     decide(store, |league| (!league.closed).then_some(Event::Closed));
 }
@@ -140,18 +110,7 @@ fn play_on(store: &Store) {
 fn report_once(store: &Store, match_id: &str) {
     decide(store, |league| {
         let game = league.find(match_id).unwrap();
-        let report = report(
-            league,
-            game,
-            seeded(7, game).for_manager(&league.rules.scoring),
-        );
-        let event = league
-            .judge(
-                &league.members[game.referee().unwrap()],
-                &report,
-                at("11:00:00"),
-            )
-            .unwrap();
+        let event = judged(league, match_id, &seeded(7, game));
         assert_eq!(
             event.is_none(),
             game.recorded.is_some(),
@@ -179,7 +138,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     let (whole, table) = finished(&world.folder.join("whole"));
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(
-        text.starts_with("{\"journal_version\":2}\n"),
+        text.starts_with("{\"journal_version\":3}\n"),
         "the first line names the version: {text}"
     );
     let counted = ["Registered", "Started", "Assigned", "Recorded", "Closed"]
@@ -197,57 +156,50 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     let mut cuts = vec![0];
     let mut start = 0;
     for line in text.split_inclusive('\n') {
+        let length = line.len();
         // A letter of it, a quarter, half, all but the end of the line, and the whole line.
-        cuts.extend(
-            [
-                1,
-                line.len() / 4,
-                line.len() / 2,
-                line.len() - 1,
-                line.len(),
-            ]
-            .map(|cut| start + cut),
-        );
-        start += line.len();
+        let ends = [1, length / 4, length / 2, length - 1, length];
+        cuts.extend(ends.map(|end| start + end));
+        start += length;
     }
     // Of one line every byte.
     let last = text.rfind("{\"event\":\"Recorded").unwrap();
     for cut in last..last + text[last..].find('\n').unwrap() {
         let data = world.folder.join("byte");
         lay(&data, &whole[..cut]);
+        let is_resumed = find(&data, false).unwrap().1;
         assert!(
-            find(&data, false).unwrap().1 && journal(&data) == whole[..last],
+            is_resumed && journal(&data) == whole[..last],
             "cut at {cut}"
         );
     }
     for cut in cuts {
-        let (data, lines) = (
-            world.folder.join("cut"),
-            text[..cut].rfind('\n').map_or(0, |end| end + 1),
-        );
+        let data = world.folder.join("cut");
         lay(&data, &whole[..cut]);
+        let lines = text[..cut]
+            .rfind('\n')
+            .map_or(0, |end| end + 1)
+            .max(HEAD.len());
         let (store, resumed) = find(&data, false).unwrap();
-        let closed = cut == whole.len();
+        let is_closed = cut == whole.len();
+        let is_begun = lines > HEAD.len();
         assert_eq!(
             resumed,
-            lines > HEAD.len() && !closed,
-            "cut at {cut}: resumed, unless it is closed"
+            is_begun && !is_closed,
+            "cut at {cut}: unless it is closed"
         );
-        let left = if closed {
-            HEAD
-        } else {
-            &text[..lines.max(HEAD.len())]
-        };
+        let left = if is_closed { HEAD } else { &text[..lines] };
         assert_eq!(
             journal(&data),
             left.as_bytes(),
             "cut at {cut}: a torn line is gone"
         );
-        let set_aside = if closed { vec![whole.clone()] } else { vec![] };
+        let set_aside = vec![whole.clone(); usize::from(is_closed)];
         assert_eq!(aside(&data), set_aside, "cut at {cut}: set aside if closed");
         play_on(&store);
+        let is_same = journal(&data) == whole;
         assert!(
-            journal(&data) == whole,
+            is_same,
             "cut at {cut}: it ends with the same events, each once"
         );
         assert_eq!(table_of(&store), table, "cut at {cut}");
@@ -256,88 +208,55 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
 }
 
 #[test]
-fn an_older_journal_is_played_on() {
-    let world = World::new(&[]);
-    let (whole, table) = finished(&world.folder.join("whole"));
-    // It knew no first line, called assignments orders, and did not say when somebody registered.
-    let old = String::from_utf8(whole)
-        .unwrap()
-        .replacen(HEAD, "", 1)
-        .replace("\"assignments\":", "\"orders\":");
-    let old = old.replace(",\"registered_at\":\"2025-01-15T10:00:00Z\"", "");
-    for lines in [1, 8, 12, 18] {
-        let data = world.folder.join("old").join(lines.to_string());
-        let old: String = old.split_inclusive('\n').take(lines).collect();
-        lay(&data, old.as_bytes());
-        let (store, resumed) = find(&data, false).unwrap();
-        assert!(resumed, "{lines} lines");
-        play_on(&store);
-        assert_eq!(table_of(&store), table, "{lines} lines");
-        assert!(journal(&data).starts_with(old.as_bytes()), "{lines} lines");
-    }
-}
-
-#[test]
 fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
     let world = World::new(&[]);
     let (whole, _) = finished(&world.folder.join("whole"));
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
-    let (damaged, newer) = ("is damaged (", "is from a newer version of this program");
-    let rows: &[(&str, &[u8], &str)] = &[
-        ("a newer head", b"{\"journal_version\":3}\n", newer),
-        ("an unknown event", b"{\"event\":\"Exploded\"}\n", newer),
-        (
-            "broken JSON",
-            b"{\"event\":\"Recorded\",\"match_id\":\n",
-            damaged,
-        ),
-        (
-            "two events",
-            b"{\"event\":\"Closed\"}{\"event\":\"Closed\"}\n",
-            damaged,
-        ),
-        ("no event", b"{\"match_id\":\"R1M1\"}\n", damaged),
-        (
-            "a missing field",
-            b"{\"event\":\"Recorded\",\"match_id\":\"R1M1\"}\n",
-            damaged,
-        ),
-        ("not an object", b"7\n", damaged),
-        ("an empty line", b"\n", damaged),
-        ("not UTF-8", b"{\"event\":\"Cl\xff\"}\n", damaged),
-        ("zeros", b"\0\0\0\0\n", damaged),
-    ];
-    for (row, line, words) in rows {
-        let places = if *row == "a newer head" {
-            vec![0]
-        } else {
-            vec![0, lines.len() / 2, lines.len()]
-        };
-        for at in places {
-            let data = world.folder.join("damaged");
-            let bytes = [
-                &lines[..at],
-                &[line],
-                lines.get(at + 1..).unwrap_or_default(),
-            ]
-            .concat()
-            .concat();
-            lay(&data, &bytes);
-            let error = find(&data, false).map(drop).unwrap_err().to_string();
-            let place = format!("journal.jsonl: line {} {words}", at + 1);
-            assert!(
-                error.contains(&place) && error.contains("--fresh"),
-                "{row}: {error}"
-            );
-            assert_eq!(journal(&data), bytes, "{row}: nothing was changed");
-            let (store, resumed) = find(&data, true).unwrap();
-            assert!(
-                !resumed && store.read(|league| league.changes == 0),
-                "{row}: a new league"
-            );
-            assert_eq!(aside(&data), [bytes], "{row}: the old one is kept");
-            fs::remove_dir_all(data).unwrap();
-        }
+    let damage = r#"
+        {"event":"Exploded"}
+        {"event":"Recorded","match_id":
+        {"event":"Closed"}{"event":"Closed"}
+        {"match_id":"R1M1"}
+        {"event":"Recorded","match_id":"R1M1"}
+        7"#;
+    let damage = damage.lines().map(|line| line.trim().as_bytes().to_vec()); // the first is an empty line
+    let not_utf8 = b"{\"event\":\"Cl\xff\"}".to_vec();
+    let mut rows = Vec::new();
+    for line in damage.chain([not_utf8, vec![0; 4]]) {
+        rows.push((line.clone(), lines.len() / 2, "is damaged ("));
+        rows.push((line, lines.len(), "is damaged ("));
+    }
+    // The first line says of which version the journal is; none before had one that began so.
+    for version in [
+        "{\"journal_version\":2}",
+        "{\"journal_version\":4}",
+        "{\"event\":\"Closed\"}",
+        "7",
+    ] {
+        rows.push((version.into(), 0, "is not of this program's version, 3"));
+    }
+    rows.push((b"{".to_vec(), 0, "is damaged ("));
+    for (line, at, words) in rows {
+        let row = format!("{:?} as line {}", String::from_utf8_lossy(&line), at + 1);
+        let data = world.folder.join("damaged");
+        let after = lines.get(at + 1..).unwrap_or_default();
+        let bytes = [&lines[..at], &[&line, b"\n"], after].concat().concat();
+        lay(&data, &bytes);
+        let error = find(&data, false).map(drop).unwrap_err().to_string();
+        let place = format!("journal.jsonl: line {} {words}", at + 1);
+        assert!(
+            error.contains(&place) && error.contains("--fresh"),
+            "{row}: {error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{row}: {error}");
+        assert_eq!(journal(&data), bytes, "{row}: nothing was changed");
+        let (store, resumed) = find(&data, true).unwrap();
+        assert!(
+            !resumed && store.read(|league| league.changes == 0),
+            "{row}: a new league"
+        );
+        assert_eq!(aside(&data), [bytes], "{row}: the old one is kept");
+        fs::remove_dir_all(data).unwrap();
     }
 }
 

@@ -1,15 +1,19 @@
 //! Results that must survive in files of JSON lines: a referee's outbox and a player's history, left by a kill at any
 //! moment; and what an outbox sends when. The manager's journal is in `journal.rs`.
 
+use league::games::{Scoring, judge};
 use league::player::history::History;
 use league::player::{Past, Turn};
 use league::program::storage::{Access, Lines};
+use league::protocol::{MatchState, Parity, RoundAnnouncement};
+use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Kept, Outbox};
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
@@ -176,6 +180,97 @@ fn a_result_is_sent_when_the_players_have_heard_and_blocks_no_other() {
     assert_eq!(next(&outbox).unwrap(), "R1M1 conv-2");
     outbox.clear();
     assert!(next(&outbox).is_none() && !outbox.send("R1M1", now));
+}
+
+/// R1M1, with these match tokens and P01 at that port, for the referee at that endpoint.
+fn announced(tokens: &str, port: u16, referee: &str) -> RoundAnnouncement {
+    let at = |port: u16| format!("http://localhost:{port}/mcp");
+    let entry = json!({
+        "match_id": "R1M1", "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
+        "referee_endpoint": referee, "player_A_endpoint": at(port), "player_B_endpoint": at(8102),
+        "player_A_token": format!("{tokens}-a"), "player_B_token": format!("{tokens}-b"),
+    });
+    let round = json!({"league_id": "league", "round_id": 1, "matches": [entry]});
+    RoundAnnouncement::read(&round).unwrap()
+}
+
+const OURS: &str = "http://localhost:8001/mcp";
+
+/// Takes an announcement, and says which playing of R1M1 is ours then, if any.
+fn take(all: &Assignments, tokens: &str, port: u16, referee: &str) -> Option<String> {
+    all.announced(announced(tokens, port, referee), OURS)
+        .unwrap();
+    Some(all.find("R1M1")?.conversation_id.clone())
+}
+
+/// Has a match end with a result; whether that could be kept.
+fn end(all: &Assignments, assignment: &Arc<Assignment>) -> bool {
+    let scoring = json!({"win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": []});
+    let players = ["P01".into(), "P02".into()];
+    let outcome = judge(players, [Parity::Even, Parity::Odd], 8);
+    let scoring = Scoring::read(&scoring).unwrap();
+    let is_kept = all.keep(assignment, &outcome, &scoring).unwrap();
+    assignment.live().state = MatchState::Finished;
+    all.ended(assignment, true);
+    is_kept
+}
+
+#[test]
+fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_else_reported_again()
+ {
+    let folder = Folder::new();
+    let all = Assignments::default();
+    all.begin(&folder.0, false).unwrap();
+    let first = take(&all, "one", 8101, OURS);
+    let playing = all.next_match();
+    assert_eq!(take(&all, "one", 9101, OURS), first, "it goes on");
+    let moved = playing.live().endpoints[0].clone();
+    assert!(moved.contains("9101"), "where its player is now");
+    assert!(end(&all, &playing));
+    let reported = all.next_report();
+    assert_eq!(Some(&reported.conversation_id), first.as_ref());
+    all.reported(&reported, None);
+    assert_eq!(take(&all, "one", 8101, OURS), first);
+    assert_eq!(all.next_report(), reported, "once more");
+
+    all.refused(&reported); // voided, and we had not heard of it
+    let second = take(&all, "one", 8101, OURS);
+    assert!(second.is_some() && second != first, "played anew");
+    let playing = all.next_match();
+    let third = take(&all, "two", 8101, OURS);
+    assert!(third.is_some() && third != second, "other tokens");
+    assert!(playing.live().dropped && !end(&all, &playing));
+    let playing = all.next_match();
+    assert!(end(&all, &playing));
+    all.refused(&reported);
+    all.reported(&reported, None);
+    let newest = all.next_report();
+    assert_eq!(
+        Some(&newest.conversation_id),
+        third.as_ref(),
+        "the old says nothing of the new"
+    );
+
+    let restarted = Assignments::default();
+    restarted.begin(&folder.0, false).unwrap();
+    assert_eq!(take(&restarted, "three", 8101, OURS), None);
+    assert_eq!(
+        restarted.next_report(),
+        newest,
+        "played, so far as it knows"
+    );
+    restarted.refused(&newest);
+    assert!(take(&restarted, "three", 8101, OURS).is_some());
+    assert_eq!(restarted.next_match().match_id(), "R1M1");
+    assert_eq!(
+        take(&restarted, "three", 8101, "http://localhost:8002/mcp"),
+        None
+    );
+    restarted.begin(&folder.0, true).unwrap();
+    assert!(
+        take(&restarted, "three", 8101, OURS).is_some(),
+        "an older registration's"
+    );
 }
 
 /// A match of P01's that is over.

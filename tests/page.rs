@@ -1,13 +1,10 @@
-//! What a person sees of a league, and keeps: the document and the page that shows it, the report, the tables as CSV,
-//! the season, the luck. One test looks at the page with a browser, and says so where there is none; whether it is good
+//! What a person sees of a league, and keeps: the document and the page that shows it, the report, the tables as CSV. One
+//! test looks at the page with a browser, and says so where there is none; whether it is good
 //! to look at is judged by eye.
 
 mod support;
 
-use league::extras::csv::csv;
-use league::extras::luck::Lottery;
-use league::games::Scoring;
-use league::extras::columns::{pad, width};
+use league::program::terminal::{pad, width};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -18,9 +15,9 @@ use support::*;
 
 const LEAGUE: &str = "leagues/league_2025_even_odd";
 
-/// A GET: the status, the head and the body. `headers` end with a line break each.
-fn get(url: &str, path: &str, headers: &str) -> (u16, String, String) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+/// A GET: the status, the head and the body.
+fn get(url: &str, path: &str) -> (u16, String, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let answer = raw(url, request.as_bytes(), PATIENCE);
     let (status, body) = parted(&answer);
     (
@@ -31,7 +28,7 @@ fn get(url: &str, path: &str, headers: &str) -> (u16, String, String) {
 }
 
 fn document(url: &str) -> Value {
-    serde_json::from_str(&get(url, "/league.json", "").2).unwrap()
+    serde_json::from_str(&get(url, "/league.json").2).unwrap()
 }
 
 /// A header of a head.
@@ -125,7 +122,7 @@ fn the_document_follows_the_league_and_is_sent_once() {
         "no choice before the result"
     );
     assert!(!playing.to_string().contains("tok-"), "a token: {playing}");
-    let (status, _, why) = get(&url, "/trace/R3M1", "");
+    let (status, _, why) = get(&url, "/trace/R3M1");
     assert_eq!(
         (status, &*why),
         (404, "this match has no result yet; then it can be seen"),
@@ -156,7 +153,7 @@ fn the_document_follows_the_league_and_is_sent_once() {
         over["luck"].as_str().unwrap().starts_with("Luck: "),
         "{over}"
     );
-    let (status, head, diagram) = get(&url, "/trace/r3m1", "");
+    let (status, head, diagram) = get(&url, "/trace/r3m1");
     assert_eq!(
         (status, header(&head, "Content-Type")),
         (200, "text/plain; charset=utf-8")
@@ -172,66 +169,124 @@ fn the_document_follows_the_league_and_is_sent_once() {
             .all(|secret| !diagram.contains(secret)),
         "{diagram}"
     );
-    assert_eq!(
-        get(&url, "/trace/R9M9", "").2,
-        "the league has no such match"
-    );
+    assert_eq!(get(&url, "/trace/R9M9").2, "the league has no such match");
 }
 
 #[test]
-fn the_page_is_safe_and_the_document_conditional() {
+fn the_page_is_safe_and_has_its_data_inside() {
     let world = World::new(&[]);
-    let manager = world.manager(&[]);
+    let manager = world.manager(&["--name", "10b, </script>"]);
     let url = manager.url();
     let nonces = [(), ()].map(|()| {
-        let (status, head, page) = get(&url, "/", "");
+        let (status, head, page) = get(&url, "/");
         let policy = header(&head, "Content-Security-Policy");
-        let nonce = policy
-            .split("'nonce-")
-            .nth(1)
-            .unwrap()
-            .split('\'')
-            .next()
-            .unwrap()
-            .to_string();
-        assert!(
-            status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"),
-            "{policy}"
-        );
-        assert!(
-            policy.starts_with("default-src 'none'") && !page.contains("{{"),
-            "{policy}"
-        );
-        let own = format!("nonce=\"{nonce}\"");
-        assert_eq!(
-            (
-                page.matches(&own).count(),
-                page.matches("<script nonce").count()
-            ),
-            (2, 1),
-            "script and style"
-        );
-        assert!(
-            !page.contains("innerHTML") && !page.contains("https://"),
-            "all is text, and from here"
-        );
+        let nonce = policy.split("'nonce-").nth(1).unwrap();
+        let nonce = nonce.split('\'').next().unwrap().to_string();
+        assert!(status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"));
+        assert!(policy.starts_with("default-src 'none'") && !page.contains("{{"));
+        let own = page.matches(&format!("nonce=\"{nonce}\"")).count();
+        let scripts = page.matches("<script nonce").count();
+        assert_eq!((own, scripts), (2, 1), "script and style");
+        assert!(!page.contains("innerHTML") && !page.contains("https://"));
+        assert_eq!(data(&page)["league"]["name"], "10b, </script>");
         nonce
     });
     assert_ne!(nonces[0], nonces[1], "fresh each time");
-    let (_, head, _) = get(&url, "/league.json", "");
-    let tag = header(&head, "ETag");
-    for (asked, status) in [
-        (tag.to_string(), 304),
-        (format!("\"x\", W/{tag}"), 304),
-        ("\"x\"".into(), 200),
+    let posted = http("POST", &url.replace("/mcp", "/league.json"), "", b"");
+    assert_eq!(posted.0, 405);
+    for (path, kind) in [
+        ("/report.html", "text/html"),
+        ("/results.csv", "text/csv"),
+        ("/standings.csv", "text/csv"),
     ] {
-        let (came, _, body) = get(&url, "/league.json", &format!("If-None-Match: {asked}\r\n"));
-        assert_eq!((came, body.is_empty()), (status, status == 304), "{asked}");
+        let (status, head, _) = get(&url, path);
+        assert_eq!(
+            (status, header(&head, "Content-Disposition")),
+            (200, "attachment")
+        );
+        assert!(header(&head, "Content-Type").starts_with(kind), "{path}");
+    }
+    for (path, words) in [("/player.py", "def choose("), ("/protocol", "league.v2")] {
+        assert!(get(&url, path).2.contains(words), "{path}");
+    }
+}
+
+/// The data inside a page.
+fn data(page: &str) -> Value {
+    let inside = page
+        .split("<script type=\"application/json\"")
+        .nth(1)
+        .unwrap();
+    let inside = inside.split_once('>').unwrap().1;
+    let inside = inside.split("</script>").next().unwrap();
+    assert!(!inside.contains('<'), "no name ends the script: {inside}");
+    serde_json::from_str(inside).unwrap()
+}
+
+#[test]
+fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
+    let world = World::new(&[]);
+    let manager = world.manager(&["--lead-sec", "3"]);
+    let url = manager.url();
+    let since = |version: &Value| -> Value {
+        let (status, _, body) = get(&url, &format!("/league.json?since={version}"));
+        assert_eq!(status, 200);
+        serde_json::from_str(&body).unwrap()
+    };
+    let rounds = |document: &Value| -> Vec<u64> {
+        let rounds = document["rounds"].as_array().unwrap();
+        rounds
+            .iter()
+            .map(|round| round["round_id"].as_u64().unwrap())
+            .collect()
+    };
+    let gate = Gate::default();
+    let peers = ["P11", "P12", "P13", "P14"].map(|id| {
+        let gate = gate.clone();
+        Peer::new(move |request| {
+            let asked = &request["params"];
+            if asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R1M2" {
+                gate.pass();
+            }
+            good_player(id, "even", request)
+        })
+    });
+    for (peer, id) in peers.iter().zip(["P11", "P12", "P13", "P14"]) {
+        register_player(&url, &format!("player:{id}"), &peer.url);
     }
     assert_eq!(
-        http("POST", &url.replace("/mcp", "/league.json"), "", b"").0,
-        405
+        rounds(&document(&url)),
+        [0; 0],
+        "before the start there are no rounds"
     );
+    let referee = world.referee(&manager, "REF01", &[]);
+    referee.line(" is REF01");
+    world.word(&["start", "--manager", &url]);
+    let announced = until("the first round is announced", || {
+        Some(document(&url)).filter(|it| it["next_at"].is_string())
+    });
+    assert_eq!(
+        (rounds(&announced), &announced["matches_completed"]),
+        (vec![1, 2, 3], &json!(0))
+    );
+    let begun = until("R1M1 is over", || {
+        Some(since(&announced["version"])).filter(|it| it["matches_completed"] == 1)
+    });
+    assert_eq!((rounds(&begun), &begun["next_at"]), (vec![1], &Value::Null));
+    assert_eq!(
+        begun["standings"].as_array().unwrap().len(),
+        4,
+        "what is no round comes whole"
+    );
+    assert_eq!(rounds(&since(&begun["version"])), [0; 0], "nothing is new");
+    for unknown in [json!(0), json!("x"), json!(u64::MAX)] {
+        assert_eq!(
+            rounds(&since(&unknown)),
+            [1, 2, 3],
+            "{unknown} is no version of this league"
+        );
+    }
+    gate.open();
 }
 
 #[test]
@@ -254,19 +309,15 @@ fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_al
     let rows = [
         (json!({}), "R1M1 R1M2"),
         (json!({"round_id": 2}), "R2M1 R2M2"),
+        (json!({"rounds": "all"}), "R1M1 R1M2 R2M1 R2M2 R3M1 R3M2"),
     ];
-    for (asked, matches) in rows
-        .into_iter()
-        .chain([(json!({"rounds": "all"}), "R1M1 R1M2 R2M1 R2M2 R3M1 R3M2")])
-    {
-        let answer = call(&url, "get_league", asked)["result"].take();
-        let came: Vec<&str> = matches_of(&answer)
-            .map(|game| game["match_id"].as_str().unwrap())
-            .collect();
-        assert_eq!(
-            (came.join(" "), answer["agents"].as_array().unwrap().len()),
-            (matches.into(), 4)
-        );
+    for (asked, matches) in rows {
+        until("everybody is in the answer", || {
+            let answer = call(&url, "get_league", asked.clone())["result"].take();
+            let ids = matches_of(&answer).map(|game| game["match_id"].as_str().unwrap());
+            let ids = ids.collect::<Vec<_>>().join(" ");
+            (ids == matches && answer["agents"].as_array()?.len() == 4).then_some(())
+        });
     }
     let Some(own) = own_address() else { return };
     let (here, there) = (
@@ -323,20 +374,13 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
     let read =
         |name: &str| fs::read_to_string(world.folder.join("data").join(LEAGUE).join(name)).unwrap();
     let report = read("report.html");
-    let data = report
-        .split("id=\"data\">")
-        .nth(1)
-        .unwrap()
-        .split("</script>")
-        .next()
-        .unwrap();
-    let kept: Value = serde_json::from_str(data).unwrap();
+    let kept = data(&report);
     assert_eq!(
         kept["standings"],
         json!(world.table()),
         "the report says what standings.json says"
     );
-    assert!(!data.contains('<') && report.contains("http-equiv=\"Content-Security-Policy\""));
+    assert!(report.contains("http-equiv=\"Content-Security-Policy\""));
     assert!(
         kept["agents"]
             .as_array()
@@ -362,12 +406,13 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
         read("../league_2025_even_odd.season.csv"),
     );
     assert!(season.starts_with("2 leagues, "), "{season}");
-    let first = season.lines().find(|line| line.contains(names[0])).unwrap();
+    let row = |line: &&str| line.contains(names[0]) && line.contains("12.0");
+    let first = season.lines().find(row).unwrap();
     let numbers: Vec<&str> = first.split_whitespace().rev().collect();
     assert_eq!(
-        (numbers[4], numbers[0]),
-        ("8", "12"),
-        "played, and 4 points in one league and 8 in the other: {season}"
+        numbers[..6],
+        ["12.0", "1.50", "12", "0", "8", "0"],
+        "8 draws, of 1 point in one league and of 2 in the other: {season}"
     );
     let wanted = [
         "Twin (P13)",
@@ -384,30 +429,8 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
     );
 }
 
-#[test]
-fn a_cell_is_a_text_or_a_number_whatever_it_says() {
-    let rows = [
-        ("a,b", "\"a,b\""),
-        ("say \"x\"", "\"say \"\"x\"\"\""),
-        ("two\r\nlines\tand a tab", "two��lines�and a tab"),
-        ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
-        (" +1 2", "\"' +1 2\""),
-        ("@SUM(1)", "\"'@SUM(1)\""),
-        ("\t=1", "�=1"),
-        ("-3", "-3"),
-        ("＝1", "\"'＝1\""),
-    ];
-    for (cell, written) in rows {
-        assert_eq!(
-            csv(&["Name"], [vec![cell.into()]]),
-            format!("\u{feff}Name\r\n{written}\r\n"),
-            "{cell:?}"
-        );
-    }
-}
-
-/// What a browser makes of a page once its script has run; nothing where there is no browser. Fails if its console says
-/// anything.
+/// What a browser makes of a page once its script has run, without the script; nothing where there is no browser. Fails
+/// if its console says anything.
 fn browse(world: &World, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
@@ -436,7 +459,9 @@ fn browse(world: &World, url: &str) -> Option<String> {
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!said.contains(":CONSOLE"), "{url}: {said}");
-    Some(String::from_utf8(output.stdout).unwrap())
+    let page = String::from_utf8(output.stdout).unwrap();
+    let before_data = page.split("<script").next();
+    before_data.map(String::from)
 }
 
 /// The text of the cells of a table of a page, by row.
@@ -471,33 +496,23 @@ fn table(page: &str, id: &str) -> Vec<Vec<String>> {
 /// The table as the page shows it says what the document says.
 fn check_table(page: &str, standings: &Value, removed: &str) {
     let shown = table(page, "standings");
-    let rows: Vec<Vec<String>> = standings
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| {
-            let name = row["display_name"].as_str().unwrap();
-            let tag = if row["player_id"] == removed {
-                "removed"
-            } else {
-                ""
-            };
-            let numbers =
-                ["points", "played", "wins", "draws", "losses"].map(|key| row[key].to_string());
-            let first = [
-                row["rank"].to_string(),
-                format!("{name}{tag}"),
-                row["player_id"].as_str().unwrap().into(),
-            ];
-            first.into_iter().chain(numbers).collect()
-        })
-        .collect();
-    let shown: Vec<Vec<String>> = shown
-        .into_iter()
-        .skip(1)
-        .map(|row| row[..8].to_vec())
-        .collect();
-    assert_eq!(shown, rows);
+    let rows = standings.as_array().unwrap();
+    assert_eq!(shown.len(), rows.len() + 1, "a head, and a row for each");
+    for (row, shown) in rows.iter().zip(&shown[1..]) {
+        let [name, id] = ["display_name", "player_id"].map(|key| row[key].as_str().unwrap());
+        let tag = if id == removed { "removed" } else { "" };
+        let record = ["wins", "draws", "losses"].map(|key| row[key].to_string());
+        let wanted = [
+            format!("{name}{tag}"),
+            id.to_string(),
+            row["points"].to_string(),
+            record.join("-"),
+        ];
+        assert!(
+            wanted.iter().all(|cell| shown.contains(cell)),
+            "{wanted:?}: {shown:?}"
+        );
+    }
 }
 
 #[test]
@@ -509,8 +524,12 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     let Some(lobby) = browse(&world, &root) else {
         return;
     };
+    let line = format!(
+        "player.py --manager {} --display-name NAME",
+        url.replace("/mcp", "")
+    );
     assert!(
-        lobby.contains("The league has not started") && lobby.contains(&url),
+        lobby.contains(&line) && lobby.contains("Nobody is here yet"),
         "{lobby}"
     );
     let gate = Gate::default();
@@ -528,17 +547,13 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
                 slow.pass();
             }
             let own = asked["player_id"].as_str().unwrap_or_default();
-            good_player(
-                own,
-                if name == "player:P12" { "even" } else { "odd" },
-                request,
-            )
+            let choice = if name == "player:P12" { "even" } else { "odd" };
+            good_player(own, choice, request)
         })
     });
-    names
-        .iter()
-        .zip(&peers)
-        .for_each(|(name, peer)| drop(register_player(&url, name, &peer.url)));
+    for (name, peer) in names.iter().zip(&peers) {
+        register_player(&url, name, &peer.url);
+    }
     let referee = world.referee(&manager, "REF01", &[]);
     referee.line(" is REF01");
     let order = |words: &[&str]| {
@@ -546,116 +561,70 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         assert_eq!(code, Some(0), "{words:?}: {said}");
     };
     order(&["start"]);
-    let playing = |it: &Value| {
-        matches_of(it)
-            .nth(2)
-            .is_some_and(|game| game["status"] == "assigned")
-    };
-    until("R2M1 is in play", || Some(document(&url)).filter(playing));
-    order(&["remove", "P14"]);
-    order(&["pause"]);
-    let now = until("R2M2 is over", || {
-        Some(document(&url)).filter(|it| it["matches_completed"] == 3 && it["paused"] == true)
+    let done = until("R2M2 is over", || {
+        Some(document(&url)).filter(|it| it["rounds"][1]["matches"][1]["ending"].is_string())
     });
-    assert_eq!(now["agents"][4]["removed"], true, "{now}");
+    let removed = done["rounds"][1]["matches"][1]["player_B_id"]
+        .as_str()
+        .unwrap();
+    order(&["remove", removed]);
+    order(&["pause"]);
+    let now = until("the page would show all of it", || {
+        let removed = |agent: &Value| agent["removed"] == true;
+        Some(document(&url)).filter(|it| {
+            it["paused"] == true && it["agents"].as_array().unwrap().iter().any(removed)
+        })
+    });
     let page = browse(&world, &format!("{root}#R1M1")).unwrap();
-    check_table(&page, &now["standings"], "P14");
+    check_table(&page, &now["standings"], removed);
     let wanted = [
-        "The league is paused",
+        "paused by the operator",
         "class=\"paused\"",
-        "loses without playing until restored: \u{2068}player:P14",
+        "loses without playing until restored: \u{2068}",
+        "<dialog id=\"talk\" aria-labelledby=\"h-talk\" open=\"\">",
+        " ms, REF01 to P1",
+        "href=\"#R1M2\"",
+        &format!("href=\"#{removed}\""),
     ];
-    wanted
-        .iter()
-        .for_each(|wanted| assert!(page.contains(wanted), "no {wanted}: {page}"));
+    for wanted in wanted {
+        assert!(page.contains(wanted), "no {wanted}: {page}");
+    }
     let drawn = page
         .split("<pre id=\"diagram\" aria-hidden=\"true\">")
         .nth(1)
-        .unwrap()
-        .split("</pre>")
-        .next()
         .unwrap();
+    let drawn = drawn.split("</pre>").next().unwrap();
     let drawn = drawn.replace("&lt;", "<").replace("&gt;", ">");
-    assert_eq!(
-        drawn,
-        get(&url, "/trace/R1M1", "").2,
-        "the match that the address names is open"
-    );
-    assert!(
-        page.contains("<dialog id=\"talk\" aria-labelledby=\"h-talk\" open=\"\">"),
-        "{page}"
-    );
-    assert!(
-        page.contains(" ms, REF01 to P1") && page.contains("href=\"#R1M2\""),
-        "{page}"
-    );
+    let said = get(&url, "/trace/R1M1").2;
+    assert_eq!(drawn, said, "the match that the address names is open");
     assert!(
         !page.contains("href=\"#R2M1\"") && !page.contains("<b>eleven"),
         "{page}"
     );
+    let wall = browse(&world, &format!("{root}#wall")).unwrap();
+    assert!(
+        wall.contains("<body class=\"wall\">") && wall.contains("Round 2: who plays whom"),
+        "{wall}"
+    );
+    let sheet = browse(&world, &format!("{root}?me={removed}#{removed}")).unwrap();
+    assert_eq!(
+        table(&sheet, "player-matches").len(),
+        4,
+        "a head and three matches: {sheet}"
+    );
     gate.open();
-    order(&["restore", "P14"]);
+    order(&["restore", removed]);
     order(&["resume"]);
     assert!(manager.wait().success());
     let report = world.folder.join("data").join(LEAGUE).join("report.html");
     let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
     check_table(&page, &json!(world.table()), "");
-    assert!(
-        page.contains("make trace MATCH=R1M1, on the manager's machine") && !page.contains("<a "),
-        "{page}"
-    );
-}
-
-#[test]
-fn luck_is_exact_where_few_tables_are_possible_and_close_elsewhere() {
-    let (tiebreakers, loss_points, technical_loss_points) = (Vec::new(), 0, 0);
-    let scoring = Scoring {
-        win_points: 3,
-        draw_points: 1,
-        loss_points,
-        technical_loss_points,
-        tiebreakers,
-    };
-    let lottery = |players, games| Lottery {
-        players,
-        games,
-        scoring: scoring.clone(),
-    };
-    // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with 1/8, and so on.
-    let rows = [
-        (1, 1, 1.0),
-        (1, 3, 0.5),
-        (1, 4, 0.0),
-        (2, 2, 1.0),
-        (2, 3, 0.75),
-        (2, 4, 0.625),
-        (2, 6, 0.125),
-    ];
-    for (matches, points, chance) in rows {
-        let came = lottery(2, vec![[0, 1]; matches]).chance(points);
+    for gone in ["until restored", "in play", "href=\"#R1M1\"", "shutdown"] {
         assert!(
-            (came - chance).abs() < 1e-12,
-            "{matches} matches, {points} points: {came}, expected {chance}"
+            !page.contains(gone),
+            "a league that is over says {gone}: {page}"
         );
     }
-    let four = lottery(4, vec![[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]]);
-    for points in 3..=9 {
-        let (exact, simulated) = (
-            four.exact(points).unwrap(),
-            four.simulated(points, 1_000_000),
-        );
-        assert!(
-            (exact - simulated).abs() < 0.002,
-            "{points} points: {exact}, simulated {simulated}"
-        );
-    }
-    let pairs = (0..20).flat_map(|a| (0..a).map(move |b| [a, b]));
-    let large = lottery(20, pairs.collect());
-    assert_eq!(
-        (large.exact(40), large.chance(40).to_bits()),
-        (None, large.chance(40).to_bits()),
-        "always the same"
-    );
 }
 
 #[test]

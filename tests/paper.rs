@@ -1,5 +1,5 @@
-//! Leagues on paper that go as chance will have it: agents register, come again, get lost, report, report falsely, and
-//! the manager dies at any moment. Whatever happens, the sums fit, and the journal gives the same league again.
+//! Leagues on paper that go as chance will have it: agents register, come again, get lost, report, report falsely, the
+//! operator meddles, and the manager dies at any moment. Whatever happens, the sums fit, and the journal gives the same league again.
 
 #[path = "support/paper.rs"]
 mod paper;
@@ -9,10 +9,13 @@ use league::games::{Outcome, forfeit};
 use league::manager::league::{Event, League, Match};
 use league::manager::registration::Admission;
 use league::manager::standings::ending;
-use league::protocol::AgentMeta;
-use league::protocol::{Ending, Kind, MatchResultReport, Parity, Progress};
-use paper::{Caller, ELSEWHERE, at, caller, local, meta, register, report, rules, seeded};
-use std::{collections::BTreeSet, time::Duration};
+use league::protocol::{AgentMeta, Ending, Kind, LeagueControl};
+use league::protocol::{MatchResult, MatchResultReport, Parity, Progress};
+use league::wire::Wire;
+use paper::*;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// A league, its journal as it is on the disk, and the seconds that have passed.
 struct Paper {
@@ -43,105 +46,89 @@ impl Paper {
         self.league.apply(&event);
     }
 
-    /// Somebody registers: new, or again, with its token, another's, a wrong one or none.
+    /// Somebody registers: new, or again, with its token or key, another's, a wrong one or none.
     fn register(&mut self) {
         let rng = &mut self.rng;
-        let kind = if rng.u8(..4) == 0 {
-            Kind::Referee
-        } else {
-            Kind::Player
-        };
+        let kind = [Kind::Referee, Kind::Player][usize::from(rng.u8(..4) > 0)];
         let mut tokens = vec![None, Some("guess".to_string())];
-        tokens.extend(
-            self.league
-                .members
-                .values()
-                .map(|member| Some(member.token.clone())),
-        );
+        let members = self.league.members.values();
+        tokens.extend(members.map(|member| Some(member.token.clone())));
+        let name = rng.choice(["P03", "REF02", "new", "alpha"]).unwrap();
         let from = Caller {
-            conversation: rng.choice(["one", "two"]).unwrap(),
+            kind,
             token: rng.choice(tokens).unwrap(),
-            peer: if rng.u8(..6) == 0 {
-                ELSEWHERE
-            } else {
-                caller("").peer
-            },
+            peer: [ELSEWHERE, HERE][usize::from(rng.u8(..6) > 0)],
             trusted: rng.u8(..6) > 0,
             referee_wanted: rng.bool(),
             secret: format!("{:016x}", rng.u64(..)),
             now: at("10:00:00").plus(Duration::from_secs(self.seconds)),
-            ..caller(&format!(
-                "{kind}:{}",
-                rng.choice(["P03", "REF02", "new", "alpha"]).unwrap()
-            ))
+            ..caller(&format!("{kind}:{name}"))
         };
-        let place = if kind == Kind::Referee { 8000 } else { 8100 } + rng.usize(1..10);
+        let host = rng.choice(["localhost", "localhost", "10.0.0.7"]).unwrap();
+        let port = [8000, 8100][usize::from(kind == Kind::Player)] + rng.u32(1..10);
         let agent = AgentMeta {
             display_name: rng.choice(["Ada", "Bob"]).unwrap().into(),
-            ..meta(kind, &local(place))
+            registration_key: rng
+                .choice([None, Some("key one".into()), Some("key two".into())])
+                .unwrap(),
+            ..meta(kind, &local(port).replace("localhost", host))
         };
         if let Admission::Accepted { member, event } = register(&self.league, &agent, &from) {
-            let again = self.league.members.contains_key(&member.id);
-            assert!(
-                again || !self.league.started || kind == Kind::Referee,
-                "no player comes late"
-            );
+            let is_known = self.league.members.contains_key(&member.id);
+            let may_come = is_known || !self.league.started || kind == Kind::Referee;
+            assert!(may_come, "no player comes late");
             self.commit(event);
-            assert_eq!(
-                self.league.members[&member.id], *member,
-                "what was answered holds"
-            );
+            let now = &self.league.members[&member.id];
+            assert_eq!(now, &*member, "what was answered holds");
         }
     }
 
-    /// Referees get lost and come back; what is open is given to those that are there.
+    /// The operator says something.
+    fn operate(&mut self) {
+        let rng = &mut self.rng;
+        let words = ["pause", "resume", "remove", "restore", "replay"];
+        let ids = ["P01", "P02", "P03", "REF01", "ada"];
+        let order = json!({
+            "league_id": "paper", "action": rng.choice(words), "player_id": rng.choice(ids),
+            "match_id": format!("R{}M1", rng.u8(1..4)),
+        });
+        let order = LeagueControl::read(&order).unwrap();
+        let now = at("10:00:00").plus(Duration::from_secs(self.seconds));
+        if let Ok((event, _)) = self.league.control(&order, now) {
+            self.commit(event);
+        }
+    }
+
+    /// Referees get lost and come back; what is open is given to those that are there, or lost by the removed.
     fn assign(&mut self) {
-        let mut present: Vec<String> = self
-            .league
-            .members(Kind::Referee)
-            .iter()
-            .map(|it| it.id.clone())
-            .collect();
+        let mut present = referees(&self.league);
         present.retain(|_| self.rng.u8(..3) > 0);
         let Some(round) = self.league.open_round() else {
             return;
         };
+        while let Some(event) = self.league.walkover(round, at("11:00:00")) {
+            self.commit(Some(event));
+        }
         let rng = &mut self.rng;
-        let event = self.league.assign(round, &present, |player| {
-            format!("{player}-{}", rng.u64(..))
-        });
+        let token = |player: &str| format!("{player}-{}", rng.u64(..));
+        let event = self.league.assign(round, &present, token);
         self.commit(event);
-        let held = |game: &Match| {
-            game.referee()
-                .is_some_and(|id| present.iter().any(|it| it == id))
-        };
-        assert!(
-            present.is_empty() || self.league.open_matches(round).all(held),
-            "nobody has an open match who is gone"
-        );
+        let is_held = |game: &Match| present.iter().any(|id| game.referee() == Some(id));
+        let mut open = self.league.open_matches(round);
+        let is_well = present.is_empty() || open.all(is_held);
+        assert!(is_well, "nobody has an open match who is gone");
     }
 
-    /// A referee reports one of its matches: as it was, once more, or falsely.
+    /// A referee reports one of its matches: as it was, once more, falsely, or in a conversation that was voided.
     fn report(&mut self) {
-        let given: Vec<&Match> = self
-            .league
-            .matches
-            .iter()
-            .filter(|game| game.assignment.is_some())
-            .collect();
-        let Some(game) = self.rng.choice(given) else {
+        let game = self.rng.choice(&self.league.matches);
+        let Some(game) = game.filter(|game| game.assignment.is_some()) else {
             return;
         };
-        let mut report = report(
-            &self.league,
-            game,
-            self.outcome(game).for_manager(&self.league.rules.scoring),
-        );
-        report
-            .result
-            .details
-            .status
-            .take_if(|_| game.round.is_multiple_of(2)); // some referees do not say it
+        let result = self.outcome(game).for_manager(&self.league.rules.scoring);
+        let mut report = report(&self.league, game, result);
+        let says_status = &mut report.result.details.status;
+        says_status.take_if(|_| game.round.is_multiple_of(2)); // some referees do not say it
         let is_false = self.rng.u8(..3) == 0;
         if is_false {
             let lies: [fn(&mut MatchResultReport); 6] = [
@@ -154,15 +141,18 @@ impl Paper {
             ];
             self.rng.choice(lies).unwrap()(&mut report);
         }
+        let conversation = self.rng.choice(["one", "two", "three"]).unwrap();
+        let is_voided = game.voided.iter().any(|voided| voided == conversation);
         let sender = game
             .recorded
             .as_ref()
-            .map_or(game.referee(), |recorded| Some(&recorded.referee_id))
-            .unwrap();
-        let judged = self
-            .league
-            .judge(&self.league.members[sender], &report, at("11:00:00"));
-        match (is_false, &game.recorded) {
+            .map_or(game.referee(), |it| Some(&it.referee_id));
+        let Some(sender) = self.league.members.get(sender.unwrap()) else {
+            return; // the manager itself, for a player who was removed
+        };
+        let request = request(&sender.id, conversation);
+        let judged = self.league.judge(sender, &request, &report, at("11:00:00"));
+        match (is_false || is_voided, &game.recorded) {
             (true, _) => assert!(judged.is_err(), "{report:?}"),
             (false, Some(_)) => assert_eq!(judged, Ok(None), "once more"),
             (false, None) => assert!(matches!(judged, Ok(Some(_))), "{judged:?}"),
@@ -173,109 +163,69 @@ impl Paper {
     /// How a match ends: always the same, now and then by a failure.
     fn outcome(&self, game: &Match) -> Outcome {
         let how = seeded(7, game);
-        let late = |n: usize| {
-            how.number
-                .is_some_and(|number| number as usize % 5 == n)
-                .then(|| "was late".to_string())
-        };
-        let failed = [late(0), late(1)];
-        if failed == [None, None] {
-            how
-        } else {
-            forfeit(game.players.clone(), how.choices, failed)
+        let late = |n: u32| (how.number? % 5 == n).then(|| "was late".to_string());
+        let failures = [late(0), late(1)];
+        match failures == [None, None] {
+            true => how,
+            false => forfeit(game.players.clone(), how.choices, failures),
         }
     }
 
     /// What must hold at any time.
     fn check(&self) {
         let league = &self.league;
-        let played: Vec<&Match> = league
+        let table = league.table();
+        let results: BTreeMap<&str, &MatchResult> = league
             .matches
             .iter()
-            .filter(|game| game.recorded.is_some())
+            .filter_map(|game| Some((&*game.id, &game.recorded.as_ref()?.result)))
             .collect();
-        let (ids, table): (BTreeSet<&String>, _) = (league.played.iter().collect(), league.table());
-        assert_eq!(
-            (ids.len(), league.played.len()),
-            (played.len(), played.len()),
-            "each match is recorded once"
-        );
-        let open = league
-            .matches
-            .iter()
-            .find(|game| game.recorded.is_none())
-            .map(|game| game.round);
+        let ids: BTreeSet<&str> = league.played.iter().map(String::as_str).collect();
+        assert!(ids.iter().eq(results.keys()), "each match is recorded once");
+        assert_eq!(ids.len(), league.played.len());
+        let open = league.matches.iter().find(|game| game.recorded.is_none());
+        let open = open.map(|game| game.round);
+        let completed = open.map_or(league.rounds(), |round| round - 1);
         assert_eq!(
             (league.open_round(), league.rounds_completed),
-            (open, open.map_or(league.rounds(), |n| n - 1))
+            (open, completed)
         );
-        assert_eq!(
-            league.progress() == Progress::Completed,
-            league.started && open.is_none()
-        );
-        let sum =
-            |of: fn(&league::protocol::Standing) -> u32| table.iter().map(of).sum::<u32>() as usize;
-        assert_eq!(sum(|row| row.played), 2 * played.len());
-        assert_eq!(
-            sum(|row| row.wins + row.draws + row.losses),
-            2 * played.len()
-        );
-        let points = played
-            .iter()
-            .flat_map(|game| game.recorded.as_ref().unwrap().result.score.values())
-            .sum::<i32>();
-        assert_eq!(
-            table.iter().map(|row| row.points).sum::<i32>(),
-            points,
-            "the points that were reported"
-        );
+        let is_over = league.progress() == Progress::Completed;
+        assert_eq!(is_over, league.started && open.is_none());
+        let points: i32 = results.values().flat_map(|it| it.score.values()).sum();
+        let shown: i32 = table.iter().map(|row| row.points).sum();
+        assert_eq!(shown, points, "the points that were reported");
         assert!(table.is_sorted_by_key(|row| std::cmp::Reverse(row.points)));
-        assert!((1..).zip(table).all(|(rank, row)| row.rank == rank));
-        for player in league.members(Kind::Player) {
-            let row = table.iter().find(|row| row.player_id == player.id).unwrap();
-            let its = played.iter().filter(|game| game.seat(&player.id).is_some());
-            let results = its
-                .map(|game| &game.recorded.as_ref().unwrap().result)
-                .collect::<Vec<_>>();
-            let won = results
+        let players = league.members(Kind::Player);
+        assert_eq!(table.len(), players.len());
+        assert!(players.len() <= league.rules.max_players);
+        for (rank, row) in (1..).zip(table) {
+            let games = league.games(&row.player_id);
+            let own: Vec<&MatchResult> = games
+                .filter_map(|it| results.get(&*it.id).copied())
+                .collect();
+            let won = own
                 .iter()
-                .filter(|it| it.winner.as_ref() == Some(&player.id))
-                .count();
-            let drawn = results
-                .iter()
-                .filter(|it| ending(it) == Ending::Draw)
-                .count();
+                .filter(|it| it.winner.as_ref() == Some(&row.player_id));
+            let drawn = own.iter().filter(|it| ending(it) == Ending::Draw);
+            let counted = [own.len(), won.count(), drawn.count()].map(|count| count as u32);
+            assert_eq!([row.played, row.wins, row.draws], counted, "{row:?}");
             assert_eq!(
-                [row.played, row.wins, row.draws].map(|n| n as usize),
-                [results.len(), won, drawn],
-                "{player:?}"
+                (row.rank, row.played),
+                (rank, row.wins + row.draws + row.losses)
             );
-            let stats = league.stats(player);
-            let met: u32 = stats
+            let stats = league.stats(league.player(&row.player_id).unwrap());
+            let met = stats
                 .opponents
                 .values()
-                .map(|it| it.wins + it.draws + it.losses)
-                .sum();
-            assert_eq!(
-                (stats.played, stats.points, &stats.display_name),
-                (met, row.points, &row.display_name)
-            );
+                .map(|it| it.wins + it.draws + it.losses);
+            assert_eq!((met.sum::<u32>(), stats.points), (row.played, row.points));
         }
         let members = || league.members.values();
-        let distinct = |of: fn(&league::manager::league::Member) -> &String| {
-            members().map(of).collect::<BTreeSet<_>>()
-        };
-        assert_eq!(
-            (
-                distinct(|it| &it.token).len(),
-                distinct(|it| &it.endpoint).len()
-            ),
-            (members().count(), members().count())
-        );
-        assert!(
-            table.len() <= league.rules.max_players
-                && table.len() == league.members(Kind::Player).len()
-        );
+        let tokens: BTreeSet<&String> = members().map(|it| &it.token).collect();
+        let endpoints: BTreeSet<&String> = members().map(|it| &it.endpoint).collect();
+        let all = members().count();
+        assert_eq!((tokens.len(), endpoints.len()), (all, all), "nobody shares");
     }
 
     /// The manager dies: what the journal says is the league, to the last field.
@@ -292,36 +242,37 @@ impl Paper {
 
 #[test]
 fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
-    let (mut finished, mut steps) = (0, 0);
+    let (mut finished, mut steps, mut replayed) = (0, 0, 0);
     for seed in 0..150 {
         let mut paper = Paper::new(seed);
         for _ in 0..paper.rng.u32(20..200) {
             let before = paper.league.clone();
-            let events = paper.journal.len();
-            match paper.rng.u8(..10) {
-                0..=1 => paper.register(),
-                2 if paper.rng.bool() => {
+            let length = paper.journal.len();
+            match paper.rng.u8(..20) {
+                0..=3 => paper.register(),
+                4 => {
                     let event = paper.league.start(Some(seed)).unwrap_or_default();
                     paper.commit(event);
                 }
-                2 => paper.seconds += paper.rng.u64(..50_000),
-                3..=4 => paper.assign(),
-                5 => paper.crash(),
+                5 => paper.seconds += paper.rng.u64(..50_000),
+                6..=8 => paper.assign(),
+                9..=10 => paper.crash(),
+                11 => paper.operate(),
                 _ => paper.report(),
             }
-            let unchanged = paper.journal.len() == events;
+            let is_unchanged = paper.journal.len() == length;
             let _ = (before.table(), paper.league.table());
-            assert!(
-                !unchanged || before == paper.league,
-                "seed {seed}: what is refused changes nothing"
-            );
+            let is_well = !is_unchanged || before == paper.league;
+            assert!(is_well, "seed {seed}: what is refused changes nothing");
             paper.check();
             steps += 1;
         }
         finished += usize::from(paper.league.progress() == Progress::Completed);
+        replayed += paper.journal.matches("Voided").count();
     }
+    let enough = finished > 10 && steps > 10_000 && replayed > 10;
     assert!(
-        finished > 10 && steps > 10_000,
-        "{finished} leagues of 150 came to their end in {steps} steps"
+        enough,
+        "{finished} of 150 leagues ended in {steps} steps, {replayed} replays"
     );
 }

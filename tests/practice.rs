@@ -2,12 +2,12 @@
 
 mod support;
 
+use league::extras::columns::width;
 use league::extras::practice::seats;
 use league::extras::statistics::{Sample, coin, median_and_worst, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::games::{Scoring, forfeit, judge, score};
 use league::manager::league::{League, Rules};
-use league::extras::columns::width;
 use league::protocol::{Kind, Parity};
 use std::{fs, sync::Arc};
 use support::*;

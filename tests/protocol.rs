@@ -6,10 +6,7 @@ mod support;
 use league::net::log;
 use league::program::terminal::shown;
 use league::protocol;
-use league::protocol::{
-    CATALOGUE, Code, Entry, GetMatchState, Given, MakeChoice, NextTurn, Nothing, Refusal,
-    StartMatch, TOOLS, Understood,
-};
+use league::protocol::{CATALOGUE, Code, Entry, Given, Refusal, StartMatch, Understood};
 use league::wire::{Endpoint, Timestamp, Wire, cut};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +37,7 @@ fn examples() -> Vec<(String, Value)> {
 }
 
 fn read(whole: &Value) -> Result<Understood, Refusal> {
-    protocol::read(whole, Vec::new)
+    protocol::read(whole)
 }
 
 /// `E003 referee_meta.version`, or `ok`.
@@ -126,16 +123,13 @@ fn the_page_says_what_the_code_does() {
         }
     }
     for entry in CATALOGUE {
-        let name = entry.message_type.unwrap();
+        let name = entry.message_type;
         assert!(types.contains(name), "no example of {name}");
         let row = format!("| {name} | `{}` |", entry.tool);
         assert!(
             entry.receivers.is_empty() || page.contains(&row),
             "no row {row}"
         );
-    }
-    for row in TOOLS.iter().map(|tool| format!("| `{}` | ", tool.tool)) {
-        assert!(page.contains(&row), "no row {row}");
     }
     for row in Code::ALL
         .iter()
@@ -170,10 +164,6 @@ fn hyphens(value: &mut Value) {
     }
 }
 
-/// Optional fields by which somebody decides: faulty, they are refused. All other optional fields only inform.
-const DECIDING: &str = "auth_token league_id player_id referee_id protocol_version query_params uses_match_tokens \
-    status player_A_endpoint player_B_endpoint player_A_token player_B_token match_token";
-
 /// A field of a sample: its path, its schema, whether it must be there (an array's item is neither), and whether it,
 /// or what it is a part of, only informs.
 struct Place {
@@ -186,11 +176,7 @@ struct Place {
 /// Every place in a sample that its schema knows.
 fn places(schema: &Value, sample: &Value, path: &str, informs: bool, found: &mut Vec<Place>) {
     let mut take = |path: String, schema: &Value, required, sample| {
-        let decides = required != Some(false)
-            || DECIDING
-                .split(' ')
-                .any(|name| path.rsplit('.').next() == Some(name));
-        let informs = informs || !decides;
+        let informs = informs || required == Some(false);
         found.push(Place {
             path: path.clone(),
             schema: schema.clone(),
@@ -303,22 +289,20 @@ fn any_values() -> Vec<Value> {
 }
 
 /// The reader lets these through as they come, for a better refusal by whoever judges them.
-const UNREAD: &[&str] = &["parity_choice", "query_type", "query_params", "choice"];
+const UNREAD: &[&str] = &["parity_choice", "query_type", "query_params", "move"];
 
 /// Leaves out every place of a valid sample, and puts any value there: the reader refuses what the schema
 /// refuses, with the right code and the exact path, and takes all else. Returns how many rows there were.
-fn agree(entry: &Entry, valid: &Value) -> usize {
-    let read = |value: &Value| match entry.tool {
-        _ if entry.message_type.is_some() => verdict(read(value)),
-        "start_match" => verdict(StartMatch::read(value).map_err(Refusal::from)),
-        "get_match_state" => verdict(GetMatchState::read(value).map_err(Refusal::from)),
-        "next_turn" => verdict(NextTurn::read(value).map_err(Refusal::from)),
-        "make_choice" => verdict(MakeChoice::read(value).map_err(Refusal::from)),
-        _ => verdict(Nothing::read(value).map_err(Refusal::from)),
-    };
+fn agree(
+    name: &str,
+    schema: &Value,
+    is_strict: bool,
+    read: &dyn Fn(&Value) -> String,
+    valid: &Value,
+) -> usize {
     assert_eq!(read(valid), "ok", "{valid}");
     let (mut found, mut rows) = (Vec::new(), 0);
-    places(&entry.schema(), valid, "", false, &mut found);
+    places(schema, valid, "", false, &mut found);
     for Place {
         path,
         schema,
@@ -328,11 +312,10 @@ fn agree(entry: &Entry, valid: &Value) -> usize {
         .iter()
         .filter(|it| !it.path.starts_with("query_params."))
     {
-        let name = |row: &dyn std::fmt::Display| {
-            format!("{} {path}: {row}", entry.message_type.unwrap_or(entry.tool))
-        };
+        let name = |row: &dyn std::fmt::Display| format!("{name} {path}: {row}");
         if let Some(required) = *required {
-            let expected = if required && !informs {
+            let is_nullable = schema.get("anyOf").is_some();
+            let expected = if required && (is_strict || !informs) && !is_nullable {
                 format!("E003 {path}")
             } else {
                 "ok".into()
@@ -351,7 +334,11 @@ fn agree(entry: &Entry, valid: &Value) -> usize {
         {
             let came = read(&with(valid, path, Some(value.clone())));
             rows += 1;
-            if *informs || legal(schema, &value) || value.is_null() && *required == Some(false) {
+            let counts_as_absent = *informs && !is_strict;
+            if counts_as_absent
+                || legal(schema, &value)
+                || value.is_null() && *required == Some(false)
+            {
                 assert_eq!(came, "ok", "{}", name(&value));
                 continue;
             }
@@ -374,21 +361,21 @@ fn agree(entry: &Entry, valid: &Value) -> usize {
 #[test]
 fn the_schema_takes_what_the_reader_takes_and_every_fault_is_refused_by_code_and_path() {
     let mut all = 0;
-    for entry in CATALOGUE.iter().chain(TOOLS) {
-        let schema = entry.schema();
-        let samples = [true, false].map(|whole| sample(&schema, whole));
-        assert!(
-            samples.iter().all(|sample| legal(&schema, sample)),
-            "{samples:?}"
-        );
-        let rows: usize = samples.iter().map(|sample| agree(entry, sample)).sum();
-        assert!(
-            rows > 0 || entry.schema()["properties"] == json!({}),
-            "{}",
-            entry.tool
-        );
-        all += rows;
+    let mut check = |name: &str, schema: Value, is_strict, read: &dyn Fn(&Value) -> String| {
+        for whole in [true, false] {
+            let sample = sample(&schema, whole);
+            assert!(legal(&schema, &sample), "{sample}");
+            all += agree(name, &schema, is_strict, read, &sample);
+        }
+    };
+    for entry in CATALOGUE {
+        check(entry.message_type, entry.schema(), false, &|it| {
+            verdict(read(it))
+        });
     }
+    // The arguments of a tool that is no message are read strictly.
+    let read = |it: &Value| verdict(StartMatch::read(it).map_err(Refusal::from));
+    check("start_match", StartMatch::schema(), true, &read);
     assert!(all > 5_000, "{all}");
 }
 
@@ -441,7 +428,7 @@ fn faults_are_explained() {
         ("MATCH_RESULT_REPORT", json!({"result": result}), &cut_key),
         (
             "LEAGUE_REGISTER_RESPONSE",
-            json!({"reason": 7, "proves_itself": "yes"}),
+            json!({"reason": null, "proves_itself": "yes"}),
             "ok",
         ),
         ("CHOOSE_PARITY_CALL", json!({"context": "mine"}), "ok"),
@@ -528,30 +515,24 @@ fn what_is_known_is_supplied() {
         ("message_type", None, "E003 message_type"),
         ("match_id", None, "E003 match_id"),
     ];
+    let completed = |mut packet: Value| {
+        let supplied = protocol::complete(&mut packet, given.clone());
+        (supplied, verdict(read(&packet)))
+    };
     for (path, value, expected) in rows {
-        let read = protocol::read(&with(&valid, path, value.clone()), || given.clone());
-        let supplied = read.as_ref().map_or(Vec::new(), |it| it.supplied.clone());
+        let (supplied, verdict) = completed(with(&valid, path, value.clone()));
+        let is_supplied =
+            expected == "ok" || value.is_none() && given.iter().any(|it| it.0 == path);
+        let supplied_then = if is_supplied { vec![path] } else { vec![] };
         assert_eq!(
-            supplied,
-            if expected == "ok" { vec![path] } else { vec![] },
+            (supplied, &*verdict),
+            (supplied_then, expected),
             "{path} {value:?}"
         );
-        assert_eq!(verdict(read), expected, "{path} {value:?}");
     }
     let bare = json!({"message_type": "GAME_JOIN_ACK", "match_id": "R1M1", "player_id": "P01", "accept": true});
-    assert_eq!(
-        protocol::read(&bare, || given.clone())
-            .unwrap()
-            .supplied
-            .len(),
-        given.len()
-    );
-    assert!(
-        protocol::read(&valid, || given.clone())
-            .unwrap()
-            .supplied
-            .is_empty()
-    );
+    assert_eq!(completed(bare.clone()).0.len(), given.len());
+    assert_eq!(completed(valid), (vec![], "ok".into()));
     assert_eq!(
         verdict(read(&bare)),
         "E003 protocol, sender, timestamp, conversation_id, arrival_timestamp"
@@ -718,10 +699,8 @@ fn a_real_league_sends_nothing_else() {
             .entry(format!("{who} {} {name}", word("event_type")))
             .or_default() += 1;
     }
-    let only_faults_and_questions = "GAME_ERROR LEAGUE_CONTROL LEAGUE_ERROR LEAGUE_QUERY LEAGUE_QUERY_RESPONSE LEAGUE_STATUS START_LEAGUE";
-    let all = CATALOGUE
-        .iter()
-        .map(|entry| entry.message_type.unwrap().to_string());
+    let only_faults_and_questions = "CHOOSE_MOVE_CALL CHOOSE_MOVE_RESPONSE GAME_ERROR LEAGUE_CONTROL LEAGUE_ERROR LEAGUE_QUERY LEAGUE_QUERY_RESPONSE LEAGUE_STATUS START_LEAGUE";
+    let all = CATALOGUE.iter().map(|entry| entry.message_type.to_string());
     assert_eq!(
         types,
         all.filter(|name| !only_faults_and_questions.split(' ').any(|it| it == name))

@@ -1,12 +1,12 @@
-//! The rooms that only calculate: schedule, standings, liveness, retries. One row per rule.
+//! The rooms that only calculate: schedule, standings, retries. One row per rule.
 
 #[path = "support/paper.rs"]
 mod paper;
 
 use league::games::{Outcome, Scoring, TieBreak, forfeit, judge};
-use league::manager::league::{Event, League, Recorded, Rules};
-use league::manager::liveness::{self, Heard, patience};
+use league::manager::league::{Event, League, Recorded};
 use league::manager::schedule::round_robin;
+use league::manager::settings::Rules;
 use league::manager::standings::ending;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Ending, Kind, Parity, Refusal, Standing};
@@ -93,7 +93,8 @@ fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
 
 /// `P01>P02` won, `P01=P02` drawn, `P01!P02` won since the other failed, `P01#P02` both failed.
 fn ended(text: &str) -> Outcome {
-    let (players, late) = (pair(&text[..3], &text[4..]), Some("came late".to_string()));
+    let players = pair(&text[..3], &text[4..]);
+    let late = Some("came late".to_string());
     match &text[3..4] {
         ">" => judge(players, [Parity::Even, Parity::Odd], 8),
         "=" => judge(players, [Parity::Odd, Parity::Odd], 8),
@@ -118,11 +119,12 @@ fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) 
         .iter()
         .flat_map(|game| game.players.clone())
         .chain(others.iter().map(|id| id.to_string()));
-    for (n, id) in ids.collect::<BTreeSet<_>>().iter().enumerate() {
+    for (port, id) in (9000..).zip(ids.collect::<BTreeSet<_>>()) {
+        let sender = format!("player:{id}");
         enter(
             &mut league,
-            &meta(Kind::Player, &local(9000 + n)),
-            &caller(&format!("player:{id}")),
+            &meta(Kind::Player, &local(port)),
+            &caller(&sender),
         );
     }
     let pairs = games.iter().map(|game| game.players.clone()).collect();
@@ -131,11 +133,11 @@ fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) 
         rounds: vec![pairs],
     });
     for (n, game) in (1..).zip(&games) {
-        let (match_id, result) = (format!("R1M{n}"), game.for_manager(&scoring));
         league.apply(&Event::Recorded(Recorded {
-            match_id,
+            match_id: format!("R1M{n}"),
             referee_id: "REF01".into(),
-            result,
+            conversation_id: format!("conv-{n}"),
+            result: game.for_manager(&scoring),
             at: at("11:00:00"),
         }));
     }
@@ -149,7 +151,6 @@ fn standings(text: &str, others: &[&str], scoring: &Scoring, ties: &[TieBreak]) 
 
 #[test]
 fn equals_are_told_apart_in_the_configured_order() {
-    use TieBreak::{Draws, HeadToHead, Wins};
     // Six points each: P02 has more wins and fewer draws, P01 won their match.
     let contested = "P01>P02 P01=P03 P01=P04 P01=P05 P02>P03 P02>P04";
     // Six points each: P03 beat both, P02 beat P01.
@@ -158,41 +159,46 @@ fn equals_are_told_apart_in_the_configured_order() {
     let rest = "P02>P01 P01>P03 P01>P04 P02>P04 P03>P04 P03=P05 P03=P06 P03=P07";
     // Nine points each. Among the four P03 and P04 have three points each; P04 beat P03.
     let once = "P02>P01 P02>P03 P02>P04 P04>P03 P03>P01 P01>P05 P01>P06 P01>P07 P03>P05 P03>P06 P04>P05 P04>P06";
-    let rows: &[(&str, &[TieBreak], &str)] = &[
-        (contested, &[], "P01 P02"),
-        (contested, &[Wins], "P02 P01"),
-        (contested, &[HeadToHead], "P01 P02"),
-        (contested, &[Draws], "P02 P01"),
-        (contested, &[Wins, HeadToHead, Draws], "P02 P01"),
-        (contested, &[HeadToHead, Wins, Draws], "P01 P02"),
-        (contested, &[Draws, HeadToHead, Wins], "P02 P01"),
-        (three, &[], "P01 P02 P03"),
-        (three, &[HeadToHead], "P03 P02 P01"),
-        (three, &[Wins, HeadToHead, Draws], "P03 P02 P01"),
-        (rest, &[Wins, HeadToHead], "P02 P01 P03"),
-        (rest, &[HeadToHead, Wins], "P01 P02 P03"),
-        (once, &[HeadToHead], "P02 P03 P04 P01"),
-        ("P02>P01", &[Wins, HeadToHead, Draws], "P02 P01"),
-        ("P02!P01", &[Wins, HeadToHead, Draws], "P02 P01"),
-    ];
-    for (text, ties, expected) in rows {
-        let table = standings(text, &[], &usual(), ties);
-        let wanted: Vec<&str> = expected.split(' ').collect();
-        let order: Vec<&str> = table
-            .iter()
-            .map(|row| &*row.player_id)
-            .filter(|id| wanted.contains(id))
-            .collect();
-        assert_eq!(order, wanted, "{text} by {ties:?}");
+    // Which matches, by which tie-breaks (none, `w`ins, `h`ead to head, `d`raws), and the order of these players.
+    let rows = "
+        contested -   P01 P02
+        contested w   P02 P01
+        contested h   P01 P02
+        contested d   P02 P01
+        contested whd P02 P01
+        contested hwd P01 P02
+        contested dhw P02 P01
+        three     -   P01 P02 P03
+        three     h   P03 P02 P01
+        three     whd P03 P02 P01
+        rest      wh  P02 P01 P03
+        rest      hw  P01 P02 P03
+        once      h   P02 P03 P04 P01
+        P02>P01   whd P02 P01
+        P02!P01   whd P02 P01";
+    for row in rows.lines().skip(1) {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let text = match words[0] {
+            "contested" => contested,
+            "three" => three,
+            "rest" => rest,
+            "once" => once,
+            text => text,
+        };
+        let ties = words[1].chars().filter_map(|letter| match letter {
+            'w' => Some(TieBreak::Wins),
+            'h' => Some(TieBreak::HeadToHead),
+            'd' => Some(TieBreak::Draws),
+            _ => None,
+        });
+        let table = standings(text, &[], &usual(), &ties.collect::<Vec<_>>());
+        let ids = table.iter().map(|row| &*row.player_id);
+        let order: Vec<&str> = ids.filter(|id| words[2..].contains(id)).collect();
+        assert_eq!(order, words[2..], "{row}");
     }
-    let nobody_played = standings("", &["P100", "P99", "P09"], &usual(), &[Wins]);
-    assert_eq!(
-        nobody_played
-            .iter()
-            .map(|row| &*row.player_id)
-            .collect::<Vec<_>>(),
-        ["P09", "P99", "P100"]
-    );
+    let nobody_played = standings("", &["P100", "P99", "P09"], &usual(), &[TieBreak::Wins]);
+    let order: Vec<&str> = nobody_played.iter().map(|row| &*row.player_id).collect();
+    assert_eq!(order, ["P09", "P99", "P100"]);
 }
 
 #[test]
@@ -239,57 +245,6 @@ fn without_a_status_the_number_says_how_a_match_ended() {
         assert_eq!(ending(&result), expected, "{how} with its status");
         result.details.status = None;
         assert_eq!(ending(&result), expected, "{how} without a status");
-    }
-}
-
-#[test]
-fn a_referee_counts_by_what_was_heard_of_it() {
-    use liveness::Liveness::*;
-    // Unreachable, refusing, overdue.
-    let rows = [
-        (false, false, false, Alive),
-        (true, false, false, Lost),
-        (false, true, false, Refusing),
-        (false, false, true, Overdue),
-        (true, true, true, Refusing), // worse than lost: answering is not enough
-        (true, false, true, Lost),
-    ];
-    for (unreachable, refused, overdue, expected) in rows {
-        let heard = Heard {
-            unreachable,
-            refused: refused.then(|| "answered HTTP 500".into()),
-            overdue,
-        };
-        assert_eq!(liveness::liveness(&heard), expected, "{heard:?}");
-    }
-    let of = |all: &[(&str, liveness::Liveness)]| -> Vec<String> {
-        liveness::present(
-            &all.iter()
-                .map(|(id, how)| (id.to_string(), *how))
-                .collect::<Vec<_>>(),
-        )
-    };
-    assert_eq!(
-        of(&[("REF01", Alive), ("REF02", Overdue), ("REF03", Lost)]),
-        ["REF01"]
-    );
-    assert_eq!(
-        of(&[("REF01", Lost), ("REF02", Overdue), ("REF03", Refusing)]),
-        ["REF02"]
-    ); // if nobody else is left
-    for (matches, at_once, seconds) in [
-        (0, 2, 0),
-        (1, 2, 10),
-        (2, 2, 10),
-        (3, 2, 20),
-        (7, 1, 70),
-        (3, 0, 30),
-    ] {
-        assert_eq!(
-            patience(matches, at_once, sec(10)),
-            sec(seconds),
-            "{matches} matches, {at_once} at once"
-        );
     }
 }
 

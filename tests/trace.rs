@@ -3,8 +3,9 @@
 
 mod support;
 
-use league::extras::trace::{Logs, diagram};
-use serde_json::json;
+use league::extras::trace::{about, diagram};
+use serde_json::{Value, json};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::*;
 
@@ -23,6 +24,7 @@ fn traced(world: &World) -> String {
         } else {
             line
         };
+        let line = line.split_once(" {").map_or(line, |(said, _)| said);
         match line
             .rsplit_once(" (")
             .filter(|(_, took)| took.ends_with(" ms)"))
@@ -115,7 +117,7 @@ const WRONG: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |..................>|  GAME_ERROR E004 INVALID_PARITY_CHOICE\n";
 const NOTHING: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  an answer that is no message
- |         |         |         |  ✗ E003 MISSING_REQUIRED_FIELD: answered {\"foo\":1} to choose_parity, expected CHOOSE_PARITY_RESPONSE
+ |         |         |         |  ✗ E003 MISSING_REQUIRED_FIELD: answered
  |         |..................>|  GAME_ERROR E003 MISSING_REQUIRED_FIELD\n";
 
 #[test]
@@ -203,97 +205,226 @@ no log here of P01, P02: agents on other machines have theirs there";
     check("reassigned", &traced(&world), EXPECTED);
 }
 
-#[test]
-fn causes_come_before_clocks_and_the_newest_run_counts() {
-    let line = |at: &str, component: &str, event: &str, what: &str, peer: &str| {
-        json!({"timestamp": format!("2025-01-15T{at}Z"), "component": component, "event_type": event, "peer": peer,
-            "message_type": what, "conversation_id": "conv-r1m1-new", "match_id": "R1M1"})
-    };
-    let started = json!({"timestamp": "2025-01-15T10:00:00Z", "component": "league_manager", "event_type": "started"});
-    let mut old = line(
-        "09:00:00",
-        "REF01",
-        "message_sent",
-        "GAME_INVITATION",
-        "P09",
-    );
-    old["conversation_id"] = "conv-r1m1-old".into();
-    let lines = [
-        started,
-        line(
+/// A line of a log on paper, about R1M1 in the conversation conv-r1m1-0123abcd unless `more` says otherwise.
+fn line(at: &str, component: &str, event: &str, what: &str, peer: &str, more: Value) -> Value {
+    let mut line = json!({"timestamp": format!("2025-01-15T{at}Z"), "component": component,
+        "event_type": event, "peer": peer, "message_type": what, "match_id": "R1M1",
+        "conversation_id": "conv-r1m1-0123abcd"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        line[key] = value.clone();
+    }
+    line
+}
+
+/// The diagram of lines, after it went through the files of a folder of logs.
+fn on_paper(lines: &[Value]) -> Option<String> {
+    let world = World::new(&[]);
+    for line in lines {
+        let folder = world.folder.join("logs/agents");
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(format!("{}.log.jsonl", line["component"].as_str().unwrap()));
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path);
+        writeln!(file.unwrap(), "{line}").unwrap();
+    }
+    diagram(&about(&world.folder.join("logs"), "paper", "R1M1").unwrap())
+}
+
+/// A match of REF01 and P01, whose clock is behind; P02's log is on another machine.
+fn story() -> Vec<Value> {
+    let story =
+        |at, component, event, what, peer| line(at, component, event, what, peer, Value::Null);
+    vec![
+        story(
             "10:00:05",
             "P01",
             "message_received",
             "GAME_INVITATION",
             "referee:REF01",
-        ), // its clock is behind
-        line(
+        ),
+        story(
             "10:00:05",
             "P01",
             "message_sent",
             "GAME_JOIN_ACK",
             "referee:REF01",
         ),
-        old,
-        line(
+        story(
             "10:00:09.500",
             "REF01",
             "message_sent",
             "GAME_INVITATION",
             "P01",
         ),
-        line(
+        story(
             "10:00:10.500",
             "REF01",
             "reply_received",
             "GAME_JOIN_ACK",
             "P01",
         ),
+        story("10:00:10.501", "REF01", "message_sent", "GAME_OVER", "P02"),
+    ]
+}
+
+const STORY: &str = "      ms  manager   REF01     P01       P02
+          conv-r1m1-0123abcd
+    4500   |         |-------->|         |  GAME_INVITATION
+       0   |         |<--------|         |  GAME_JOIN_ACK
+    5501   |         |..................>|  GAME_OVER
+dotted: only one end has logged it
+no log here of manager, P02: agents on other machines have theirs there";
+
+#[test]
+fn causes_come_before_clocks_and_strangers_leave_no_mark() {
+    let old = json!({"conversation_id": "conv-r1m1-old"});
+    let other = json!({"conversation_id": "conv-r1m1-other", "message": {"league_id": "other"}});
+    let life = |at, event| {
         line(
-            "10:00:10.501",
-            "REF01",
-            "message_sent",
-            "CHOOSE_PARITY_CALL",
+            at,
+            "league_manager",
+            event,
+            "",
+            "",
+            json!({"conversation_id": null}),
+        )
+    };
+    let invited = |at, more| line(at, "REF01", "message_sent", "GAME_INVITATION", "P09", more);
+    let refused = json!({"level": "WARNING", "error_code": "E012", "message": {
+        "match_id": "R1M1", "error_code": "E012", "error_description": "AUTH_TOKEN_INVALID",
+        "affected_player": "P01", "action_required": "GAME_JOIN_ACK"}});
+    let received = |component, what, peer| {
+        line(
+            "10:00:06",
+            component,
+            "message_received",
+            what,
+            peer,
+            Value::Null,
+        )
+    };
+    let sent = |what, peer| {
+        line(
+            "10:00:06",
             "P01",
+            "message_sent",
+            what,
+            peer,
+            refused.clone(),
+        )
+    };
+    let unknown = json!({"conversation_id": "conv-r1m1-stranger"});
+    let rows = [
+        ("nothing", vec![]),
+        (
+            "an older run",
+            vec![life("09:59:00", "started"), invited("09:00:00", old)],
+        ),
+        ("another league", vec![invited("10:00:20", other)]),
+        (
+            "invented senders",
+            vec![
+                received("P01", "GAME_OVER", "referee:X"),
+                sent("GAME_ERROR", "X"),
+            ],
+        ),
+        (
+            "in the referee's name, refused",
+            vec![
+                received("P01", "GAME_OVER", "referee:REF01"),
+                sent("GAME_ERROR", "referee:REF01"),
+            ],
+        ),
+        (
+            "in a player's name",
+            vec![received("REF01", "GAME_ERROR", "player:P01")],
+        ),
+        (
+            "in its own name",
+            vec![received("P01", "GAME_OVER", "player:P01")],
+        ),
+        (
+            "a conversation of the stranger's",
+            vec![line(
+                "10:00:30",
+                "P01",
+                "message_received",
+                "GAME_OVER",
+                "REF01",
+                unknown.clone(),
+            )],
+        ),
+        (
+            "refused there",
+            vec![line(
+                "10:00:30",
+                "P01",
+                "message_sent",
+                "GAME_ERROR",
+                "REF01",
+                unknown,
+            )],
         ),
     ];
-    let expected = "      ms  manager   REF01     P01
-          conv-r1m1-new
-    4500   |         |-------->|  GAME_INVITATION
-       0   |         |<--------|  GAME_JOIN_ACK
-    5501   |         |........>|  CHOOSE_PARITY_CALL
-dotted: only one end has logged it";
-    assert_eq!(diagram(&lines, "paper", "R1M1").unwrap(), expected);
-    assert_eq!(diagram(&lines, "paper", "R1M2"), None);
+    for (name, more) in rows {
+        let lines = [story(), more].concat();
+        assert_eq!(on_paper(&lines).as_deref(), Some(STORY), "{name}");
+    }
+    let resumed = [
+        vec![life("10:01:00", "started"), life("10:01:00", "resumed")],
+        story(),
+    ];
+    assert_eq!(on_paper(&resumed.concat()).as_deref(), Some(STORY));
+    assert_eq!(
+        on_paper(&[received("P01", "GAME_OVER", "referee:REF01")]),
+        None
+    );
 }
 
 #[test]
-fn of_each_log_the_last_lines_are_drawn_however_many_a_stranger_writes() {
-    let world = World::new(&[]);
-    let logs = world.folder.join("logs");
-    std::fs::create_dir_all(&logs).unwrap();
-    let write = |name: &str, lines: &[serde_json::Value]| {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        std::fs::write(logs.join(name), text + "{\"match_id\":\"R1M1\", torn").unwrap();
+fn a_player_refuses_the_referee_itself() {
+    let refusal = |event, component, peer, more: &str| {
+        line(
+            "10:00:11",
+            component,
+            event,
+            "GAME_ERROR",
+            peer,
+            serde_json::from_str(more).unwrap(),
+        )
     };
-    let line = |n: usize, component: &str, peer: &str| {
-        json!({"timestamp": format!("2025-01-15T10:{:02}:{:02}Z", n / 60, n % 60), "component": component,
-            "event_type": "message_received", "peer": peer, "message_type": "LEAGUE_QUERY",
-            "conversation_id": "conv-r1m1-one", "match_id": "R1M1"})
-    };
-    write(
-        "manager.jsonl",
-        &(0..600)
-            .map(|n| line(n, "league_manager", "league_manager:x"))
-            .collect::<Vec<_>>(),
+    let sent = refusal("message_sent", "P01", "REF01", "{\"error_code\": \"E015\"}");
+    let answered = refusal(
+        "notice_answered",
+        "REF01",
+        "P01",
+        "{\"message_type\": \"GAME_OVER\"}",
     );
-    write("player.jsonl", &[line(599, "P01", "REF01")]);
-    let lines = Logs::default().about(&logs, "R1M1").unwrap();
-    assert_eq!(lines.len(), 501);
-    let text = diagram(&lines, "paper", "R1M1").unwrap();
-    assert_eq!(text.matches("LEAGUE_QUERY").count(), 501, "{text}");
+    let drawn = on_paper(&[story(), vec![sent, answered]].concat()).unwrap();
     assert!(
-        text.ends_with("of each log only the last 500 lines about the match are drawn"),
-        "{text}"
+        drawn.contains("|         |<--------|         |  GAME_ERROR"),
+        "{drawn}"
     );
+}
+
+#[test]
+fn however_many_lines_a_stranger_writes_few_are_kept() {
+    let flood = |n: usize| {
+        let conversation = json!({"conversation_id": format!("conv-r1m1-{}", n % 2)});
+        let more = if n < 300 { Value::Null } else { conversation };
+        line(
+            "10:00:12",
+            "P01",
+            "message_received",
+            "GAME_OVER",
+            "referee:REF01",
+            more,
+        )
+    };
+    let lines = [story(), (0..2000).map(flood).collect()].concat();
+    let drawn = on_paper(&lines).unwrap();
+    let note = "of each log the first 200 lines of a conversation are drawn";
+    assert_eq!(drawn, format!("{STORY}\n{note}"));
 }

@@ -18,7 +18,7 @@ mod player;
 mod referee;
 
 use crate::net::client::{About, MAX_NOTICE, call, ok};
-use crate::net::http::{self, Call, Reply, Service};
+use crate::net::http::{self, Reply, Service, Visitor};
 use crate::net::retry::{pause, quotable};
 use crate::net::rpc::answered;
 use crate::net::secret::secret;
@@ -33,7 +33,7 @@ use exam::*;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{io, thread};

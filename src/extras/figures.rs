@@ -5,9 +5,9 @@
 
 use crate::extras::luck;
 use crate::games::Scoring;
-use crate::manager::document::{LeagueView, MatchView};
-use crate::manager::standings::equals;
-use crate::protocol::{Parity, Progress, Standing};
+use crate::manager::document::{LeagueView, MatchView, RoundView};
+use crate::manager::standings::{Record, equals, ranked};
+use crate::protocol::{Ending, Parity, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,8 @@ pub struct Figures {
     pub expected_points: BTreeMap<String, f64>,
     /// The players that no tie-break parts, in groups: their order is decided by id.
     pub equals: Vec<Vec<String>>,
+    /// By player: how many places it has gained since the round before, or lost where it is less than 0.
+    pub moves: BTreeMap<String, i32>,
     /// What the champion's points are worth, in a sentence, once the league is over.
     pub luck: Option<String>,
 }
@@ -29,6 +31,7 @@ impl Figures {
         Figures {
             expected_points: expected_by_player(view),
             equals: equal_players(view),
+            moves: moves(view),
             luck: if is_over { luck::sentence(view) } else { None },
         }
     }
@@ -74,21 +77,73 @@ pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.
 pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
-    let points = |id: &str, group: &BTreeSet<String>| {
-        let own = matches(view).filter_map(|game| {
-            let opponent = match (game.player_A_id == id, game.player_B_id == id) {
-                (true, _) => &game.player_B_id,
-                (_, true) => &game.player_A_id,
-                _ => return None,
-            };
-            let score = game.score.as_ref()?.get(id);
-            score.filter(|_| group.contains(opponent))
-        });
-        own.sum()
-    };
-    let ties = &view.league.scoring.tiebreakers;
-    let groups = equals(view.standings.clone(), ties, points).into_iter();
-    let together = groups.filter(|group| group.len() > 1);
+    let groups = equals(
+        view.standings.clone(),
+        &view.league.scoring.tiebreakers,
+        |id, group| points_against(id, group, matches(view)),
+    );
+    let together = groups.into_iter().filter(|group| group.len() > 1);
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
     together.map(ids).collect()
+}
+
+/// The points of a player in those of the matches that it played against a group.
+fn points_against<'a>(
+    id: &str,
+    group: &BTreeSet<String>,
+    games: impl Iterator<Item = &'a MatchView>,
+) -> i32 {
+    let own = games.filter_map(|game| {
+        let opponent = match (game.player_A_id == id, game.player_B_id == id) {
+            (true, _) => &game.player_B_id,
+            (_, true) => &game.player_A_id,
+            _ => return None,
+        };
+        let score = game.score.as_ref()?.get(id);
+        score.filter(|_| group.contains(opponent))
+    });
+    own.sum()
+}
+
+/// The places that each player has gained since the newest round that has a result began.
+fn moves(view: &LeagueView) -> BTreeMap<String, i32> {
+    let has_result = |round: &RoundView| round.matches.iter().any(|game| game.ending.is_some());
+    let newest = view.rounds.iter().rposition(has_result).unwrap_or(0);
+    if newest == 0 {
+        return BTreeMap::new();
+    }
+    let before = table_after(view, newest);
+    let places = before.into_iter().map(|row| (row.player_id, row.rank));
+    let places: BTreeMap<String, u32> = places.collect();
+    let gained = view.standings.iter().filter_map(|row| {
+        let gained = *places.get(&row.player_id)? as i32 - row.rank as i32;
+        (gained != 0).then(|| (row.player_id.clone(), gained))
+    });
+    gained.collect()
+}
+
+/// The table as it stood when so many rounds were over.
+fn table_after(view: &LeagueView, rounds: usize) -> Vec<Standing> {
+    let games = || {
+        view.rounds[..rounds]
+            .iter()
+            .flat_map(|round| &round.matches)
+    };
+    let mut rows = BTreeMap::new();
+    for row in &view.standings {
+        let id = row.player_id.clone();
+        rows.insert(id, Record::default().row(&row.player_id));
+    }
+    for game in games() {
+        for (id, points) in game.score.iter().flatten() {
+            if let Some(row) = rows.get_mut(id) {
+                row.points += points;
+                row.wins += u32::from(game.winner.as_ref() == Some(id));
+                row.draws += u32::from(game.ending == Some(Ending::Draw));
+            }
+        }
+    }
+    let ties = &view.league.scoring.tiebreakers;
+    let rows = rows.into_values().collect();
+    ranked(rows, ties, |id, group| points_against(id, group, games()))
 }

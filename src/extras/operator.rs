@@ -101,7 +101,7 @@ impl Caller {
             _ => program::manager(args, &config).to_string(),
         };
         let log = program::log(args, "launcher");
-        let client = Client::new("launcher", config.generic_limit(), log);
+        let client = Client::new("launcher", log);
         client.sign_as("launcher", &config.league.league_id);
         let mut manager = Peer::manager(&manager);
         manager.max = MAX_NOTICE;

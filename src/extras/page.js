@@ -1,0 +1,892 @@
+"use strict";
+// Shows a league. The data stand in the page already, so it is whole at once; a live page then asks the manager every
+// second for what is new. In a saved report nobody is asked.
+//
+// Whatever others wrote goes through `text` into text nodes, never through HTML. Elements stay, and only what differs is
+// written, so nothing flickers or moves.
+
+const $ = id => document.getElementById(id);
+const SAVED = $("data").dataset.mode === "saved";
+const ME = (new URLSearchParams(location.search).get("me") ?? "").toUpperCase();
+const MANY = 16; // up to so many players the cross table has room for details
+const WIDE = 1700; // a screen so wide shows the wall by itself
+const COLOURS = 8;
+const DASHES = ["", "9 4", "2 3", "12 3 2 3"]; // colour is never the only difference
+
+let league; // the document as it is now
+let byId; // its agents, by their ids
+let view = "league"; // league, wall, or the id of a player
+
+// ---------------------------------------------------------------------------------------------------------- words
+
+const HARMFUL = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2065\ufeff]/g;
+
+/** Others' words as they may be shown: nothing in them turns the line around. */
+function text(words) {
+  return String(words ?? "").replace(HARMFUL, "\ufffd");
+}
+
+/** A player's name. The two marks around it keep a name that is written from right to left to itself. */
+function name(id) {
+  const called = byId.get(id)?.display_name;
+  return called === undefined ? id : `\u2068${called.replace(/[\u2066-\u2069]/g, "\ufffd")}\u2069`;
+}
+
+/** `1 match`, `2 matches`. */
+function count(n, what) {
+  if (n === 1) return `1 ${what}`;
+  return `${n} ${what}${what.endsWith("ch") || what.endsWith("s") ? "es" : "s"}`;
+}
+
+/** `a, b and c`. */
+function list(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+/** A number with as many digits behind the point as it needs: 12, 13.5. */
+const points = number => String(Math.round(number * 100) / 100);
+const number = id => parseInt(id.replace(/\D/g, ""), 10);
+
+// ------------------------------------------------------------------------------------------------- writing elements
+
+function put(element, words) {
+  words = text(words);
+  if (element.textContent !== words) element.textContent = words;
+}
+function show(element, shown) {
+  if (element.hidden === shown) element.hidden = !shown;
+}
+function mark(element, classes) {
+  if (element.className !== classes) element.className = classes;
+}
+function set(element, key, value) {
+  if (element.getAttribute(key) !== String(value)) element.setAttribute(key, value);
+}
+function make(tag, ...children) {
+  const element = document.createElement(tag);
+  element.append(...children);
+  return element;
+}
+
+/** Gives a parent as many children as there are items; `fill` writes each. Old ones are used again, so nothing moves. */
+function fill(parent, items, create, write) {
+  while (parent.children.length > items.length) parent.lastElementChild.remove();
+  while (parent.children.length < items.length) parent.append(create());
+  items.forEach((item, n) => write(parent.children[n], item, n));
+}
+
+/** Writes words into an element, as a link where there is something to go to. */
+function link(element, words, address, label) {
+  let anchor = element.firstElementChild;
+  if (!address) {
+    if (anchor) anchor.remove();
+    return put(element, words);
+  }
+  if (anchor?.tagName !== "A") element.replaceChildren(anchor = make("a"));
+  put(anchor, words);
+  set(anchor, "href", address);
+  if (label) set(anchor, "aria-label", text(label)); else anchor.removeAttribute("aria-label");
+}
+
+/** A player's name as a link to its own view; behind it a tag, where the operator has removed the player. */
+function nameLink(cell, id) {
+  if (!cell.firstElementChild) cell.append(make("bdi"), make("span"));
+  link(cell.firstElementChild, byId.get(id)?.display_name ?? id, byId.get(id)?.kind === "player" ? `#${id}` : "");
+  const tag = byId.get(id)?.removed ? "removed" : "";
+  mark(cell.lastElementChild, "tag");
+  put(cell.lastElementChild, tag);
+  show(cell.lastElementChild, tag !== "");
+}
+
+/**
+ * Writes a table. A column has a head, classes, and `write(cell, row)`, or `value(row)` where it is only words. The
+ * column of class "name" is the head of its row. `whose(row)` says whose row it is.
+ */
+function fillTable(table, caption, columns, rows, whose) {
+  if (!table.tHead) {
+    table.createCaption();
+    table.createTHead().insertRow();
+    table.createTBody();
+  }
+  put(table.caption, caption);
+  fill(table.tHead.rows[0], columns, () => make("th"), (cell, column) => {
+    set(cell, "scope", "col");
+    mark(cell, column.classes ?? "");
+    put(cell, column.head);
+    if (column.title) set(cell, "title", column.title);
+  });
+  fill(table.tBodies[0], rows, () => make("tr"), (tr, row) => {
+    mark(tr, whose && whose(row) === ME ? "me" : "");
+    if (tr.cells.length !== columns.length) tr.replaceChildren(...columns.map(rowCell));
+    columns.forEach((column, n) => {
+      const cell = tr.cells[n];
+      mark(cell, `${column.classes ?? ""} ${column.marks?.(row) ?? ""}`.trim());
+      if (column.write) column.write(cell, row); else put(cell, column.value(row));
+    });
+  });
+}
+function rowCell(column) {
+  const cell = make(column.classes?.includes("name") ? "th" : "td");
+  if (cell.tagName === "TH") cell.scope = "row";
+  return cell;
+}
+
+// ------------------------------------------------------------------------------------------------ reading the league
+
+const players = () => league.agents.filter(agent => agent.kind === "player");
+const allMatches = () => league.rounds.flatMap(round => round.matches);
+const played = () => allMatches().filter(match => match.ending);
+const rivals = match => [match.player_A_id, match.player_B_id];
+const rival = (match, id) => match.player_A_id === id ? match.player_B_id : match.player_A_id;
+const isOver = () => league.status === "completed";
+const isRunning = () => league.status === "running";
+const isLost = match => match.ending === "TECHNICAL_LOSS";
+
+/** Whether a player lost a match technically: also both can. */
+const lostTechnically = (match, id) => isLost(match) && match.winner !== id;
+
+/** How many rounds are complete, from the first one on. */
+function roundsOver() {
+  const open = league.rounds.findIndex(round => round.matches.some(match => !match.ending));
+  return open < 0 ? league.rounds.length : open;
+}
+
+/** Seconds until the matches of the announced round begin; 0 where nothing is announced. The clock is the manager's. */
+let clockBehind = 0;
+function secondsLeft() {
+  if (!league.next_at || league.paused || !isRunning()) return 0;
+  return Math.max(0, Math.ceil((Date.parse(league.next_at) - (Date.now() + clockBehind)) / 1000));
+}
+
+/** How far a match has come. A match that is only announced has a referee already, but is not in play. */
+function stage(match, round) {
+  if (match.ending) return "over";
+  if (isRunning() && round === league.current_round) {
+    return match.status === "assigned" && !league.next_at ? "in play" : "announced";
+  }
+  return "to come";
+}
+
+/** The players that are equal in everything to this one, itself included; alone where nobody is. */
+const equalsOf = id => league.equals.find(group => group.includes(id)) ?? [id];
+/** The rank as it is shown: equals share the best of their ranks. */
+function rankOf(row) {
+  const group = equalsOf(row.player_id);
+  if (group.length === 1 || row.played === 0) return String(row.rank);
+  return `${Math.min(...league.standings.filter(other => group.includes(other.player_id)).map(other => other.rank))}=`;
+}
+
+/** The letter of a result as one player has it, and the class of its colour. */
+function letter(match, id) {
+  if (isLost(match)) return match.winner === id ? ["W*", "won"] : ["T", "failed"];
+  if (match.ending === "DRAW") return ["D", "drew"];
+  return match.winner === id ? ["W", "won"] : ["L", "lost"];
+}
+
+/** Why a match was lost technically, without what the sentence around it says already. */
+function reason(match) {
+  const loser = rivals(match).find(id => id !== match.winner);
+  return (match.reason ?? "").replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
+}
+
+/** What happened in a match, in a sentence. */
+function sentence(match, round) {
+  const [a, b] = rivals(match);
+  const [one, two] = match.winner === b ? [b, a] : [a, b];
+  const who = id => match.choices?.[id] ? `${name(id)} (${match.choices[id]})` : name(id);
+  const drawn = match.drawn_number ? `: the number was ${match.drawn_number}` : "";
+  if (!match.ending) {
+    const judge = stage(match, round) === "in play" ? `, judged by ${match.referee_id}` : "";
+    return `${name(a)} and ${name(b)}${judge}`;
+  }
+  if (match.ending === "DRAW") return `${who(one)} and ${who(two)} drew${drawn}`;
+  if (match.ending === "WIN") return `${who(one)} beat ${who(two)}${drawn}`;
+  const why = reason(match) ? `: ${reason(match)}` : "";
+  if (match.winner) return `${who(one)} won, ${who(two)} lost technically${why}`;
+  return `${who(one)} and ${who(two)} both lost technically${why}`;
+}
+
+/** The address of what was said in a match, where that can be read. A report has only the traces that it was given. */
+function traceOf(match) {
+  const wasPlayed = match.ending && match.referee_id && match.referee_id !== "league_manager";
+  const isKept = SAVED ? league.traces?.[match.match_id] : wasPlayed;
+  return isKept ? `#${match.match_id}` : "";
+}
+const traceLabel = match => `${match.match_id}: what was said`;
+
+/** What was worth what: the points that a match's choices were expected to bring to each of the two. */
+function worth(match) {
+  const [a, b] = rivals(match).map(id => match.choices?.[id]);
+  if (!match.drawn_number || !a || !b) return "";
+  const { win_points: win, draw_points: draw, loss_points: loss } = league.league.scoring;
+  return points(a === b ? draw : (win + loss) / 2);
+}
+function meaning() {
+  const { win_points: win, draw_points: draw, loss_points: loss } = league.league.scoring;
+  return `Expected points are what a player's choices were worth before the numbers were drawn, against these rivals: `
+    + `${points((win + loss) / 2)} where the two choices differed, ${points(draw)} where they were the same. `
+    + `Who differs gives the rival as much as it takes; technical losses are counted apart.`;
+}
+
+// ------------------------------------------------------------------------------------------------------ the head
+
+function drawHead() {
+  const { league: about, status } = league;
+  const title = about.name ? `${about.display_name} · ${about.name}` : about.display_name;
+  put($("title"), title);
+  document.title = text(`${title}: ${status}`);
+  drawNow();
+  drawNotice();
+  document.querySelectorAll("#views a").forEach(anchor => {
+    if (anchor.hash.slice(1) === view) set(anchor, "aria-current", "page"); else anchor.removeAttribute("aria-current");
+  });
+}
+
+/** The line that says what is now; written every second, for the countdown. */
+function drawNow() {
+  const { current_round: round, total_rounds: rounds } = league;
+  if (league.status === "waiting") {
+    const here = players().length, awaited = league.league.players_awaited;
+    return put($("now"), awaited ? `${here} of ${count(awaited, "player")} here` : `${count(here, "player")} here`);
+  }
+  if (isOver()) return put($("now"), `The league is over: ${count(rounds, "round")}, ${count(league.total_matches, "match")}`);
+  const left = secondsLeft();
+  const matches = league.rounds[round - 1]?.matches ?? [];
+  const done = matches.filter(match => match.ending).length;
+  if (left > 0) {
+    const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+    return put($("now"), `Round ${round} of ${rounds} begins in ${clock}`);
+  }
+  put($("now"), `Round ${round} of ${rounds}: ${done} of ${count(matches.length, "match")} over`);
+}
+
+/** The line below it always has something to say, so that it never comes or goes. */
+function drawNotice() {
+  let words = "all is well", classes = "";
+  if (isOver()) words = "all matches are played";
+  else if (league.paused) [words, classes] = ["paused by the operator", "paused"];
+  else if (league.status === "waiting") [words, classes] = [league.reason ?? "enough are here to start", "waiting"];
+  else if (league.next_at) words = "the players know their rivals";
+  else if (league.reason) [words, classes] = [league.reason, "waiting"];
+  put($("notice"), words);
+  mark($("notice"), classes);
+}
+
+// ------------------------------------------------------------------------------------------------------ the lobby
+
+function drawLobby() {
+  const isLobby = league.status === "waiting";
+  show($("join"), isLobby);
+  show($("rollcall"), isLobby);
+  if (!isLobby) return;
+  const address = league.league.register_at.replace(/\/mcp$/, "");
+  $("command").textContent = command(text(address)); // its line break is ours
+  put($("address"), `${address}/`);
+  const { players_awaited: wanted, referees_awaited: judges } = league.league;
+  put($("awaited"), wanted
+    ? `The league starts by itself when ${count(wanted, "player")} and ${count(judges, "referee")} are here.`
+    : "The league starts when its operator says so.");
+  const here = [...players(), ...league.agents.filter(agent => agent.kind === "referee")];
+  put($("h-rollcall"), here.length ? `Who is here: ${count(players().length, "player")}, ${count(here.length - players().length, "referee")}` : "Nobody is here yet");
+  fill($("present"), here, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
+    put(item.children[0], agent.display_name);
+    put(item.children[1], agent.reachable === false ? `${agent.id} does not answer` : agent.id);
+    mark(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
+  });
+}
+function command(address) {
+  return `curl -O ${address}/player.py\npython3 player.py --manager ${address} --display-name NAME`;
+}
+async function copyCommand() {
+  try {
+    await navigator.clipboard.writeText($("command").textContent);
+    put($("copied"), "copied");
+  } catch { // a browser lets only pages of this machine write there
+    getSelection().selectAllChildren($("command"));
+    put($("copied"), "marked: copy it with the keys of your browser");
+  }
+}
+
+// ------------------------------------------------------------------------------------------- the table and champions
+
+/** An arrow where a rank has changed since the round before. */
+function move(row) {
+  const places = league.moves[row.player_id] ?? 0;
+  if (places === 0) return ["", ""];
+  return places > 0 ? [`▲${places}`, "up"] : [`▼${-places}`, "down"];
+}
+const expected = id => points(league.expected_points[id] ?? 0);
+const technical = id => byId.get(id)?.technical_losses ?? 0;
+
+function drawTable() {
+  const rows = league.standings;
+  show($("table"), league.status !== "waiting" && rows.length > 0);
+  fillTable($("standings"), "The table, best first", [
+    { head: "#", classes: "n", value: rankOf },
+    { head: "", classes: "id", title: "places since the round before", value: row => move(row)[0], marks: row => move(row)[1] },
+    { head: "Player", classes: "name", write: (cell, row) => nameLink(cell, row.player_id) },
+    { head: "Id", classes: "id broad", value: row => row.player_id },
+    { head: "Points", classes: "n", value: row => row.points },
+    { head: "Expected", classes: "n broad", title: "what the choices were worth before the draws", value: row => expected(row.player_id) },
+    { head: "Played", classes: "n broad", value: row => row.played },
+    { head: "W", classes: "n broad", title: "wins", value: row => row.wins },
+    { head: "D", classes: "n broad", title: "draws", value: row => row.draws },
+    { head: "L", classes: "n broad", title: "losses", value: row => row.losses },
+    { head: "W-D-L", classes: "n narrow", value: row => `${row.wins}-${row.draws}-${row.losses}` },
+    { head: "T", classes: "n broad", title: "technical losses, which are among the losses", value: row => technical(row.player_id) },
+  ], rows, row => row.player_id);
+  const equal = league.equals.some(group => rows.some(row => row.played > 0 && group.includes(row.player_id)));
+  put($("equals"), equal ? "= marks players that are equal in everything: their order is decided by id." : "");
+  document.querySelectorAll(".meaning").forEach(paragraph => put(paragraph, meaning()));
+}
+
+/** The champion, and whoever is equal to it in everything. */
+function champions() {
+  return league.champion ? equalsOf(league.champion.player_id) : [];
+}
+function drawChampion() {
+  const best = champions();
+  show($("champion"), best.length > 0);
+  if (!best.length) return;
+  put($("h-champion"), best.length > 1 ? "Champions" : "Champion");
+  put($("winner"), `${list(best.map(id => `${name(id)} (${id})`))}, ${count(league.champion.points, "point")}`);
+  const shared = best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
+  put($("luck"), shared + (league.luck ?? ""));
+}
+
+// ------------------------------------------------------------------------------------------------------ the chart
+
+/** By player, its points above the average after each complete round. */
+function linesOf(rounds) {
+  const ids = league.standings.map(row => row.player_id);
+  const sums = Object.fromEntries(ids.map(id => [id, 0]));
+  const lines = Object.fromEntries(ids.map(id => [id, [0]]));
+  for (const { matches } of league.rounds.slice(0, rounds)) {
+    for (const { score } of matches) for (const id in score) sums[id] += score[id];
+    const average = ids.reduce((sum, id) => sum + sums[id], 0) / ids.length;
+    for (const id of ids) lines[id].push(sums[id] - average);
+  }
+  return [lines, sums];
+}
+
+function drawChart() {
+  const rounds = roundsOver(), order = league.standings.map(row => row.player_id);
+  const isShown = rounds > 0 && league.status !== "waiting";
+  show($("lines"), isShown);
+  if (!isShown) return;
+  const [lines, sums] = linesOf(rounds);
+  const named = order.slice(0, COLOURS);
+  if (order.includes(ME) && !named.includes(ME)) named.push(ME);
+  const scale = scaleOf(lines, rounds);
+  fillChart([...axes(scale), ...polylines(lines, order, named, scale), ...ends(lines, named, scale)]);
+  const ordered = [...order].sort((a, b) => sums[b] - sums[a]);
+  const leaders = ordered.filter(id => sums[id] === sums[ordered[0]]);
+  const lead = leaders.length > 3 ? `${leaders.length} players are level` : `${list(leaders.map(id => name(id)))} ${leaders.length > 1 ? "are level" : isOver() ? "was first" : "leads"}`;
+  const rest = order.length > named.length ? ` The other ${order.length - named.length} are grey.` : "";
+  put($("chart-words"), `After ${count(rounds, "round")} ${lead} with ${count(sums[leaders[0]], "point")}.${rest}`);
+  if ($("chart-table").open) {
+    const columns = Array.from({ length: rounds }, (_, n) => ({ head: n + 1, classes: "n", value: id => points(lines[id][n + 1]) }));
+    const who = [{ head: "Player", classes: "name", write: nameLink }, { head: "Id", classes: "id", value: id => id }];
+    fillTable($("points"), "Points above the average after each round", [...who, ...columns], order, id => id);
+  }
+}
+
+// The edges of the lines in the picture, which is 640 wide and 420 high; the names stand to their right.
+const LEFT = 44, RIGHT = 420, TOP = 14, BOTTOM = 390;
+
+/** Where a round and a number of points lie in the picture. */
+function scaleOf(lines, rounds) {
+  const all = Object.values(lines).flat();
+  const top = Math.max(1, ...all), low = Math.min(-1, ...all), wide = Math.max(8, rounds);
+  return {
+    top, low, wide,
+    x: round => LEFT + (RIGHT - LEFT) * round / wide,
+    y: value => BOTTOM - (BOTTOM - TOP) * (value - low) / (top - low),
+  };
+}
+/** The parts of the picture are [tag, attributes, words]. */
+function axes({ top, low, wide, x, y }) {
+  const step = Math.max(1, Math.ceil((top - low) / 6)), beat = Math.max(1, Math.ceil(wide / 10));
+  const parts = [];
+  for (let value = Math.ceil(low / step) * step; value <= top; value += step) {
+    parts.push(["line", { class: value === 0 ? "zero" : "axis", x1: LEFT, x2: RIGHT, y1: y(value), y2: y(value) }]);
+    parts.push(["text", { x: 38, y: y(value) + 5, "text-anchor": "end" }, value > 0 ? `+${value}` : String(value)]);
+  }
+  for (let round = beat; round <= wide; round += beat) {
+    parts.push(["text", { x: x(round), y: BOTTOM + 22, "text-anchor": "middle" }, String(round)]);
+  }
+  return parts;
+}
+function polylines(lines, order, named, { x, y }) {
+  return [...order].reverse().map(id => {
+    const beside = named.includes(id) ? (number(id) % 8 - 3.5) * 0.9 : 0; // equal lines lie beside each other
+    const at = lines[id].map((value, round) => `${x(round).toFixed(1)},${(y(value) + beside).toFixed(1)}`);
+    const classes = [styleOf(id, named)[0], id === ME ? "mine" : "", byId.get(id)?.removed ? "gone" : ""];
+    return ["polyline", { class: classes.join(" ").trim(), "stroke-dasharray": byId.get(id)?.removed ? "" : styleOf(id, named)[1], points: at.join(" ") }];
+  });
+}
+/** The names at the ends of the lines, moved apart where lines end beside each other. */
+function ends(lines, named, { x, y }) {
+  const last = lines[named[0]].length - 1;
+  const labels = named.map(id => ({ id, at: y(lines[id][last]), to: 0 })).sort((a, b) => a.at - b.at || named.indexOf(a.id) - named.indexOf(b.id));
+  let free = 14;
+  for (const label of labels) {
+    label.to = Math.max(label.at, free);
+    free = label.to + 20;
+  }
+  const over = Math.max(0, free - 20 - BOTTOM);
+  return labels.flatMap(({ id, at, to }) => [
+    ["line", { class: "leader", x1: x(last) + 3, y1: at, x2: RIGHT + 18, y2: to - over }],
+    ["line", { class: styleOf(id, named)[0], "stroke-width": 4, "stroke-dasharray": styleOf(id, named)[1], x1: RIGHT + 18, y1: to - over, x2: RIGHT + 36, y2: to - over }],
+    ["text", { class: "end", x: RIGHT + 40, y: to - over + 6 }, (byId.get(id)?.display_name ?? id).slice(0, 19)],
+  ]);
+}
+/** The same player keeps the same colour, whatever its rank; among the named of one colour the dashes differ. */
+function styleOf(id, named) {
+  if (!named.includes(id)) return ["other", ""];
+  const colour = other => number(other) % COLOURS;
+  const before = named.slice(0, named.indexOf(id)).filter(other => colour(other) === colour(id));
+  return [`c${colour(id)}`, DASHES[before.length % DASHES.length]];
+}
+function fillChart(parts) {
+  const svg = $("chart");
+  parts.forEach(([tag, attributes, words], n) => {
+    let element = svg.children[n];
+    if (element?.tagName !== tag) {
+      const fresh = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      if (element) element.replaceWith(fresh); else svg.append(fresh);
+      element = fresh;
+    }
+    for (const key in attributes) set(element, key, attributes[key]);
+    if (words !== undefined) put(element, words);
+  });
+  while (svg.children.length > parts.length) svg.lastElementChild.remove();
+}
+
+// ------------------------------------------------------------------------------------------------- technical losses
+
+/** The technical losses of a player or of all: one entry for each player and reason, the most frequent first. */
+function losses(ids) {
+  const found = new Map();
+  for (const match of played().filter(isLost)) {
+    for (const id of ids.filter(id => rivals(match).includes(id) && lostTechnically(match, id))) {
+      const why = match.winner ? reason(match) : ownReason(match, id);
+      if (/by the operator/.test(match.reason ?? "")) continue;
+      const key = `${id} ${why}`;
+      if (!found.has(key)) found.set(key, { id, why, matches: [] });
+      found.get(key).matches.push(match);
+    }
+  }
+  return [...found.values()].sort((a, b) => b.matches.length - a.matches.length);
+}
+/** Where both lost, the sentence tells of one and then of the other, parted by a semicolon. */
+function ownReason(match, id) {
+  const parts = (match.reason ?? "").replace(/ - nobody wins$/, "").split(/; (?=P\d+ )/);
+  return (parts.find(part => part.startsWith(`${id} `)) ?? parts.join("; ")).replace(new RegExp(`^${id} `), "");
+}
+/** A loss as a line: who, how often, why, and links to the matches. */
+function writeLoss(item, { id, why, matches }, withName) {
+  if (item.children.length !== 2) item.replaceChildren(make("span"), make("span"));
+  const often = matches.length === 1 ? "once" : `${matches.length} times`;
+  put(item.firstElementChild, withName ? `${name(id)} (${id}), ${often}: ${why} ` : `${often}: ${why} `);
+  fill(item.lastElementChild, matches.slice(0, 12), () => make("span"), (span, match) => {
+    link(span, match.match_id, traceOf(match), traceLabel(match));
+    if (!traceOf(match)) put(span, `${match.match_id} `);
+  });
+}
+function drawFailures() {
+  const found = losses(players().map(agent => agent.id));
+  fill($("failures"), found.slice(0, 40), () => make("li"), (item, loss) => writeLoss(item, loss, true));
+  const removed = players().filter(agent => agent.removed).map(agent => `${name(agent.id)} (${agent.id})`);
+  const loses = isOver() ? "Removed by the operator, and lost without playing from then on" : "Removed by the operator, and loses without playing until restored";
+  put($("gone"), removed.length ? `${loses}: ${removed.join(", ")}` : "");
+  show($("failed"), found.length > 0 || removed.length > 0);
+}
+
+// ------------------------------------------------------------------------------------------------- the cross table
+
+function drawCross() {
+  show($("meetings"), league.status !== "waiting" && league.standings.length > 0);
+  if (!$("cross-open").open || league.status === "waiting") return; // a hundred players make ten thousand cells
+  const order = league.standings.map(row => row.player_id), many = order.length > MANY;
+  put($("key"), "A row shows a player's results, in the order of the table: W won, D drew, L lost, T lost technically, "
+    + `W* won by that.${many ? "" : " With it the number drawn and both choices, its own first."}`);
+  const met = new Map();
+  for (const match of allMatches()) {
+    for (const id of rivals(match)) {
+      const key = `${id} ${rival(match, id)}`;
+      met.set(key, [...(met.get(key) ?? []), match]);
+    }
+  }
+  const table = $("cross");
+  mark(table, many ? "many" : "");
+  const columns = order.map(id => ({ head: many ? number(id) : id, title: text(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
+  const who = { head: "Player", classes: "name", write: (cell, id) => nameLink(cell, id) };
+  fillTable(table, "Results: a row and a column for each player", [who, ...columns], order, id => id);
+}
+function crossCell(cell, id, other, met, many) {
+  if (id === other) {
+    cell.replaceChildren();
+    delete cell.dataset.said;
+    return mark(cell, "self");
+  }
+  const done = (met.get(`${id} ${other}`) ?? []).filter(match => match.ending);
+  const said = `${id} ${other} ${done.map(match => `${match.match_id}${match.ending}${match.winner}`)}`;
+  mark(cell, done.length ? letter(done.at(-1), id)[1] : "");
+  if (cell.dataset.said === said) return;
+  cell.dataset.said = said;
+  cell.title = text(done.map(match => `${match.match_id}: ${sentence(match)}`).join("\n"));
+  cell.replaceChildren(...done.flatMap(match => {
+    const span = make("span");
+    link(span, letter(match, id)[0], traceOf(match), traceLabel(match));
+    span.querySelector("a")?.setAttribute("tabindex", -1); // by keyboard a match is opened in the schedule
+    if (many) return [span];
+    const details = make("small");
+    put(details, [match.drawn_number, [id, other].map(who => match.choices?.[who] ?? "–").join(":")].filter(Boolean).join(" · "));
+    return [span, details];
+  }));
+}
+
+// ------------------------------------------------------------------------------------------------------ the schedule
+
+function drawSchedule() {
+  show($("plan"), league.status !== "waiting");
+  if (league.status === "waiting") return;
+  put($("how"), SAVED
+    ? "What was said in a match: league_manager trace R1M1, on the manager's machine."
+    : "A match that is over opens: what was said in it, message by message.");
+  fill($("rounds"), league.rounds, newRound, (details, round) => {
+    const done = round.matches.filter(match => match.ending).length;
+    put(details.firstElementChild, `Round ${round.round_id}: ${done} of ${count(round.matches.length, "match")} over`);
+    openInTurn(details, round.round_id);
+    if (details.open) writeRound(details, round);
+  });
+}
+function newRound() {
+  const details = make("details", make("summary"), make("p"), make("table"));
+  details.children[1].className = "soft";
+  details.addEventListener("toggle", drawSchedule);
+  return details;
+}
+/** A round opens once, when its turn comes, and closes when the turn is over; a short schedule is open from the start. */
+function openInTurn(details, round) {
+  const isShort = league.rounds.length <= 3;
+  const isTurn = isShort || isRunning() && league.current_round === round;
+  if (isTurn && !details.dataset.opened) {
+    details.dataset.opened = "yes";
+    details.open = true;
+  } else if (!isTurn && details.dataset.opened === "yes") {
+    details.dataset.opened = "was";
+    details.open = false;
+  }
+}
+function writeRound(details, { round_id: round, matches }) {
+  const busy = new Set(matches.flatMap(rivals));
+  const idle = players().filter(agent => !busy.has(agent.id)).map(agent => name(agent.id));
+  put(details.children[1], idle.length ? `Rests: ${list(idle)}` : "");
+  fillTable(details.children[2], `Matches of round ${round}`, [
+    { head: "Match", classes: "id", write: (cell, match) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
+    { head: "What", classes: "why", value: match => sentence(match, round) },
+    { head: "Status", classes: "id", value: match => stage(match, round), marks: match => stage(match, round) === "in play" ? "playing" : "" },
+  ], matches);
+}
+
+// ------------------------------------------------------------------------------------------ agents, rules and files
+
+function drawAgents() {
+  show($("people"), league.agents.length > 0 && league.status !== "waiting");
+  const reach = agent => agent.reachable === null ? "not asked yet" : agent.reachable ? "answers" : `does not answer: it ${agent.trouble ?? ""}`;
+  const columns = [
+    { head: "Name", classes: "name", write: (cell, agent) => nameLink(cell, agent.id) },
+    { head: "Id", classes: "id", value: agent => agent.id },
+    { head: "Chose even : odd", classes: "n", value: agent => agent.choices ? `${agent.choices.even} : ${agent.choices.odd}` : "" },
+    { head: "Answers in", classes: "n", value: agent => agent.answers_in_ms === undefined ? "" : `${agent.answers_in_ms} ms` },
+  ];
+  if (!isOver()) {
+    columns.push({ head: "Reachable", classes: "why", value: reach, marks: agent => agent.reachable === false ? "failed" : "" });
+    columns.push({ head: "State", classes: "id broad", value: agent => agent.removed ? "removed" : agent.state.toLowerCase() });
+  }
+  if (league.agents.some(agent => agent.endpoint)) columns.push({ head: "Endpoint", classes: "id broad", value: agent => agent.endpoint ?? "" });
+  fillTable($("agents"), "Referees and players", columns, league.agents, agent => agent.id);
+}
+
+const TIES = { wins: "more wins", head_to_head: "points in the matches among those who are equal", draws: "fewer draws" };
+function drawRules() {
+  const { win_points: win, draw_points: draw, loss_points: loss, technical_loss_points: technical, tiebreakers } = league.league.scoring;
+  const ties = tiebreakers.map(tie => TIES[tie] ?? tie);
+  put($("rules"), `${league.league.game}: ${count(win, "point")} for a win, ${draw} for a draw, ${loss} for a loss, ${technical} for a technical loss. `
+    + `Players with equal points are ordered by ${list([...ties, "id"])}.`);
+  const days = [...new Set(played().map(match => new Date(match.recorded_at)).sort((a, b) => a - b).map(day => day.toLocaleDateString(undefined, { dateStyle: "long" })))];
+  put($("played-on"), days.length ? `Played on ${list(days.length > 2 ? [days[0], days.at(-1)] : days)}.` : "");
+  show($("get-report"), !SAVED);
+  show($("keep"), league.status !== "waiting");
+}
+
+// ------------------------------------------------------------------------------------------------------ one player
+
+function drawPlayer(id) {
+  const row = league.standings.find(row => row.player_id === id), agent = byId.get(id);
+  put($("player-name"), agent ? `${name(id)} (${id})` : `${id} is no player of this league`);
+  const facts = !row || !agent ? [] : [
+    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ["Expected", expected(id)],
+    ["Won, drew, lost", `${row.wins}, ${row.draws}, ${row.losses}`], ["Lost technically", technical(id)],
+    ["Chose even, odd", agent.choices ? `${agent.choices.even}, ${agent.choices.odd}` : "–"],
+    ["Answers in", agent.answers_in_ms === undefined ? "–" : `${agent.answers_in_ms} ms`],
+  ];
+  fill($("player-facts"), facts, () => make("div", make("dt"), make("dd")), (box, [head, value]) => {
+    put(box.firstElementChild, head);
+    put(box.lastElementChild, value);
+  });
+  const found = losses([id]);
+  show($("player-losses"), found.length > 0);
+  fill($("player-reasons"), found, () => make("li"), (item, loss) => writeLoss(item, loss, false));
+  const rows = league.rounds.flatMap(round => round.matches.filter(match => rivals(match).includes(id)).map(match => ({ match, round: round.round_id })));
+  fillTable($("player-matches"), `The matches of ${name(id)}`, [
+    { head: "Match", classes: "id", write: (cell, { match }) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
+    { head: "Rival", classes: "name", write: (cell, { match }) => nameLink(cell, rival(match, id)) },
+    { head: "Result", classes: "result", value: ({ match, round }) => match.ending ? letter(match, id)[0] : stage(match, round), marks: ({ match }) => match.ending ? letter(match, id)[1] : "" },
+    { head: "Chose", classes: "id", value: ({ match }) => match.choices?.[id] ?? "" },
+    { head: "Rival chose", classes: "id", value: ({ match }) => match.choices?.[rival(match, id)] ?? "" },
+    { head: "Number", classes: "n", value: ({ match }) => match.drawn_number ?? "" },
+    { head: "Points", classes: "n", value: ({ match }) => match.score?.[id] ?? "" },
+    { head: "Expected", classes: "n", value: ({ match }) => worth(match) },
+    { head: "Why", classes: "why broad", value: ({ match }) => isLost(match) && lostTechnically(match, id) ? (match.winner ? reason(match) : ownReason(match, id)) : "" },
+  ], rows);
+}
+
+// ------------------------------------------------------------------------------------------------------ the wall
+
+function drawWall() {
+  drawWallTable();
+  drawPodium();
+  drawPairs();
+  drawLatest();
+}
+
+/**
+ * The largest letters with which so many lines fit into a box, in how many columns: each line is `tall` letters high, and
+ * a column at least `wide` letters.
+ */
+function letters(box, lines, tall, wide, most) {
+  let best = { size: 0, columns: 1 };
+  for (let columns = 1; columns <= 6; columns += 1) {
+    const high = box.clientHeight / Math.ceil(lines / columns) / tall;
+    const broad = box.clientWidth / columns / wide;
+    const size = Math.min(high, broad, most);
+    if (size > best.size) best = { size, columns };
+  }
+  return best;
+}
+
+function drawWallTable() {
+  const rows = league.standings, box = $("wall-table");
+  const isLobby = league.status === "waiting";
+  const most = Math.max(24, innerHeight / 16);
+  const { size, columns } = letters(box, Math.max(1, rows.length), 1.42, 18, most);
+  box.style.fontSize = `${Math.floor(size * 10) / 10}px`;
+  const high = Math.ceil(rows.length / columns);
+  const rowHeight = Math.floor(Math.min(box.clientHeight / high - 1, size * 2.2));
+  const chunks = Array.from({ length: columns }, (_, n) => rows.slice(n * high, (n + 1) * high)).filter(chunk => chunk.length);
+  const hasRoom = box.clientWidth / columns / size > 21;
+  fill(box, chunks, () => make("table", make("tbody")), (table, chunk) => {
+    fill(table.tBodies[0], chunk, () => wallRow(), (tr, row) => {
+      const [arrow, way] = move(row);
+      tr.style.height = `${rowHeight}px`;
+      mark(tr, row.player_id === ME ? "me" : "");
+      put(tr.cells[0], isLobby ? "" : rankOf(row));
+      put(tr.cells[1], arrow);
+      mark(tr.cells[1], `move ${way}`);
+      link(tr.cells[2].firstElementChild, byId.get(row.player_id)?.display_name ?? row.player_id, `#${row.player_id}`);
+      put(tr.cells[3], `${row.wins}-${row.draws}-${row.losses}`);
+      show(tr.cells[3], hasRoom && !isLobby);
+      put(tr.cells[4], isLobby ? "" : row.points);
+    });
+  });
+}
+function wallRow() {
+  const tr = make("tr", make("td"), make("td"), make("th", make("bdi")), make("td"), make("td"));
+  ["rank", "move", "", "record", "points"].forEach((classes, n) => mark(tr.cells[n], classes));
+  tr.cells[2].scope = "row";
+  return tr;
+}
+
+function drawPodium() {
+  show($("podium"), isOver());
+  if (!isOver()) return;
+  const first = league.standings.slice(0, Math.max(3, champions().length));
+  const items = [...first.slice(0, 5).map(row => [`${rankOf(row)}  ${name(row.player_id)}, ${count(row.points, "point")}`, ""]), [league.luck ?? "", "luck"]];
+  fill($("podium-list"), items, () => make("li"), (item, [words, classes]) => {
+    put(item, words);
+    mark(item, classes);
+  });
+}
+
+function drawPairs() {
+  const round = league.rounds[league.current_round - 1];
+  const isShown = !isOver() && Boolean(round);
+  show($("pairs"), isShown);
+  if (!isShown) return;
+  put($("h-pairs"), `Round ${round.round_id}: who plays whom`);
+  const box = $("pairs-list");
+  const { size, columns } = letters(box, round.matches.length, 1.36, 17, Math.max(20, innerHeight / 20));
+  box.style.fontSize = `${Math.floor(size * 10) / 10}px`;
+  box.style.columnCount = columns;
+  fill(box, round.matches, () => make("div"), (line, match) => {
+    const [a, b] = rivals(match);
+    mark(line, match.ending ? "pair over" : "pair");
+    if (!match.ending) return put(line, `${name(a)} – ${name(b)}`);
+    const winner = match.winner;
+    const parts = [a, b].map(id => {
+      const part = make(id === winner ? "b" : "span");
+      put(part, name(id));
+      return part;
+    });
+    const score = `${match.score[a]}:${match.score[b]}`;
+    if (line.dataset.said === `${match.match_id}${score}`) return;
+    line.dataset.said = `${match.match_id}${score}`;
+    line.replaceChildren(parts[0], ` ${score} `, parts[1]);
+  });
+}
+
+function drawLatest() {
+  const newest = played().filter(match => match.recorded_at).sort((a, b) => a.recorded_at < b.recorded_at ? 1 : a.recorded_at > b.recorded_at ? -1 : 0).slice(0, 5);
+  show($("latest"), league.status !== "waiting");
+  fill($("latest-list"), newest, () => make("li"), (item, match) => put(item, `${match.match_id}  ${sentence(match)}`));
+}
+
+// ------------------------------------------------------------------------------------------------- what is drawn when
+
+/** Which view the address asks for. A match opens over the view that is there. */
+function choose() {
+  const asked = location.hash.slice(1);
+  if (asked === "wall" || asked === "league" || /^P\d+$/.test(asked)) view = asked;
+  else if (!asked) view = !SAVED && innerWidth >= WIDE ? "wall" : "league";
+}
+
+function draw() {
+  const isPlayer = /^P\d+$/.test(view);
+  mark(document.body, view === "wall" ? "wall" : "");
+  show($("wall-view"), view === "wall");
+  show($("league-view"), view === "league");
+  show($("player-view"), isPlayer);
+  drawHead();
+  if (view === "wall" && league.status !== "waiting") return drawWall();
+  if (isPlayer) {
+    drawTable();
+    return drawPlayer(view);
+  }
+  if (view === "wall") { // the lobby is its own wall
+    show($("wall-view"), false);
+    show($("league-view"), true);
+    mark(document.body, "");
+  }
+  drawChampion();
+  drawLobby();
+  drawTable();
+  drawChart();
+  drawFailures();
+  drawCross();
+  drawSchedule();
+  drawAgents();
+  drawRules();
+}
+
+/** Takes what is new into the league as it is known: all but the rounds comes whole, and of them those that changed. */
+function take(newest) {
+  const rounds = new Map(league?.version ? league.rounds.map(round => [round.round_id, round]) : []);
+  if (newest.status === "waiting") rounds.clear();
+  newest.rounds.forEach(round => rounds.set(round.round_id, round));
+  league = { ...newest, rounds: [...rounds.values()].sort((a, b) => a.round_id - b.round_id) };
+  if (league.now) clockBehind = league.now - Date.now();
+  byId = new Map(league.agents.map(agent => [agent.id, agent]));
+}
+
+// ------------------------------------------------------------------------------------------------- a match, as it was said
+
+/** The rows of a diagram in words, for whoever does not see its arrows. */
+function inWords(diagram) {
+  const [head, ...rows] = diagram.split("\n"), lanes = [];
+  for (let at = 10; at < head.length; at += 10) lanes.push(head.slice(at, at + 10).trim());
+  const lane = at => lanes[Math.floor((at - 11) / 10)], end = 2 + 10 * lanes.length;
+  return rows.map(row => {
+    const arrow = /\|[<x]?[-.]+[>x]?\|/.exec(row.slice(0, end)), said = row.slice(end).trim();
+    if (!arrow) return /^ *\|/.test(row) ? said : row.trim();
+    const ends = [lane(arrow.index), lane(arrow.index + arrow[0].length - 1)];
+    const [from, to] = "<x".includes(arrow[0][1]) ? ends.reverse() : ends;
+    return `After ${row.slice(0, 8).trim()} ms, ${from} to ${to}: ${said}${arrow[0].includes("x") ? ", which failed" : ""}`;
+  });
+}
+
+/** What was said in a match: from the report itself, or from the manager. */
+async function saidIn(id) {
+  if (SAVED) return [true, league.traces?.[id] ?? ""];
+  const answer = await fetch(`trace/${id}`, { cache: "no-store" }).catch(() => null);
+  return answer ? [answer.ok, await answer.text()] : [false, "The manager does not answer."];
+}
+
+/** Opens the match that the address names, R1M1 for instance. */
+async function talk() {
+  const id = location.hash.slice(1), dialog = $("talk");
+  const match = /^R\d+M\d+$/.test(id) ? allMatches().find(match => match.match_id === id) : undefined;
+  if (!match || !traceOf(match)) return dialog.close();
+  put($("h-talk"), `What was said in ${id}`);
+  put($("talk-result"), sentence(match));
+  put($("diagram"), "Reading the logs …");
+  $("messages").replaceChildren();
+  if (!dialog.open) dialog.showModal();
+  const [ok, said] = await saidIn(id);
+  if (location.hash !== `#${id}`) return;
+  const rows = ok ? inWords(said) : [said];
+  $("diagram").textContent = said.split("\n").map(text).join("\n");
+  fill($("messages"), rows, () => make("li"), put);
+}
+/** Closing a match leads back to the view that lies under it. */
+function leave() {
+  if (/^#R\d+M\d+$/.test(location.hash)) history.replaceState(null, "", `${location.pathname}${location.search}#${view}`);
+}
+
+// ------------------------------------------------------------------------------------------------- following the league
+
+let missed = 0;
+
+/** Asks for what is new since the version that is here. */
+async function follow() {
+  try {
+    const limit = AbortSignal.timeout(5000);
+    const answer = await fetch(`league.json?since=${league.version}`, { cache: "no-store", signal: limit });
+    const newest = await answer.json();
+    missed = 0;
+    show($("lost"), false);
+    if (newest.version !== league.version) {
+      take(newest);
+      draw();
+    }
+  } catch {
+    missed += 1;
+    put($("lost"), isOver() ? "The manager has ended with its league; its report.html shows the same." : "The manager does not answer. This is how it was last.");
+    show($("lost"), missed > 1);
+  }
+  setTimeout(follow, document.hidden ? 5000 : missed > 3 ? 3000 : 1000);
+}
+
+$("chart-table").addEventListener("toggle", drawChart);
+$("cross-open").addEventListener("toggle", drawCross);
+$("copy").addEventListener("click", copyCommand);
+$("print").addEventListener("click", () => print());
+$("close").addEventListener("click", () => $("talk").close());
+$("talk").addEventListener("close", leave);
+addEventListener("hashchange", () => { choose(); draw(); talk(); });
+addEventListener("resize", draw);
+addEventListener("beforeprint", () => { // on paper everything is open
+  document.querySelectorAll("#rounds details, #cross-open").forEach(details => { details.open = true; });
+  draw();
+});
+
+take(JSON.parse($("data").textContent));
+choose();
+draw();
+talk();
+if (!SAVED) {
+  setInterval(drawNow, 500);
+  setTimeout(follow, 1000);
+}

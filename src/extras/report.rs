@@ -26,6 +26,9 @@ pub struct Shown<'a> {
     /// Grows with every document of a running manager; none in what is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+    /// The clock of a running manager, in milliseconds, by which a page counts down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<u64>,
     /// The document.
     #[serde(flatten)]
     pub league: LeagueView,
@@ -66,6 +69,7 @@ pub fn live(data: &str) -> Reply {
 pub fn saved(view: &LeagueView, logs: &Path) -> String {
     let shown = Shown {
         version: None,
+        now: None,
         league: view.copy(false, |_| true),
         figures: &Figures::of(view),
         traces: traces(view, logs),
@@ -80,6 +84,7 @@ pub fn saved(view: &LeagueView, logs: &Path) -> String {
 pub fn document(view: &LeagueView) -> String {
     let shown = Shown {
         version: None,
+        now: None,
         league: view.copy(false, |_| true),
         figures: &Figures::of(view),
         traces: BTreeMap::new(),
@@ -122,6 +127,6 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
 
 /// What was said in a match, as a diagram made of the logs of this machine's agents.
 pub fn said_in(match_id: &str, league_id: &str, logs: &Path) -> Option<String> {
-    let lines = trace::about(logs, match_id).ok()?;
-    trace::diagram(&lines, league_id, match_id)
+    let lines = trace::about(logs, league_id, match_id).ok()?;
+    trace::diagram(&lines)
 }

@@ -101,15 +101,22 @@ fn champions(league: &LeagueView) -> BTreeSet<String> {
 fn name(league: &LeagueView, id: &str) -> String {
     let row = league.standings.iter().find(|row| row.player_id == id);
     let name = row.map_or(id, |row| &row.display_name);
-    let alike = league
-        .standings
-        .iter()
-        .filter(|row| row.display_name == name);
-    if alike.count() > 1 {
+    if namesakes(league, name) > 1 {
         format!("{name} ({id})")
     } else {
         name.into()
     }
+}
+
+/// How many players of a league have that name.
+fn namesakes(league: &LeagueView, name: &str) -> usize {
+    let rows = league.standings.iter();
+    rows.filter(|row| row.display_name == name).count()
+}
+
+fn has_namesakes(league: &LeagueView) -> bool {
+    let mut rows = league.standings.iter();
+    rows.any(|row| namesakes(league, &row.display_name) > 1)
 }
 
 /// Prints the leagues and the table, and writes the table as CSV beside the leagues.
@@ -131,28 +138,31 @@ pub fn run(args: &Args) -> Result<(), Stop> {
         return Err(Stop::failed(words));
     }
     let players = add_up(&leagues);
-    let rows: Vec<Vec<String>> = (1..)
-        .zip(&players)
-        .map(|(rank, player)| cells(rank, player))
-        .collect();
+    let rows = || {
+        (1..)
+            .zip(&players)
+            .map(|(rank, player)| cells(rank, player))
+    };
+    let marked = rows().zip(&players).map(|(mut row, (_, sums))| {
+        row[1] += if sums.titles > 0 { CHAMPION } else { "" };
+        row
+    });
     let count = counted(leagues.len() as u32, "league");
     say(&format!("{count}, {}", shown(&config.league.display_name)));
     leagues
         .iter()
         .for_each(|league| say(&shown(&title(league))));
     say("");
-    say(&columns(&HEADS, 1, rows.iter().cloned()));
+    say(&columns(&HEADS, 1, marked));
     say(
         "\nIn the order of points per match. Expected: what the choices were worth before the draws.",
     );
     say(&format!("{}  was champion", CHAMPION.trim()));
-    if players.iter().any(|(name, _)| name.ends_with(')')) {
+    if leagues.iter().any(has_namesakes) {
         say("Several players of one league have the same name: they are kept apart by their ids.");
     }
     let path = data.join("leagues").join(format!("{id}.season.csv"));
-    let rows = rows
-        .into_iter()
-        .map(|row| row.into_iter().map(Into::into).collect());
+    let rows = rows().map(|row| row.into_iter().map(Into::into).collect());
     replace(&path, Access::Everybody, &csv(&HEADS.join(","), rows))?;
     say(&format!("as CSV in {}", path.display()));
     Ok(())
@@ -185,25 +195,22 @@ fn find(data: &Path, id: &str, all: bool) -> Vec<LeagueView> {
 
 /// When a league was played, what it is called, and who was champion.
 fn title(league: &LeagueView) -> String {
-    let day = matches(league).filter_map(|game| game.recorded_at).max();
-    let day: String = day.map_or(String::new(), |day| {
-        day.to_string().chars().take(10).collect()
-    });
-    let called = league.league.name.clone().unwrap_or_default();
-    let names: Vec<String> = champions(league)
-        .iter()
-        .map(|id| name(league, id))
-        .collect();
-    let champion = if names.len() > 1 {
+    let last = matches(league).filter_map(|game| game.recorded_at).max();
+    let day = last.map(|at| at.to_string().chars().take(10).collect());
+    let champions = champions(league);
+    let names: Vec<String> = champions.iter().map(|id| name(league, id)).collect();
+    let what = if names.len() > 1 {
         "champions"
     } else {
         "champion"
     };
-    format!("  {day}  {called}  {champion}: {}", names.join(", ")).replace("    ", "  ")
+    let end = format!("{what}: {}", names.join(", "));
+    let parts = [day, league.league.name.clone(), Some(end)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("  {}", parts.join("  "))
 }
 
 fn cells(rank: u32, (name, sums): &(String, Sums)) -> Vec<String> {
-    let mark = if sums.titles > 0 { CHAMPION } else { "" };
     let counts = [
         sums.leagues,
         sums.titles,
@@ -212,7 +219,7 @@ fn cells(rank: u32, (name, sums): &(String, Sums)) -> Vec<String> {
         sums.draws,
         sums.losses,
     ];
-    let mut cells = vec![rank.to_string(), format!("{name}{mark}")];
+    let mut cells = vec![rank.to_string(), name.clone()];
     cells.extend(counts.map(|count| count.to_string()));
     cells.push(sums.points.to_string());
     cells.push(format!("{:.2}", sums.points_per_match()));

@@ -6,7 +6,7 @@
 
 use crate::extras::figures::Figures;
 use crate::extras::report::Shown;
-use crate::extras::{csv, report};
+use crate::extras::{csv, report, trace};
 use crate::manager::document::{Document, LeagueView, RoundView};
 use crate::net::http::Reply;
 use crate::net::retry::pause;
@@ -22,6 +22,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const LOOKING: Duration = Duration::from_secs(3);
 /// How long the manager stays at the end for those that are looking.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
+
+/// The template of a player in Python, and the protocol as a page: what a student needs to join.
+const TEMPLATE: &str = include_str!("../../bin/player.py");
+const PROTOCOL: &str = include_str!("../protocol.md");
 
 /// A document with its version, and for each round the version in which it changed last.
 struct Numbered {
@@ -64,6 +68,8 @@ impl Site {
                 let since = query.strip_prefix("since=").and_then(|it| it.parse().ok());
                 Some(Reply::new("200 OK", newest.since(since.unwrap_or(0), here)))
             }
+            "/player.py" => Some(Reply::text("200 OK", TEMPLATE)),
+            "/protocol" => Some(Reply::text("200 OK", PROTOCOL)),
             "/report.html" => Some(download("text/html", report::saved(view, &self.logs))),
             "/results.csv" => Some(download("text/csv", csv::results(view))),
             "/standings.csv" => Some(download("text/csv", csv::standings(view))),
@@ -98,20 +104,11 @@ impl Site {
         }
     }
 
-    /// What was said in a match, once it is recorded: before, it would show a choice that the other player must not
-    /// see. While the logs are read the match may be ordered to be played again, so that is asked twice.
+    /// What was said in a match that is recorded.
     fn traced(&self, match_id: &str) -> Reply {
-        let absent = |why: &str| Reply::text("404 Not Found", why);
         let league_id = self.document.newest().league_id.clone();
-        let drawn = || report::said_in(match_id, &league_id, &self.logs);
-        let before = self.document.is_recorded(match_id);
-        let diagram = if before == Some(true) { drawn() } else { None };
-        match (self.document.is_recorded(match_id), diagram) {
-            (Some(true), Some(diagram)) => Reply::text("200 OK", diagram),
-            (Some(true), None) => absent("no log on the manager's machine tells of this match"),
-            (Some(false), _) => absent("this match has no result yet; then it can be seen"),
-            (None, _) => absent("the league has no such match"),
-        }
+        let recorded = || self.document.is_recorded(match_id);
+        trace::page(&self.logs, &league_id, match_id, recorded)
     }
 }
 
@@ -119,8 +116,7 @@ impl Numbered {
     /// Numbers a document that follows another. Versions are milliseconds of the clock, so that those of a manager
     /// that was started again go on where it had stopped.
     fn after(before: Option<&Numbered>, view: Arc<LeagueView>) -> Numbered {
-        let clock = SystemTime::now().duration_since(UNIX_EPOCH);
-        let clock = clock.map_or(0, |since| since.as_millis() as u64);
+        let clock = clock();
         let version = before.map_or(clock, |before| clock.max(before.version + 1));
         // Before the start there is no schedule, only what it would be with those who are here.
         let before = before.filter(|before| before.view.status != Progress::Waiting);
@@ -143,16 +139,24 @@ impl Numbered {
         let since = if since > self.version { 0 } else { since };
         let has_changed = |round: &RoundView| {
             let place = round.round_id as usize - 1;
-            self.changed.get(place).is_none_or(|at| *at > since)
+            let at = self.changed.get(place).copied().unwrap_or(self.version);
+            at > since && self.view.status != Progress::Waiting
         };
         let shown = Shown {
             version: Some(self.version),
+            now: Some(clock()),
             league: self.view.copy(here, has_changed),
             figures: &self.figures,
             traces: BTreeMap::new(),
         };
         shown.text()
     }
+}
+
+/// Milliseconds since 1970.
+fn clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
 }
 
 /// A file that the browser keeps under the last part of its address.

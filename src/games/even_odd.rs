@@ -4,7 +4,7 @@
 //! The league's documents name this game's messages, so it brings its own pair.
 //! Read next: `referee/match_play.rs`, which plays a match of any game.
 
-use super::{Game, Messages, Move, Outcome, moves};
+use super::{Game, Messages, Move, Outcome, Win, moves};
 use crate::protocol::{
     ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Message, Parity,
 };
@@ -43,7 +43,7 @@ pub fn judge(players: [String; 2], choices: [Parity; 2], number: u32) -> Outcome
     GAME.judge(players, moves(&texts), Some(number))
 }
 
-fn winner(players: &[String; 2], moves: &[Move], number: u32) -> (Option<usize>, String) {
+fn winner(players: &[String; 2], moves: &[Move], number: u32) -> Win {
     let drawn = parity(number).word();
     let right: Vec<&Move> = moves.iter().filter(|it| it.text == drawn).collect();
     let both = |choice: &str, how: &str| {
@@ -72,14 +72,14 @@ static CHOOSE_PARITY: Messages = Messages {
         call.into()
     },
     answer: |message| match message {
-        Message::ChooseParityResponse(it) => Ok(ChooseMoveResponse {
-            match_id: it.match_id,
-            player_id: it.player_id,
+        Message::ChooseParityResponse(it) => Some(ChooseMoveResponse {
+            match_id: it.match_id.clone(),
+            player_id: it.player_id.clone(),
             move_number: 1,
-            r#move: Unread::new(it.parity_choice.0),
-            auth_token: it.auth_token,
+            r#move: Unread::new(it.parity_choice.0.clone()),
+            auth_token: None,
         }),
-        other => Err(other),
+        _ => None,
     },
     answer_name: ChooseParityResponse::NAME,
     field: "parity_choice",

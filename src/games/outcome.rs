@@ -2,7 +2,7 @@
 
 use super::Move;
 use super::even_odd::parity;
-use crate::protocol::{Details, Ending, GameResult, MatchResult, Parity, PlayedMove};
+use crate::protocol::{Details, Ending, GameResult, MatchResult, MoveMade, Parity};
 use crate::wire::Wire;
 use crate::{object, words};
 use std::collections::BTreeMap;
@@ -110,9 +110,9 @@ impl Outcome {
     }
 
     /// All moves, in every game that has no field of its own for them.
-    fn moves(&self) -> Option<Vec<PlayedMove>> {
+    fn moves(&self) -> Option<Vec<MoveMade>> {
         let has_choices = self.choices().values().any(Option::is_some);
-        let played = |it: &Move| PlayedMove {
+        let played = |it: &Move| MoveMade {
             player_id: self.players[it.seat].clone(),
             r#move: it.text.clone(),
         };

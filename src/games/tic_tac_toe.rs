@@ -3,7 +3,7 @@
 //!
 //! The fields are named as they are numbered on the empty board: 1 to 3 above, 7 to 9 below.
 
-use super::{CHOOSE_MOVE, Game, Move};
+use super::{CHOOSE_MOVE, Game, Move, Win};
 
 const FIELDS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
@@ -49,7 +49,7 @@ fn legal(moves: &[Move]) -> Vec<&'static str> {
     FIELDS.into_iter().filter(is_free).collect()
 }
 
-fn winner(players: &[String; 2], moves: &[Move], _: u32) -> (Option<usize>, String) {
+fn winner(players: &[String; 2], moves: &[Move], _: u32) -> Win {
     for (seat, name) in players.iter().enumerate() {
         if let Some(row) = row(moves, seat) {
             let reason = format!("{name} has three in a row: {}", row.join(", "));

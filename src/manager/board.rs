@@ -10,7 +10,7 @@
 
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Member};
-use crate::net::client::{About, Client, Letter, MAX_NOTICE, Peer, conversation};
+use crate::net::client::{About, Bulletin, Client, MAX_NOTICE, Peer, conversation};
 use crate::net::retry::{CallError, RetryPolicy, SHOWN, pause, retry};
 use crate::net::sync::{lock, spawn};
 use crate::protocol::{Kind, LeagueError, Message, Progress};
@@ -42,7 +42,7 @@ enum Subject {
 struct Notice {
     subject: Subject,
     about: About,
-    letter: Letter,
+    bulletin: Bulletin,
 }
 
 /// Whether a referee can be used: whether it is given matches, and keeps those that it has.
@@ -174,7 +174,7 @@ impl Board {
             self.client.note_to_many(&message, &about, readers.count());
             self.put_up(Notice {
                 subject,
-                letter: Letter::new(&message),
+                bulletin: Bulletin::new(&message, &about),
                 about,
             });
         }
@@ -315,15 +315,17 @@ impl Board {
         let Some(notice) = notice else {
             return self.client.ping(&to, &member.token, self.limit);
         };
-        let mut about = notice.about.clone();
-        about.auth_token = Some(member.token.clone());
+        let mut match_token = None;
         if let Subject::Announcement(round, _) = notice.subject {
             if member.kind == Kind::Referee {
-                return self.hand_over(&to, &about, &member, round);
+                return self.hand_over(&to, &notice.about, &member, round);
             }
-            about.match_token = self.store.read(|league| league.match_token(round, id));
+            match_token = self.store.read(|league| league.match_token(round, id));
         }
-        let answer = self.client.deliver(&to, &notice.letter, &about, self.limit);
+        let (own, token) = (&member.token, match_token.as_deref());
+        let answer = self
+            .client
+            .deliver(&to, &notice.bulletin, own, token, self.limit);
         answer.map(drop)
     }
 
@@ -339,8 +341,10 @@ impl Board {
         let copy = self
             .store
             .read(|league| league.announcement(round, Some(referee)));
-        let letter = Letter::new(&copy.into());
-        let answer = self.client.deliver(to, &letter, about, self.limit);
+        let bulletin = Bulletin::new(&copy.into(), about);
+        let answer = self
+            .client
+            .deliver(to, &bulletin, &referee.token, None, self.limit);
         let refused = match &answer {
             Err(error @ (CallError::Rpc(..) | CallError::Status(..))) => Some(error.explain()),
             Ok(answer) => refusal(answer),

@@ -5,17 +5,16 @@
 
 use crate::manager::Manager;
 use crate::manager::board::Standing;
-use crate::manager::document::{LeagueView, RoundView};
 use crate::manager::league::{League, Member};
-use crate::manager::queries::{ScheduleData, StandingsData};
 use crate::manager::registration::{Admission, Applicant};
-use crate::net::agent::{Agent, Denial, Request};
+use crate::manager::tools::tools;
+use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
 use crate::program::terminal::shown;
 use crate::protocol::*;
-use crate::wire::{Timestamp, Wire, cut, equal};
+use crate::wire::{Timestamp, cut, equal};
 use serde_json::Value;
 use std::io;
 use std::net::IpAddr;
@@ -89,32 +88,16 @@ impl Agent for Manager {
         }
     }
 
-    fn tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
-        if tool == Tool::GetLeague {
-            let asked = GetLeague::read(arguments).map_err(Refusal::from)?;
-            let newest = self.document.newest();
-            let round = asked.round_id.unwrap_or(newest.current_round.max(1));
-            let wanted = |it: &RoundView| asked.rounds.is_some() || it.round_id == round;
-            let answer = newest.copy(peer.is_loopback(), wanted);
-            return Ok(serde_json::to_value(answer)?);
-        }
-        self.store.read(|league| match tool {
-            Tool::CreateSchedule => Ok(serde_json::to_value(league.schedule(None)?)?),
-            Tool::GetStandings => Ok(serde_json::to_value(league.standings_data())?),
-            _ => Err(Denial::rpc(
-                -32601,
-                format!("a league manager has no {tool}"),
-            )),
-        })
+    fn toolbox(&self) -> Toolbox<'_> {
+        tools(self)
     }
 
-    fn answer_schema(&self, tool: Tool) -> Option<Value> {
-        match tool {
-            Tool::CreateSchedule => Some(ScheduleData::schema()),
-            Tool::GetStandings => Some(StandingsData::schema()),
-            Tool::GetLeague => Some(LeagueView::schema()),
-            _ => None,
-        }
+    fn asked_in_vain(&self, what: &str, peer: IpAddr) {
+        let door = "players register with register_player at /mcp";
+        self.turn_away(
+            "asked_in_vain",
+            &format!("{peer} asked for {what}, which nobody has here; {door}"),
+        );
     }
 
     fn holder(&self, token: &str) -> Option<String> {
@@ -143,14 +126,6 @@ impl Agent for Manager {
         health["state"] = state.word().into();
         health["uptime"] = self.program.started.elapsed().as_secs().into();
         health
-    }
-
-    fn instructions(&self) -> &'static str {
-        "The manager of a round-robin league. get_standings shows the table and create_schedule who meets whom; \
-         get_league shows everything public at once. None needs arguments. start_league starts the league when \
-         enough players and a referee have registered, and tells what is missing otherwise. The other tools are \
-         for the agents that play: their arguments are a whole league message. A refusal is a tool error that says \
-         what was wrong."
     }
 }
 

@@ -64,7 +64,7 @@ impl League {
             player_B_standings: None,
             player_A_token: None,
             player_B_token: None,
-            match_token: None,
+            referee_id: None,
         }
     }
 
@@ -77,6 +77,7 @@ impl League {
             (is_its_own && !token.is_empty()).then(|| token.clone())
         };
         MatchEntry {
+            referee_id: Some(given.referee_id.clone()),
             player_A_endpoint: self.endpoint(a),
             player_B_endpoint: self.endpoint(b),
             player_A_standings: self.tally(a),

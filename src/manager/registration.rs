@@ -132,7 +132,7 @@ impl League {
     /// What is not legal in what an agent says of itself, or in its asking at all.
     fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Rejection> {
         let reject = |reason: String| Err((reason, None));
-        let is_known = matches!(who, Who::ShowsToken(_) | Who::ShowsKey(_));
+        let is_known = !matches!(who, Who::AtEndpointOf(_) | Who::Nobody);
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
             return reject(format!("Not permitted: {who}"));

@@ -1,9 +1,12 @@
-//! What an agent is to the network: it takes requests and answers them, or denies. The three programs implement
-//! `Agent`; `rpc.rs` calls it.
+//! What an agent is to the network: it takes messages and answers them or denies, and it may have tools beside. The
+//! three programs implement `Agent`; `rpc.rs` calls it, for direct requests and for tool clients alike.
+//!
+//! A tool that is no league message stands in the agent's `Toolbox`: a table with a row for each, made from the types
+//! of its arguments and of its answer.
 
 use crate::net::http::Reply;
 use crate::object;
-use crate::protocol::{self, Entry, Envelope, Kind, Message, Packet, Refusal};
+use crate::protocol::{Envelope, Kind, Message, Packet, Refusal};
 use crate::wire::Wire;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +15,7 @@ use std::net::IpAddr;
 /// A request as the handlers see it, beside its message.
 #[derive(Debug)]
 pub struct Request {
-    /// Its envelope.
+    /// The envelope.
     pub envelope: Envelope,
     /// The address of the connection.
     pub peer: IpAddr,
@@ -22,25 +25,18 @@ pub struct Request {
 
 /// What an agent does with what it is sent.
 pub trait Agent: Send + Sync + 'static {
-    /// Which messages it takes.
+    /// Which messages the agent takes.
     fn kind(&self) -> Kind;
-    /// Answers a message: with a message, or with a plain "ok".
+    /// Answers a message: with a message, or with a plain "ok". This is one `match` with an arm for every message, so
+    /// that a new one cannot be forgotten; those that are not for this kind of agent are refused before.
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial>;
-    /// Answers a tool that is no message.
-    fn tool(&self, tool: protocol::Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial>;
-    /// Whether it has that tool at all: some are only there if its options say so.
-    fn serves(&self, _tool: protocol::Tool) -> bool {
-        true
-    }
-    /// Whether a tool is shown to whoever asks for the list.
-    fn shows(&self, _entry: &Entry) -> bool {
-        true
-    }
-    /// The JSON schema of what such a tool answers.
-    fn answer_schema(&self, tool: protocol::Tool) -> Option<Value>;
+    /// The tools that are no messages, and what a tool client is told of the agent.
+    fn toolbox(&self) -> Toolbox<'_>;
     /// Told of whatever is refused, by the handlers or before them: the message, where it came from, and why.
     fn refused(&self, _packet: &Packet, _peer: IpAddr, _refusal: &Refusal) {}
-    /// Who holds a token, as it signs: only the manager knows.
+    /// Told of a method or a path that nobody has here: somebody may be at the wrong door.
+    fn asked_in_vain(&self, _what: &str, _peer: IpAddr) {}
+    /// Who holds a token, as that agent signs: only the manager knows.
     fn holder(&self, _token: &str) -> Option<String> {
         None
     }
@@ -50,8 +46,6 @@ pub trait Agent: Send + Sync + 'static {
     }
     /// What `GET /health` shows.
     fn health(&self) -> Value;
-    /// What a model should know before it calls a tool.
-    fn instructions(&self) -> &'static str;
 }
 
 /// What an agent offers to tool clients beside the messages.
@@ -135,7 +129,7 @@ object! {
 /// What a handler ends with when a request is not done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Denial {
-    /// It is wrong: answered with LEAGUE_ERROR or GAME_ERROR.
+    /// The request is wrong: answered with LEAGUE_ERROR or GAME_ERROR.
     Refused(Refusal),
     /// We cannot just now, a full disk for instance: answered with -32603, and nothing has changed.
     Broken(String),
@@ -147,6 +141,14 @@ impl Denial {
     /// A JSON-RPC error without further data.
     pub fn rpc(code: i32, message: impl Into<String>) -> Denial {
         Denial::Rpc(code, message.into(), None)
+    }
+
+    /// What an agent of this kind answers to a method or a message that it does not take.
+    pub fn not_taken(kind: Kind, what: &str) -> Denial {
+        Denial::rpc(
+            -32601,
+            format!("Method not found: {kind} does not take {what}"),
+        )
     }
 }
 
@@ -166,12 +168,4 @@ impl From<std::io::Error> for Denial {
     fn from(error: std::io::Error) -> Denial {
         Denial::Broken(error.to_string())
     }
-}
-
-/// What a league request is answered.
-pub struct Answer {
-    /// The `result`.
-    pub result: Value,
-    /// Why it was refused, in words.
-    pub refused: Option<String>,
 }

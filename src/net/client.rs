@@ -1,60 +1,40 @@
 //! How an agent speaks: it signs, sends and logs every message of its program, and reads what is answered. Envelopes
-//! are built in one function here, and nowhere else. One `exchange` goes out; `ask` and `notify` are made of it.
+//! are built in one function here, and nowhere else.
+//!
+//! There are three ways out. `ask` sends a request and reads the message that answers it. `notify` sends a notice to
+//! one agent. `deliver` sends one of many copies of a `Bulletin`, whose body was written once. All of them end in
+//! `send_text`, which posts, and logs what failed.
 //!
 //! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a `CallError` that says whose
-//! fault it was. A fault of our own machine (no descriptor, thread or port) is met here: the call is repeated for a
-//! while, and nobody above knows. Read next: `rpc.rs`, the way in.
+//! fault it was. Read next: `rpc.rs`, the way in.
 
 use crate::net::log::{Body, Level, Line, Log};
-use crate::net::retry::{CallError, SHOWN, pause, quotable};
+use crate::net::retry::CallError;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
-use crate::protocol::{self, Code, Envelope, Given, Kind, Message, PROTOCOL, Packet, Refusal};
-use crate::wire::{Endpoint, Fault, Timestamp, cut};
+use crate::protocol::{
+    self, Code, Envelope, GameJoinAck, Given, Kind, Message, PROTOCOL, Packet, Refusal, fields,
+};
+use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, cut, quotable};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use ureq::config::Config;
-use ureq::http::Uri;
+use ureq::http::{Response, Uri};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 /// The largest notice, and the largest answer of a manager, in bytes: a table of 100 players has 20 KB.
 pub const MAX_NOTICE: usize = 256 << 10;
-/// Between two attempts at a call that our own machine could not make.
-const OWN_FAULT_PAUSE: Duration = Duration::from_millis(250);
-
-/// Finds addresses. One that stands in the URL needs no asking: ureq's own resolver starts a thread for every request.
-#[derive(Debug, Default)]
-struct Addresses(DefaultResolver);
-
-impl Resolver for Addresses {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        limit: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let literal = uri
-            .host()
-            .and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
-        let (Some(address), Some(port)) = (literal, uri.port_u16()) else {
-            return self.0.resolve(uri, config, limit);
-        };
-        let mut found = self.empty();
-        found.push(SocketAddr::new(address, port));
-        Ok(found)
-    }
-}
 
 /// Whom a call is for.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// What it is.
+    /// The kind of agent.
     pub kind: Kind,
     /// Its id, for the log.
     pub id: String,
@@ -75,12 +55,11 @@ impl Peer {
         }
     }
 
-    /// How it signs.
+    /// How the peer signs.
     fn sender(&self) -> String {
-        if self.kind == Kind::Manager {
-            self.id.clone()
-        } else {
-            format!("{}:{}", self.kind, self.id)
+        match self.kind {
+            Kind::Manager => self.id.clone(),
+            kind => format!("{kind}:{}", self.id),
         }
     }
 }
@@ -93,34 +72,49 @@ pub struct About {
     pub auth_token: Option<String>,
     pub round_id: Option<u32>,
     pub match_id: Option<String>,
-    pub match_token: Option<String>,
 }
 
-/// A notice as it is delivered to many.
-pub struct Letter(Message);
+/// A notice for many. Its body is written once, as text; a copy is its own envelope followed by that body, two objects
+/// joined at a brace.
+#[derive(Debug, Clone)]
+pub struct Bulletin {
+    message_type: &'static str,
+    method: &'static str,
+    about: About,
+    /// The fields of the envelope that the body has, so that no copy has them twice.
+    names: Vec<String>,
+    /// The body from its first field to the closing brace.
+    text: String,
+}
 
-impl Letter {
-    /// Of a message.
-    pub fn new(message: &Message) -> Letter {
-        Letter(message.clone())
+impl Bulletin {
+    /// Writes the body. `about` is the same in all copies.
+    pub fn new(message: &Message, about: &About) -> Bulletin {
+        let body = fields(message);
+        let text = written(&body);
+        Bulletin {
+            message_type: message.name(),
+            method: message.tool(),
+            about: about.clone(),
+            names: body.into_iter().map(|(name, _)| name).collect(),
+            text: text[1..].into(),
+        }
     }
 }
 
 /// How an agent speaks.
 pub struct Client {
-    /// How it signs, and of which league it is, once it knows.
+    /// How the agent signs, and of which league it is, once it knows.
     identity: Mutex<(String, Option<String>)>,
     http: ureq::Agent,
     next_id: AtomicU64,
-    /// How long a call is repeated that our own machine cannot make.
-    patience: Duration,
     /// The program's log.
     pub log: Arc<Log>,
 }
 
 impl Client {
-    /// A client that signs as `sender` and bears with faults of our own machine for so long.
-    pub fn new(sender: &str, patience: Duration, log: Arc<Log>) -> Client {
+    /// A client that signs as `sender`.
+    pub fn new(sender: &str, log: Arc<Log>) -> Client {
         let config = ureq::Agent::config_builder()
             .proxy(None)
             .max_redirects(0)
@@ -129,16 +123,12 @@ impl Client {
             .max_idle_connections(0)
             .input_buffer_size(8 << 10)
             .output_buffer_size(8 << 10)
-            .user_agent("even-odd-league");
+            .user_agent("even-odd-league")
+            .build();
         Client {
             identity: Mutex::new((sender.into(), None)),
-            http: ureq::Agent::with_parts(
-                config.build(),
-                DefaultConnector::new(),
-                Addresses::default(),
-            ),
+            http: ureq::Agent::with_parts(config, DefaultConnector::new(), Addresses::default()),
             next_id: AtomicU64::new(1),
-            patience,
             log,
         }
     }
@@ -148,12 +138,12 @@ impl Client {
         *lock(&self.identity) = (sender.into(), Some(league_id.into()));
     }
 
-    /// How it signs.
+    /// How the agent signs.
     pub fn sender(&self) -> String {
         lock(&self.identity).0.clone()
     }
 
-    /// The league it is of, once it knows.
+    /// The league that the agent is of, once it knows.
     pub fn league_id(&self) -> Option<String> {
         lock(&self.identity).1.clone()
     }
@@ -191,16 +181,12 @@ impl Client {
         let started = Instant::now();
         let mut result = self.exchange(to, message, about, limit)?;
         let known = given(to, about, &result);
-        self.log
-            .supplied(&to.id, &protocol::complete(&mut result, known));
+        let supplied = protocol::complete(&mut result, known);
+        self.log.supplied(&to.id, &supplied);
         let read = protocol::read(&result);
-        let (refusal, empty) = (read.as_ref().err(), Map::new());
+        let refusal = read.as_ref().err();
         let line = Line {
-            level: if refusal.is_some() {
-                Level::Warning
-            } else {
-                Level::Info
-            },
+            level: refusal.map_or(Level::Info, |_| Level::Warning),
             conversation_id: Some(&about.conversation_id), // where the reply itself has none
             peer: Some(&to.id),
             error_code: refusal.map(|it| it.code.code()),
@@ -208,8 +194,19 @@ impl Client {
             elapsed_ms: Some(started.elapsed().as_millis() as u64),
             ..Line::default()
         };
-        self.note("reply_received", result.as_object().unwrap_or(&empty), line);
-        let understood = read.map_err(|refusal| CallError::wrong(refusal, &result))?;
+        let nothing = Packet::new();
+        self.note(
+            "reply_received",
+            result.as_object().unwrap_or(&nothing),
+            line,
+        );
+        let understood = read.map_err(|refusal| {
+            let mut as_it_came = result;
+            if let Some(came) = as_it_came.as_object_mut() {
+                came.retain(|name, _| !supplied.contains(&name.as_str()));
+            }
+            CallError::wrong(refusal, as_it_came)
+        })?;
         self.log.doubts(&to.id, &understood);
         if understood.envelope.conversation_id != about.conversation_id {
             let words = format!("{} answered in another conversation", to.id);
@@ -218,7 +215,7 @@ impl Client {
         Ok(understood.message)
     }
 
-    /// Sends a notice: any 2xx delivers it. What is answered is logged, and changes nothing.
+    /// Sends a notice to one agent. Any 2xx delivers it; what is answered is logged, and changes nothing.
     pub fn notify(
         &self,
         to: &Peer,
@@ -227,11 +224,10 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let answer = self.exchange(to, message, about, limit);
-        let notice = Packet::from_iter([("message_type".to_string(), message.name().into())]);
-        self.delivered(to, &notice, answer)
+        self.delivered(to, message.name(), answer)
     }
 
-    /// The one way out: writes, logs and sends a message, and returns the `result` that came.
+    /// Writes, logs and sends a message, and returns the `result` that came.
     fn exchange(
         &self,
         to: &Peer,
@@ -240,18 +236,15 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let packet = self.write(message, about);
-        self.note(
-            "message_sent",
-            &packet,
-            Line {
-                peer: Some(&to.id),
-                ..Line::default()
-            },
-        );
+        let line = Line {
+            peer: Some(&to.id),
+            ..Line::default()
+        };
+        self.note("message_sent", &packet, line);
         self.send(to, message.tool(), &packet, limit)
     }
 
-    /// Sends a packet under a method and returns the `result`. Only failures are logged.
+    /// Sends a packet under a method and returns the `result`. Only a failure is logged.
     pub fn send(
         &self,
         to: &Peer,
@@ -259,42 +252,47 @@ impl Client {
         packet: &Packet,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = call(method, packet, id);
-        self.patiently(to, packet, || self.post(to, id, &body, limit))
+        self.send_text(to, method, packet, &written(packet), limit)
     }
 
     /// Logs a notice for many, once, without anybody's token.
     pub fn note_to_many(&self, message: &Message, about: &About, recipients: usize) {
-        self.note(
-            "message_sent",
-            &self.write(message, about),
-            Line {
-                recipients: Some(recipients),
-                ..Line::default()
-            },
-        );
+        let line = Line {
+            recipients: Some(recipients),
+            ..Line::default()
+        };
+        self.note("message_sent", &self.write(message, about), line);
     }
 
-    /// Delivers a notice that was logged for many: any 2xx does.
+    /// Delivers one agent's copy of a notice that was logged for many, with the agent's own token, and the token of
+    /// its match where it has one. Any 2xx delivers it; what is answered is returned too.
     pub fn deliver(
         &self,
         to: &Peer,
-        letter: &Letter,
-        about: &About,
+        bulletin: &Bulletin,
+        auth_token: &str,
+        match_token: Option<&str>,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        let message = &letter.0;
-        let packet = self.write(message, about);
-        let answer = self.send(to, message.tool(), &packet, limit);
-        self.delivered(to, &packet, answer)
+        let mut envelope = fields(&self.envelope(bulletin.message_type, &bulletin.about));
+        envelope.retain(|name, _| !bulletin.names.contains(name));
+        envelope.insert("auth_token".into(), auth_token.into());
+        if let Some(token) = match_token {
+            envelope.insert("match_token".into(), token.into());
+        }
+        let mut params = written(&envelope);
+        params.pop();
+        params.push(',');
+        params += &bulletin.text;
+        let answer = self.send_text(to, bulletin.method, &envelope, &params, limit);
+        self.delivered(to, bulletin.message_type, answer)
     }
 
     /// Any 2xx delivers a notice. What was answered is logged, and changes nothing.
     fn delivered(
         &self,
         to: &Peer,
-        notice: &Packet,
+        message_type: &str,
         answer: Result<Value, CallError>,
     ) -> Result<Value, CallError> {
         let answer = match answer {
@@ -303,34 +301,30 @@ impl Client {
             answer => answer?,
         };
         if answer != ok() {
-            let message = Some(Body::Words(cut(&answer.to_string(), SHOWN)));
-            self.note(
-                "notice_answered",
-                notice,
-                Line {
-                    peer: Some(&to.id),
-                    message,
-                    ..Line::default()
-                },
-            );
+            let line = Line {
+                message_type: Some(message_type),
+                peer: Some(&to.id),
+                message: Some(Body::Words(cut(&answer.to_string(), SHOWN))),
+                ..Line::default()
+            };
+            self.log.write("notice_answered", line);
         }
         Ok(answer)
     }
 
-    /// Makes a call, and again where our own machine could not make it, as long as there is patience.
-    fn patiently(
+    /// The one way out: posts a call and returns its `result`; a failure is logged. `packet` says what the call is
+    /// about, and `params` is the whole of it as text.
+    fn send_text(
         &self,
         to: &Peer,
+        method: &str,
         packet: &Packet,
-        call: impl Fn() -> Result<Value, CallError>,
+        params: &str,
+        limit: Duration,
     ) -> Result<Value, CallError> {
-        let first = Instant::now();
-        loop {
-            let started = Instant::now();
-            let error = match call() {
-                Ok(result) => return Ok(result),
-                Err(error) => error,
-            };
+        let started = Instant::now();
+        let result = self.post(to, method, params, limit);
+        if let Err(error) = &result {
             let line = Line {
                 level: Level::Warning,
                 peer: Some(&to.id),
@@ -341,11 +335,43 @@ impl Client {
                 ..Line::default()
             };
             self.note("delivery_failed", packet, line);
-            if !error.is_ours() || first.elapsed() >= self.patience {
-                return Err(error);
-            }
-            pause(OWN_FAULT_PAUSE);
         }
+        result
+    }
+
+    /// Whether anybody is there: any HTTP answer means yes. The agent's own token proves who asks.
+    pub fn ping(&self, to: &Peer, token: &str, limit: Duration) -> Result<(), CallError> {
+        let params = json!({"auth_token": token}).to_string();
+        match self.post(to, "ping", &params, limit) {
+            Err(CallError::Status(..)) => Ok(()),
+            Err(error) if error.is_silence() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// One JSON-RPC exchange. A JSON-RPC reply counts whatever the status.
+    fn post(
+        &self,
+        to: &Peer,
+        method: &str,
+        params: &str,
+        limit: Duration,
+    ) -> Result<Value, CallError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body = joined(method, params, &id.to_string());
+        let (status, bytes) = self.post_raw(&to.endpoint, &body, to.max, limit)?;
+        let text = || quotable(&String::from_utf8_lossy(&bytes));
+        let reply = match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(reply)) if status == 200 || is_reply(&reply) => reply,
+            _ if status != 200 => return Err(CallError::Status(status, text())),
+            Ok(_) => return Err(CallError::Wrong(not("a JSON-RPC reply"), text())),
+            Err(_) => return Err(CallError::Wrong(not("JSON"), text())),
+        };
+        if reply.get("id").is_some_and(|came| *came != json!(id)) {
+            let words = format!("{} answered with another JSON-RPC id", to.id);
+            self.log.say(Level::Warning, "foreign_id", words);
+        }
+        result(reply)
     }
 
     /// Posts a body as it is, wrong or right, and returns the status and the body of the answer, whatever they are.
@@ -356,55 +382,16 @@ impl Client {
         max: usize,
         limit: Duration,
     ) -> Result<(u16, Vec<u8>), CallError> {
-        let endpoint = Endpoint::parse(url).map_err(|legal| {
-            CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60)))
-        })?;
-        // Both, for MCP servers that insist; plain agents ignore it.
+        let wrong = |legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60)));
+        let endpoint = Endpoint::parse(url).map_err(wrong)?;
         let request = self
             .http
             .post(endpoint.to_string())
-            .header("Accept", "application/json, text/event-stream");
-        let request = request
-            .content_type("application/json")
-            .header("Connection", "close");
+            .header("Accept", "application/json, text/event-stream") // some MCP servers insist on both
+            .header("Connection", "close")
+            .content_type("application/json");
         let request = request.config().timeout_global(Some(limit)).build();
-        finish(request.send(body), limit, max as u64)
-    }
-
-    /// One HTTP exchange. A JSON-RPC reply counts whatever the status.
-    fn post(&self, to: &Peer, id: u64, body: &str, limit: Duration) -> Result<Value, CallError> {
-        let (status, bytes) = self.post_raw(&to.endpoint, body, to.max, limit)?;
-        let text = || quotable(&String::from_utf8_lossy(&bytes));
-        let reply = match serde_json::from_slice(&bytes) {
-            Ok(Value::Object(reply)) if status == 200 || is_reply(&reply) => reply,
-            _ if status != 200 => return Err(CallError::Status(status, text())),
-            Ok(_) => return Err(CallError::Wrong(not("a JSON-RPC reply"), text())),
-            Err(_) => return Err(CallError::Wrong(not("JSON"), text())),
-        };
-        if reply.get("id").is_some_and(|came| *came != json!(id)) {
-            self.log.say(
-                Level::Warning,
-                "foreign_id",
-                format!("{} answered with another JSON-RPC id", to.id),
-            );
-        }
-        result(reply)
-    }
-
-    /// Whether anybody is there: any HTTP answer means yes. The agent's own token proves who asks.
-    pub fn ping(&self, to: &Peer, token: &str, limit: Duration) -> Result<(), CallError> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = call(
-            "ping",
-            &Packet::from_iter([("auth_token".to_string(), token.into())]),
-            id,
-        );
-        match self.post(to, id, &body, limit) {
-            Err(error) if error.is_silence() && !matches!(error, CallError::Status(..)) => {
-                Err(error)
-            }
-            _ => Ok(()),
-        }
+        finish(request.send(body), limit, max)
     }
 
     /// Gets a page beside an agent's endpoint, `/health` for instance.
@@ -414,9 +401,9 @@ impl Client {
         path: &str,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        let page = self.http.get(endpoint.clone().with_path(path).to_string());
-        let response = page.config().timeout_global(Some(limit)).build().call();
-        let (status, bytes) = finish(response, limit, MAX_NOTICE as u64)?;
+        let request = self.http.get(endpoint.clone().with_path(path).to_string());
+        let request = request.config().timeout_global(Some(limit)).build();
+        let (status, bytes) = finish(request.call(), limit, MAX_NOTICE)?;
         let text = quotable(&String::from_utf8_lossy(&bytes));
         match serde_json::from_slice(&bytes) {
             Ok(page) if status == 200 => Ok(page),
@@ -428,21 +415,14 @@ impl Client {
     /// Logs a packet: `line` says what the packet itself does not.
     pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
         let text = |key: &str| packet.get(key).and_then(Value::as_str);
-        let message = line.message.or(Some(Body::Packet(packet)));
-        let (message_type, conversation_id) = (
-            text("message_type"),
-            text("conversation_id").or(line.conversation_id),
-        );
-        self.log.write(
-            event_type,
-            Line {
-                message_type,
-                conversation_id,
-                match_id: text("match_id"),
-                message,
-                ..line
-            },
-        );
+        let line = Line {
+            message_type: text("message_type"),
+            conversation_id: text("conversation_id").or(line.conversation_id),
+            match_id: text("match_id"),
+            message: line.message.or(Some(Body::Packet(packet))),
+            ..line
+        };
+        self.log.write(event_type, line);
     }
 }
 
@@ -455,7 +435,7 @@ fn given(to: &Peer, about: &About, reply: &Value) -> Given {
         ("conversation_id", about.conversation_id.clone().into()),
         ("timestamp", now.clone()),
     ];
-    if reply["message_type"] == protocol::GameJoinAck::NAME {
+    if reply["message_type"] == GameJoinAck::NAME {
         given.push(("arrival_timestamp", now));
     }
     given
@@ -463,41 +443,31 @@ fn given(to: &Peer, about: &About, reply: &Value) -> Given {
 
 /// A JSON-RPC request, written.
 pub fn call(method: &str, params: &impl Serialize, id: impl Serialize) -> String {
-    #[derive(Serialize)]
-    struct RpcCall<'a, P, I> {
-        jsonrpc: &'static str,
-        method: &'a str,
-        params: &'a P,
-        id: I,
-    }
-    serde_json::to_string(&RpcCall {
-        jsonrpc: "2.0",
-        method,
-        params,
-        id,
-    })
-    .unwrap_or_default()
+    joined(method, &written(params), &written(&id))
+}
+
+fn joined(method: &str, params: &str, id: &str) -> String {
+    let method = json!(method);
+    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params},"id":{id}}}"#)
+}
+
+/// An object as text.
+fn written(object: &impl Serialize) -> String {
+    serde_json::to_string(object).unwrap_or_default()
 }
 
 /// Whether an object is a reply, whatever status it came with.
 fn is_reply(reply: &Packet) -> bool {
-    reply.contains_key("message_type")
-        || ["result", "error"]
-            .iter()
-            .any(|key| reply.contains_key(*key))
+    ["message_type", "result", "error"]
+        .iter()
+        .any(|key| reply.contains_key(*key))
 }
 
 /// What a reply says: its `result`. Some agents answer with a request, some without the shell.
 fn result(mut reply: Packet) -> Result<Value, CallError> {
     if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
-        let message = error
-            .get("message")
-            .and_then(Value::as_str)
-            .unwrap_or("no message");
-        let code = error
-            .get("code")
-            .and_then(Value::as_i64)
-            .unwrap_or_default();
+        let message = error["message"].as_str().unwrap_or("no message");
+        let code = error["code"].as_i64().unwrap_or_default();
         return Err(CallError::Rpc(code, quotable(message)));
     }
     if reply.contains_key("message_type") {
@@ -505,10 +475,8 @@ fn result(mut reply: Packet) -> Result<Value, CallError> {
     }
     let result = reply.remove("result").or_else(|| reply.remove("params"));
     result.ok_or_else(|| {
-        CallError::wrong(
-            Fault::new(&Value::Null, "a result").under("result"),
-            Value::Object(reply),
-        )
+        let missing = Fault::new(&Value::Null, "a result").under("result");
+        CallError::wrong(missing, Value::Object(reply))
     })
 }
 
@@ -518,19 +486,15 @@ fn not(expected: &str) -> Refusal {
 
 /// The status and the body of an answer, read to its end.
 fn finish(
-    response: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    response: Result<Response<ureq::Body>, ureq::Error>,
     limit: Duration,
-    max: u64,
+    max: usize,
 ) -> Result<(u16, Vec<u8>), CallError> {
     let mut response = response.map_err(|error| blame(error, limit))?;
     let status = response.status().as_u16();
-    match response
-        .body_mut()
-        .with_config()
-        .limit(max + 1)
-        .read_to_vec()
-    {
-        Ok(body) if body.len() as u64 <= max => Ok((status, body)),
+    let body = response.body_mut().with_config().limit(max as u64 + 1);
+    match body.read_to_vec() {
+        Ok(body) if body.len() <= max => Ok((status, body)),
         Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
             Err(CallError::Broken(format!("it is over {max} bytes")))
         }
@@ -544,11 +508,11 @@ fn finish(
 /// Whose fault it was that a call failed.
 fn blame(error: ureq::Error, limit: Duration) -> CallError {
     // No memory, no descriptors (of the system, of the process), no buffers.
-    let spent = |error: &io::Error| matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105));
+    let is_spent = |error: &io::Error| matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105));
     match error {
         ureq::Error::Timeout(_) => CallError::Late(limit),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => CallError::Late(limit),
-        ureq::Error::Io(error) if spent(&error) => CallError::Ours(error.to_string()),
+        ureq::Error::Io(error) if is_spent(&error) => CallError::Ours(error.to_string()),
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
             CallError::Broken(cause(&error))
         }
@@ -562,18 +526,16 @@ fn blame(error: ureq::Error, limit: Duration) -> CallError {
 
 /// The cause of a failed connection in plain words.
 fn cause(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::HostNotFound => "host unknown".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            "connection refused".into()
-        }
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-            "connection reset".into()
-        }
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "it hung up without an answer".into()
-        }
-        other => other.to_string().trim_start_matches("io: ").into(),
+    let kind = match error {
+        ureq::Error::HostNotFound => return "host unknown".into(),
+        ureq::Error::Io(error) => error.kind(),
+        other => return other.to_string(),
+    };
+    match kind {
+        io::ErrorKind::ConnectionRefused => "connection refused".into(),
+        io::ErrorKind::ConnectionReset => "connection reset".into(),
+        io::ErrorKind::UnexpectedEof => "it hung up without an answer".into(),
+        _ => error.to_string().trim_start_matches("io: ").into(),
     }
 }
 
@@ -585,4 +547,25 @@ pub fn ok() -> Value {
 /// A new conversation: the words, then eight random digits, so that runs never mix.
 pub fn conversation(words: &str) -> String {
     format!("conv-{words}-{}", secret(8))
+}
+
+/// Finds addresses. One that stands in the URL needs no asking: ureq's own resolver starts a thread for every request.
+#[derive(Debug, Default)]
+struct Addresses(DefaultResolver);
+
+impl Resolver for Addresses {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        limit: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let (Ok(address), Some(port)) = (host.parse::<IpAddr>(), uri.port_u16()) else {
+            return self.0.resolve(uri, config, limit);
+        };
+        let mut found = self.empty();
+        found.push(SocketAddr::new(address, port));
+        Ok(found)
+    }
 }

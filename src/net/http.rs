@@ -1,64 +1,86 @@
-//! Bytes in, bytes out: every fact about tiny_http and ureq lives here.
-//!
-//! tiny_http is small and blocking, and has edges that this file files off:
-//! - Kept-alive connections starve each other in its pool, so every response says `Connection: close` (the client
-//!   closes; tiny_http itself reads on). Its own `Response` drops that header, so we write the response ourselves, in
-//!   one write (two meet Nagle's 40 ms).
-//! - Dropping a request makes it allocate what the client *claims* is left of the body, and read it, until the client
-//!   closes: a hundred claims of 30 MB held 3 GB. So we read past the rest ourselves, a little at a time; when the
-//!   client has closed the allocation lasts for a moment. One that the machine refuses would end the program, so a
-//!   request with an absurd claim is forgotten instead: its connection is leaked for good, and the terminal says whose.
+//! Bytes in, bytes out: the HTTP server of every agent, made of tiny_http. The library is small and blocking, and has
+//! sharp edges; this file is where they are filed off:
+//! - Kept-alive connections starve each other in its pool, and its own response drops our `Connection: close`. So we
+//!   write every response ourselves, in one write (two meet Nagle's 40 ms), and the client closes.
+//! - It has no read timeout, so half-open connections would hold descriptors for ever. On Linux an accepted socket
+//!   inherits the listener's timeout, so we set one there. An idle server then ends, and we build the next.
+//! - Dropping a request makes it allocate what the client *claims* is left of the body, and read that. So we read past
+//!   the rest ourselves, and claims over the limit are read past by one thread for all. A claim that no machine can
+//!   promise would end the program: such a request is forgotten, which leaks its connection.
 //! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody sees. We count
 //!   panics of unnamed threads (ours are all named), and build a new server on the same listener after a pause.
-//!   Panics in its `client.rs` are of workers, whose clients have gone: they do not count.
-//! - It has no read timeout: a slow client holds a thread. That is why agents listen on 127.0.0.1 by default.
+//! - Header lines have no limit, and some connections are never closed. Nothing mends that from outside. So we look at
+//!   our memory and descriptors, and beyond a bound the program takes its own place: all is given back at once.
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
 use crate::net::sync::{lock, spawn};
 use std::collections::HashSet;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tiny_http::{Method, Request, Server};
 
+/// The usual status.
+pub const OK: &str = "200 OK";
+/// How long a client may say nothing while its request is read.
+const SILENCE: Duration = Duration::from_secs(10);
 /// How long a broken server rests before the next is built.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often it is looked whether the server still lives.
+/// How often we look whether the server still lives, and whether the program has grown too big.
 const LOOK: Duration = Duration::from_millis(250);
-/// So many threads may wait for requests.
+/// How long a program lives at least before it takes its own place: so much work gets done under any attack.
+const LEAST_LIFE: Duration = Duration::from_secs(3);
+/// How many threads may wait for the next request.
 const SPARE: usize = 2;
-/// How long the connections of a broken server are still served after the last request.
-const DRAIN: Duration = Duration::from_secs(60);
+/// How long the connections of an older server are still served.
+const DRAIN: Duration = Duration::from_secs(15);
 /// A body that claims to be longer is not even read past. Every machine has so much to promise.
 const ABSURD: usize = 256 << 20;
+/// How much memory a program may hold, in kilobytes.
+const MOST_MEMORY: u64 = 1 << 20;
 
-/// A POST to `/mcp`.
-pub struct Call<'a> {
-    /// The body; not necessarily text.
-    pub body: Vec<u8>,
-    /// Where it came from.
-    pub peer: IpAddr,
+/// Whoever has sent a request.
+pub struct Visitor<'a> {
+    /// The address of the connection.
+    pub address: IpAddr,
     request: &'a Request,
 }
 
-impl Call<'_> {
-    /// A header's value; case does not matter in its name.
-    pub fn header(&self, name: &'static str) -> Option<&str> {
-        header(self.request, name)
+impl<'a> Visitor<'a> {
+    fn new(request: &'a Request) -> Visitor<'a> {
+        let address = request.remote_addr().map(|it| it.ip().to_canonical());
+        Visitor {
+            address: address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+            request,
+        }
     }
-}
 
-fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
-    let found = request
-        .headers()
-        .iter()
-        .find(|header| header.field.equiv(name));
-    found.map(|header| header.value.as_str().trim())
+    /// The values of a header; case does not matter in its name.
+    pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let all = self.request.headers().iter();
+        all.filter(move |it| it.field.equiv(name))
+            .map(|it| it.value.as_str().trim())
+    }
+
+    /// What stands behind the question mark of the address.
+    pub fn query(&self) -> &str {
+        let address = self.request.url();
+        address.split_once('?').map_or("", |(_, query)| query)
+    }
+
+    /// The first value of a header.
+    pub fn header(&self, name: &'static str) -> Option<&str> {
+        self.headers(name).next()
+    }
 }
 
 /// What goes back.
@@ -83,26 +105,43 @@ impl Reply {
 
     /// Words for a person.
     pub fn text(status: &'static str, body: impl Into<String>) -> Reply {
-        let headers =
-            "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n".into();
+        let plain =
+            "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n";
         Reply {
-            status,
-            headers,
-            body: body.into().into_bytes(),
+            headers: plain.into(),
+            ..Reply::new(status, body)
         }
+    }
+
+    /// That the path wants another method.
+    fn only(method: &str) -> Reply {
+        let mut reply = Reply::new("405 Method Not Allowed", "");
+        reply.headers += &format!("Allow: {method}\r\n");
+        reply
+    }
+
+    /// The whole response as it goes over the wire.
+    fn bytes(self) -> Vec<u8> {
+        let (status, headers, length) = (self.status, self.headers, self.body.len());
+        let head = format!(
+            "HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        [head.into_bytes(), self.body].concat()
     }
 }
 
 /// What stands behind the server.
 pub trait Service: Send + Sync + 'static {
-    /// Answers a call.
-    fn call(&self, call: &Call) -> Reply;
-    /// A page to be got, `/health` for instance. `query` is what stands behind the question mark of its address.
-    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply>;
+    /// Answers a POST to `/mcp`; its body is not necessarily text.
+    fn call(&self, body: &[u8], from: &Visitor) -> Reply;
+    /// A page to be got, `/health` for instance.
+    fn page(&self, path: &str, from: &Visitor) -> Option<Reply>;
     /// Told when something of our own broke: a panic, no thread, no descriptor.
     fn fault(&self, what: &str);
     /// Told when a peer does harm that we cannot undo, once for each address: for the person at the terminal.
     fn alarm(&self, what: &str);
+    /// Has the program take its own place, because of this; comes back only if that cannot be.
+    fn start_anew(&self, _why: &str) {}
 }
 
 /// How many requests are in our hands, so that a program can end when they are answered.
@@ -119,9 +158,8 @@ impl Door {
 
     /// Waits until no request is being answered, at most so long.
     pub fn wait_until_empty(&self, limit: Duration) {
-        let _ = self
-            .left
-            .wait_timeout_while(self.count(), limit, |inside| *inside > 0);
+        let is_busy = |inside: &mut usize| *inside > 0;
+        let _ = self.left.wait_timeout_while(self.count(), limit, is_busy);
     }
 }
 
@@ -130,11 +168,12 @@ static STRANGE_PANICS: AtomicUsize = AtomicUsize::new(0);
 
 /// Listens, or says in one line why not and what to do.
 pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
+    let other = "choose another with --port N (0: any)";
     TcpListener::bind((host, port)).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
-            format!("port {port} is in use; end the program that has it, or choose another with --port N (0: any)")
+            format!("port {port} is in use; end the program that has it, or {other}")
         }
-        io::ErrorKind::PermissionDenied => format!("port {port}: {error}; choose another with --port N (0: any)"),
+        io::ErrorKind::PermissionDenied => format!("port {port}: {error}; {other}"),
         _ => format!("cannot listen on {host}: {error}; --host is an address of this machine"),
     })
 }
@@ -145,21 +184,9 @@ pub fn serve(
     max_body: usize,
     service: Arc<dyn Service>,
 ) -> io::Result<Arc<Door>> {
-    static HOOK: Once = Once::new();
-    let watcher = Arc::clone(&service);
-    HOOK.call_once(|| {
-        panic::set_hook(Box::new(move |info| {
-            watcher.fault(&info.to_string().replace('\n', " "));
-            let of_worker = info
-                .location()
-                .is_some_and(|at| at.file().ends_with("client.rs"));
-            if thread::current().name().is_none() && !of_worker {
-                STRANGE_PANICS.fetch_add(1, Ordering::SeqCst);
-            }
-        }));
-    });
+    report_panics(Arc::clone(&service));
     let door = Arc::new(Door::default());
-    let shared = Arc::new(Shared {
+    let desk = Arc::new(Desk {
         service,
         max_body,
         door: Arc::clone(&door),
@@ -167,11 +194,183 @@ pub fn serve(
     });
     thread::Builder::new()
         .name("accept".into())
-        .spawn(move || accept(&listener, &shared))?;
+        .spawn(move || accept(&listener, &desk))?;
     Ok(door)
 }
 
-struct Shared {
+/// Has every panic logged, and those of tiny_http's own threads counted. Panics in its `client.rs` are of workers whose
+/// clients have gone: they do not count.
+fn report_panics(service: Arc<dyn Service>) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        panic::set_hook(Box::new(move |panic| {
+            service.fault(&panic.to_string().replace('\n', " "));
+            let place = panic.location().map(|place| place.file());
+            let is_of_worker = place.is_some_and(|file| file.ends_with("client.rs"));
+            if thread::current().name().is_none() && !is_of_worker {
+                STRANGE_PANICS.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
+    });
+}
+
+/// One server after the other, for ever: each until its accept thread is gone.
+fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
+    let began = Instant::now();
+    loop {
+        let panics = STRANGE_PANICS.load(Ordering::SeqCst);
+        let Some(crew) = Crew::new(listener, desk) else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let end = loop {
+            if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
+                crew.end(End::Lost("its accept thread may have panicked".into()));
+            }
+            if let Some(end) = crew.end.get() {
+                break end;
+            }
+            if crew.waiting.load(Ordering::SeqCst) == 0 {
+                crew.hire();
+            }
+            if began.elapsed() >= LEAST_LIFE
+                && let Some(why) = excess()
+            {
+                desk.service.start_anew(&why);
+            }
+            thread::park_timeout(LOOK);
+        };
+        if let End::Lost(why) = end {
+            desk.service
+                .fault(&format!("the server is built anew: {why}"));
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Sees to it that accepted connections do not stay silent for ever: they inherit the listener's timeout.
+fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
+    #[cfg(unix)]
+    std::net::TcpStream::from(OwnedFd::from(listener.try_clone()?))
+        .set_read_timeout(Some(SILENCE))?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn excess() -> Option<String> {
+    None
+}
+
+/// Says what this program has too much of: memory, or descriptors. Only Linux tells us.
+#[cfg(unix)]
+fn excess() -> Option<String> {
+    let status = match fs::File::open("/proc/self/status") {
+        Ok(status) => status,
+        Err(error) if error.raw_os_error() == Some(24) => {
+            return Some("no descriptor is left".into());
+        }
+        Err(_) => return None,
+    };
+    // The lowest free descriptor is the one that we were given: all below it are taken.
+    let taken = status.as_raw_fd() as u64;
+    let most = number(
+        &fs::read_to_string("/proc/self/limits").ok()?,
+        "Max open files",
+    )?;
+    if taken >= most / 5 * 4 {
+        return Some(format!("{taken} of {most} descriptors are taken"));
+    }
+    let held = number(&io::read_to_string(status).ok()?, "VmRSS:")?;
+    let machine = number(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
+    let is_too_much = held >= MOST_MEMORY.min(machine / 2);
+    is_too_much.then(|| format!("{} MiB of memory are held", held >> 10))
+}
+
+/// The first number behind a word, in a file of the system.
+fn number(text: &str, word: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(word)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Why a server accepts no more.
+enum End {
+    /// Nobody has called for a while.
+    Idle,
+    /// Something broke.
+    Lost(String),
+}
+
+/// The threads that answer the requests of one server: one always waits for the next request, any number answer.
+struct Crew {
+    server: Server,
+    desk: Arc<Desk>,
+    waiting: AtomicUsize,
+    /// Why the server accepts no more. The connections that it has accepted are still served.
+    end: OnceLock<End>,
+}
+
+impl Crew {
+    /// A new server on the listener. Building it spawns threads and takes descriptors: both can be refused just now.
+    fn new(listener: &TcpListener, desk: &Arc<Desk>) -> Option<Arc<Crew>> {
+        let build = || {
+            bear_no_silence(listener)?;
+            Server::from_listener(listener.try_clone()?, None)
+        };
+        let server = panic::catch_unwind(build).ok()?.ok()?;
+        Some(Arc::new(Crew {
+            server,
+            desk: Arc::clone(desk),
+            waiting: AtomicUsize::new(0),
+            end: OnceLock::new(),
+        }))
+    }
+
+    fn end(&self, end: End) {
+        let _ = self.end.set(end); // the first reason counts
+    }
+
+    /// Starts one more thread.
+    fn hire(self: &Arc<Self>) {
+        let here = Arc::clone(self);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        if !spawn("request", move || here.work()) {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            self.desk.service.fault("no thread for a request");
+        }
+    }
+
+    /// Answers requests, one after the other: a thread that is used again costs less than a new one.
+    fn work(self: &Arc<Self>) {
+        while let Some(request) = self.next() {
+            let others = self.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
+            if others == 0 {
+                self.hire(); // somebody must always wait
+            }
+            self.desk.take(request);
+            if self.waiting.fetch_add(1, Ordering::SeqCst) >= SPARE {
+                break; // enough others wait
+            }
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The next request; none when there will be no more.
+    fn next(&self) -> Option<Request> {
+        loop {
+            let has_ended = self.end.get().is_some();
+            match self.server.recv_timeout(DRAIN) {
+                Ok(Some(request)) => return Some(request),
+                Ok(None) if has_ended => return None,
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.end(End::Idle),
+                Err(error) => self.end(End::Lost(error.to_string())),
+            }
+        }
+    }
+}
+
+/// Where requests are answered, whichever server they came through.
+struct Desk {
     service: Arc<dyn Service>,
     max_body: usize,
     door: Arc<Door>,
@@ -179,179 +378,93 @@ struct Shared {
     told_of: Mutex<HashSet<IpAddr>>,
 }
 
-/// One server after the other, for ever: each until its accept thread is gone.
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    loop {
-        let panics = STRANGE_PANICS.load(Ordering::SeqCst);
-        // Building spawns threads and takes descriptors: both can be refused just now.
-        let built = panic::catch_unwind(|| Server::from_listener(listener.try_clone()?, None));
-        if let Ok(Ok(server)) = built {
-            let shared = Arc::clone(shared);
-            let crew = Arc::new(Crew {
-                server,
-                shared,
-                waiting: AtomicUsize::new(0),
-                lost: OnceLock::new(),
-            });
-            let lost = loop {
-                if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
-                    break crew
-                        .lost
-                        .get_or_init(|| "its accept thread may have panicked".into());
-                }
-                if let Some(why) = crew.lost.get() {
-                    break why;
-                }
-                if crew.waiting.load(Ordering::SeqCst) == 0 {
-                    hire(&crew);
-                }
-                thread::park_timeout(LOOK);
-            };
-            crew.shared
-                .service
-                .fault(&format!("the server is built anew: {lost}"));
+impl Desk {
+    /// Answers a request, and counts it while it is in our hands.
+    fn take(&self, request: Request) {
+        if request
+            .body_length()
+            .is_some_and(|claimed| claimed > ABSURD)
+        {
+            return self.forget(request);
         }
-        thread::sleep(PAUSE);
+        *self.door.count() += 1;
+        let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
+        *self.door.count() -= 1;
+        self.door.left.notify_all();
+        drop(answered); // a panic was reported by the hook
     }
-}
 
-/// The threads that answer the requests of one server: one always waits for the next request, and any number answers.
-struct Crew {
-    server: Server,
-    shared: Arc<Shared>,
-    waiting: AtomicUsize,
-    /// Why the server accepts no more. The connections that it has accepted are still served.
-    lost: OnceLock<String>,
-}
-
-/// Starts one more.
-fn hire(crew: &Arc<Crew>) {
-    let its = Arc::clone(crew);
-    crew.waiting.fetch_add(1, Ordering::SeqCst);
-    if !spawn("request", move || work(&its)) {
-        crew.waiting.fetch_sub(1, Ordering::SeqCst);
-        crew.shared.service.fault("no thread for a request");
-    }
-}
-
-/// Answers requests. Whoever takes one sees to it that another waits: a thread used again costs less than a new one.
-fn work(crew: &Arc<Crew>) {
-    loop {
-        let is_lost = crew.lost.get().is_some();
-        match crew.server.recv_timeout(DRAIN) {
-            Ok(Some(request)) => {
-                if crew.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    hire(crew);
-                }
-                take(request, &crew.shared);
-                let wanted = |waiting| (waiting < SPARE).then_some(waiting + 1);
-                if crew
-                    .waiting
-                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, wanted)
-                    .is_err()
-                {
-                    return;
-                }
-            }
-            Ok(None) if is_lost => break,
-            Ok(None) => {}
-            Err(error) => drop(crew.lost.set(error.to_string())),
+    /// Leaks a request that cannot be dropped, and says once whose it is.
+    fn forget(&self, request: Request) {
+        let peer = Visitor::new(&request).address;
+        let claimed = request.body_length().unwrap_or_default();
+        if lock(&self.told_of).insert(peer) {
+            let words = format!("{peer} claims to send a body of {claimed} bytes");
+            let harm = "each such request takes two descriptors for good";
+            self.service.alarm(&format!("{words}: {harm}"));
         }
+        std::mem::forget(request);
     }
-    crew.waiting.fetch_sub(1, Ordering::SeqCst);
-}
 
-/// Answers a request, and counts it while it is in our hands.
-fn take(request: Request, shared: &Shared) {
-    if let Some(claimed) = request.body_length().filter(|claimed| *claimed > ABSURD) {
-        let peer = peer(&request);
-        if lock(&shared.told_of).insert(peer) {
-            let harm = "each such request takes two descriptors, until this program ends";
-            shared.service.alarm(&format!(
-                "{peer} claims to send a body of {claimed} bytes: {harm}"
-            ));
-        }
-        return std::mem::forget(request);
-    }
-    *shared.door.count() += 1;
-    let answered = panic::catch_unwind(AssertUnwindSafe(|| answer(request, shared)));
-    *shared.door.count() -= 1;
-    shared.door.left.notify_all();
-    drop(answered); // a panic was reported by the hook
-}
-
-fn answer(mut request: Request, shared: &Shared) {
-    let (address, method) = (request.url().to_string(), request.method().clone());
-    let (path, query) = address.split_once('?').unwrap_or((&address, ""));
-    let page = shared.service.page(path, query, peer(&request));
-    let page = page.map(|page| {
-        if method == Method::Get {
-            page
+    fn answer(&self, mut request: Request) {
+        let path = request.url().split('?').next().unwrap_or_default();
+        let reply = match (path, request.method()) {
+            ("/mcp", Method::Post) => self.post(&mut request),
+            ("/mcp", _) => Reply::only("POST"),
+            (path, method) => match self.service.page(path, &Visitor::new(&request)) {
+                Some(page) if *method == Method::Get => page,
+                Some(_) => Reply::only("GET"),
+                None => Reply::new("404 Not Found", ""),
+            },
+        };
+        let claimed = request.body_length().unwrap_or_default();
+        if claimed > self.max_body {
+            leave_to_one(request, reply.bytes());
         } else {
-            only("GET")
+            finish(request, &reply.bytes());
         }
-    });
-    let reply = match (path, page) {
-        (_, Some(page)) => page,
-        ("/mcp", _) if method == Method::Post => post(&mut request, shared),
-        ("/mcp", _) => only("POST"),
-        _ => Reply::new("404 Not Found", ""),
-    };
-    let Reply {
-        status,
-        headers,
-        body,
-    } = reply;
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n"
-    );
-    let whole = [head.into_bytes(), body].concat();
+    }
+
+    fn post(&self, request: &mut Request) -> Reply {
+        let too_large = || Reply::new("413 Content Too Large", "");
+        let (claimed, limit) = (request.body_length(), self.max_body);
+        if claimed.is_some_and(|claimed| claimed > limit) {
+            return too_large();
+        }
+        let mut body = Vec::new();
+        let mut reader = request.as_reader().take(limit as u64 + 1);
+        match reader.read_to_end(&mut body) {
+            Ok(length) if length > limit => too_large(),
+            Ok(length) if claimed.is_none_or(|claimed| claimed == length) => {
+                self.service.call(&body, &Visitor::new(request))
+            }
+            _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
+        }
+    }
+}
+
+/// Reads past what is left of a request, and answers it.
+fn finish(mut request: Request, response: &[u8]) {
     if let Some(claimed) = request.body_length() {
-        let _ = io::copy(
-            &mut request.as_reader().take(claimed as u64),
-            &mut io::sink(),
-        ); // past what is left of it
+        let mut rest = request.as_reader().take(claimed as u64);
+        let _ = io::copy(&mut rest, &mut io::sink());
     }
     let mut writer = request.into_writer();
-    let _ = writer.write_all(&whole).and_then(|()| writer.flush());
+    let _ = writer.write_all(response).and_then(|()| writer.flush());
 }
 
-/// Where a request came from.
-fn peer(request: &Request) -> IpAddr {
-    let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    request
-        .remote_addr()
-        .map_or(unknown, |address| address.ip().to_canonical())
-}
-
-fn only(method: &str) -> Reply {
-    let reply = Reply::new("405 Method Not Allowed", "");
-    Reply {
-        headers: format!("{}Allow: {method}\r\n", reply.headers),
-        ..reply
-    }
-}
-
-fn post(request: &mut Request, shared: &Shared) -> Reply {
-    let (claimed, limit) = (request.body_length(), shared.max_body);
-    if claimed.is_some_and(|claimed| claimed > limit) {
-        return Reply::new("413 Content Too Large", "");
-    }
-    let mut body = Vec::new();
-    let read = request
-        .as_reader()
-        .take(limit as u64 + 1)
-        .read_to_end(&mut body);
-    match read {
-        Ok(length) if length > limit => Reply::new("413 Content Too Large", ""),
-        Ok(length) if claimed.is_none_or(|claimed| claimed == length) => {
-            shared.service.call(&Call {
-                body,
-                peer: peer(request),
-                request,
-            })
-        }
-        _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
-    }
+/// Finishes a request that claims too much: all of them in one thread, so that what tiny_http allocates is one
+/// allocation, used again.
+fn leave_to_one(request: Request, response: Vec<u8>) {
+    static ONE: OnceLock<Mutex<Sender<(Request, Vec<u8>)>>> = OnceLock::new();
+    let one = ONE.get_or_init(|| {
+        let (sender, left) = channel::<(Request, Vec<u8>)>();
+        spawn("leftovers", move || {
+            for (request, response) in left {
+                finish(request, &response);
+            }
+        });
+        Mutex::new(sender)
+    });
+    let _ = lock(one).send((request, response));
 }

@@ -1,17 +1,23 @@
-//! One JSON line per event, with every token masked.
+//! The logs: one JSON line per event, with every token masked. A program has a log of its own, and one that it shares
+//! with all programs, for what begins, ends and breaks.
 //!
-//! An agent knows its file only when it has an id: until then its lines wait in memory.
+//! An agent knows its file only when it has an id: until then its lines wait in memory. The sender of a message logs it
+//! whole, its receiver at most the beginning. What strangers can cause is limited by `Noise`, so that nobody fills the
+//! disk.
 
 use crate::net::sync::lock;
 use crate::protocol::{Packet, Understood};
 use crate::wire::{Timestamp, cut, masked};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How serious a line is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -26,31 +32,22 @@ pub enum Level {
 }
 
 /// One line; what does not apply stays empty and is left out.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 #[allow(missing_docs, reason = "each is the key of that name")]
 pub struct Line<'a> {
     pub level: Level,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub message_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub conversation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub match_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "short")]
     pub peer: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<&'a str>,
     /// The field that the error is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<&'a str>,
     /// Milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_ms: Option<u64>,
     /// How many agents a notice goes to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients: Option<usize>,
     /// The whole league message, or words.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Body<'a>>,
 }
 
@@ -61,6 +58,8 @@ pub enum Body<'a> {
     Words(String),
     /// A whole league message.
     Packet(&'a Packet),
+    /// A league message that its sender logs whole: the receiver logs no more than its beginning.
+    Beginning(&'a Packet),
 }
 
 /// The log of one program: its own file, and the one that all programs share.
@@ -77,8 +76,15 @@ struct Target {
     is_open: bool,
 }
 
+/// How many refusals of one address are logged within a second.
+const LOUDEST: u32 = 20;
+/// Of so many addresses it is remembered how much they were refused.
+const MOST_ADDRESSES: usize = 1000;
+const SECOND: Duration = Duration::from_secs(1);
 /// How far another clock may be off before it is worth a warning.
 const MAX_SKEW: Duration = Duration::from_secs(60);
+/// How many characters of a message its receiver logs.
+const LOGGED: usize = 500;
 /// How many characters of a peer's own words a line has beside the message.
 const KEY: usize = 100;
 /// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
@@ -198,33 +204,100 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Adds a line to a text.
-fn format(text: &mut Vec<u8>, component: &str, event_type: &str, line: Line) {
-    #[derive(Serialize)]
-    struct Whole<'a> {
-        timestamp: String,
-        component: &'a str,
-        event_type: &'a str,
-        #[serde(flatten)]
-        line: Line<'a>,
+/// A line as it is written: when, by whom, what, and whatever else applies.
+struct Whole<'a> {
+    component: &'a str,
+    event_type: &'a str,
+    line: Line<'a>,
+}
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = &self.line;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("timestamp", &Timestamp::to_the_millisecond())?;
+        map.serialize_entry("component", self.component)?;
+        map.serialize_entry("event_type", self.event_type)?;
+        map.serialize_entry("level", &line.level)?;
+        let texts = [
+            ("message_type", line.message_type),
+            ("conversation_id", line.conversation_id),
+            ("match_id", line.match_id),
+            ("peer", line.peer),
+            ("error_code", line.error_code),
+            ("field", line.field),
+        ];
+        for (key, text) in texts {
+            match text.map(masked) {
+                Some(text) if text.len() > KEY => map.serialize_entry(key, &cut(&text, KEY))?,
+                Some(text) => map.serialize_entry(key, &text)?,
+                None => {}
+            }
+        }
+        let recipients = line.recipients.map(|recipients| recipients as u64);
+        for (key, number) in [("elapsed_ms", line.elapsed_ms), ("recipients", recipients)] {
+            if let Some(number) = number {
+                map.serialize_entry(key, &number)?;
+            }
+        }
+        map.end()
     }
+}
+
+/// Adds a line to a text. Writing into memory cannot fail.
+fn format(text: &mut Vec<u8>, component: &str, event_type: &str, mut line: Line) {
+    let message = line.message.take();
     let whole = Whole {
-        timestamp: Timestamp::to_the_millisecond(),
         component,
         event_type,
         line,
     };
-    let _ = serde_json::to_writer(&mut *text, &whole); // into memory: always
+    let _ = serde_json::to_writer(&mut *text, &whole);
+    if let Some(message) = message {
+        text.pop(); // the closing brace
+        text.extend(b",\"message\":");
+        message.write_to(text);
+        text.push(b'}');
+    }
     text.push(b'\n');
 }
 
-/// A peer's own words beside the message: masked, and cut.
-fn short<S: Serializer>(words: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = masked(words.unwrap_or_default());
-    if text.len() <= KEY {
-        text.serialize(serializer)
-    } else {
-        cut(&text, KEY).serialize(serializer)
+impl Body<'_> {
+    fn write_to(&self, text: &mut Vec<u8>) {
+        let _ = match self {
+            Body::Words(words) => serde_json::to_writer(text, &masked(words)),
+            Body::Packet(packet) => serde_json::to_writer(text, &MaskedPacket(packet)),
+            Body::Beginning(packet) => {
+                let start = text.len();
+                let mut beginning = Beginning { text, start };
+                if serde_json::to_writer(&mut beginning, &MaskedPacket(packet)).is_ok() {
+                    return;
+                }
+                let cut_off = String::from_utf8_lossy(&text[start..]).into_owned();
+                text.truncate(start);
+                serde_json::to_writer(text, &cut(&cut_off, LOGGED))
+            }
+        };
+    }
+}
+
+/// Takes the beginning of a message, and then no more: nobody writes a long text to throw it away.
+struct Beginning<'a> {
+    text: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl Write for Beginning<'_> {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.text.len() > self.start + LOGGED {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.text.extend(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -235,38 +308,70 @@ struct Masked<'a>(&'a str, &'a Value);
 impl Serialize for Masked<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.1 {
-            Value::String(text) if (self.0.ends_with("token") || self.0 == "registration_key") && !text.is_empty() => {
+            Value::String(text) if is_secret(self.0) && !text.is_empty() => {
                 let looks_like_ours = masked(text);
-                serializer.serialize_str(if looks_like_ours == *text {
-                    "***"
-                } else {
-                    &looks_like_ours
-                })
+                let is_foreign = looks_like_ours == *text;
+                serializer.serialize_str(if is_foreign { "***" } else { &looks_like_ours })
             }
             Value::String(text) => serializer.serialize_str(&masked(text)),
             Value::Array(items) => {
                 serializer.collect_seq(items.iter().map(|item| Masked("", item)))
             }
-            Value::Object(object) => {
-                serializer.collect_map(object.iter().map(|(key, value)| (key, Masked(key, value))))
-            }
+            Value::Object(object) => MaskedPacket(object).serialize(serializer),
             plain => plain.serialize(serializer),
         }
     }
 }
 
-impl Serialize for Body<'_> {
+/// Whether what stands under this key is a token, or the key by which an agent is known again.
+fn is_secret(key: &str) -> bool {
+    key.ends_with("token") || key == "registration_key"
+}
+
+/// All fields of a packet, masked.
+struct MaskedPacket<'a>(&'a Packet);
+
+impl Serialize for MaskedPacket<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Body::Words(words) => serializer.serialize_str(&masked(words)),
-            Body::Packet(packet) => {
-                serializer.collect_map(packet.iter().map(|(key, value)| (key, Masked(key, value))))
-            }
-        }
+        let fields = self.0.iter();
+        serializer.collect_map(fields.map(|(key, value)| (key, Masked(key, value))))
     }
 }
 
 /// A packet as text, every token in it masked.
 pub fn masked_text(packet: &Packet) -> String {
-    serde_json::to_string(&Body::Packet(packet)).unwrap_or_default()
+    serde_json::to_string(&MaskedPacket(packet)).unwrap_or_default()
+}
+
+/// How often each address was refused within a second. Beyond a bound refusals are counted, and no longer logged.
+#[derive(Default)]
+pub struct Noise(Mutex<HashMap<IpAddr, (Instant, u32)>>);
+
+impl Noise {
+    /// Whether this address has been refused so often just now that no more of it is logged.
+    pub fn is_over(&self, peer: IpAddr) -> bool {
+        let all = lock(&self.0);
+        all.get(&peer)
+            .is_some_and(|(since, count)| *count >= LOUDEST && since.elapsed() < SECOND)
+    }
+
+    /// Counts what an address has caused. Says whether it is still to be logged; how much was left out before is
+    /// logged here, in one line.
+    pub fn count(&self, peer: IpAddr, log: &Log) -> bool {
+        let mut all = lock(&self.0);
+        if all.len() >= MOST_ADDRESSES {
+            all.clear();
+        }
+        let (since, count) = all.entry(peer).or_insert((Instant::now(), 0));
+        if since.elapsed() >= SECOND {
+            let left_out = count.saturating_sub(LOUDEST);
+            (*since, *count) = (Instant::now(), 0);
+            if left_out > 0 {
+                let words = format!("{left_out} more requests from {peer} are not logged");
+                log.say(Level::Warning, "not_logged", words);
+            }
+        }
+        *count += 1;
+        *count <= LOUDEST
+    }
 }

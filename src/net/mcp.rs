@@ -1,10 +1,13 @@
 //! The Model Context Protocol: the same handlers as `rpc.rs`, seen as tools. A second view, not a second system: a
-//! call of a tool comes back from here as an ordinary call. Stateless, JSON replies only, in both eras: with the
-//! `initialize` handshake (2024-11-05 to 2025-11-25) and without (2026-07-28), which has stricter rules for headers and
-//! statuses. Left out: sessions, streams, batches, resources and prompts.
+//! call of a tool comes back from here as an ordinary call.
+//!
+//! Stateless, JSON replies only, in both eras: with the `initialize` handshake (2024-11-05 to 2025-11-25) and without
+//! it (2026-07-28), which has stricter rules for headers and statuses. Left out: sessions, streams, batches, resources
+//! and prompts. See "MCP" in `protocol.md`.
 
-use crate::net::agent::{Agent, Answer, Denial};
-use crate::net::http::Call;
+use crate::net::agent::{Agent, Denial, Toolbox};
+use crate::net::http::{OK, Visitor};
+use crate::net::rpc::Answer;
 use crate::object;
 use crate::protocol::{Entry, Packet};
 use crate::wire::{Wire, cut};
@@ -16,11 +19,8 @@ const STATELESS: &str = "2026-07-28";
 const HANDSHAKE: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// Where a stateless client says which version it speaks.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-/// What else it says of itself.
-const CLIENT_KEYS: [&str; 2] = [
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/clientCapabilities",
-];
+/// What else a stateless client must say of itself; its name is optional.
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 /// Where a stateless server says who it is.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 /// Fields that a tool call need not bring: the tool implies them, or we know them.
@@ -35,10 +35,10 @@ const SUPPLIED: [&str; 6] = [
 
 /// What a request of MCP asks for.
 pub enum Asked {
-    /// This is the result.
+    /// Nothing more: this is the result.
     Done(Value),
-    /// A tool, with its arguments.
-    Call(&'static Entry, Value),
+    /// To call a tool, with these arguments.
+    Call(String, Value),
 }
 
 object! {
@@ -46,120 +46,180 @@ object! {
     ToolCall { name: String, ; optional arguments: Packet, }
 }
 
-/// Finds out what a request of MCP asks for.
-pub fn asked(
-    agent: &dyn Agent,
-    sender: &str,
-    method: &str,
-    params: &Value,
-    call: &Call,
-) -> Result<Asked, Denial> {
-    check(method, params, call)?;
-    let stateless = is_stateless(params, call);
-    let result = match method {
-        "server/discover" => lasting(json!({
-            "supportedVersions": supported(),
-            "capabilities": {"tools": {}},
-            "instructions": agent.instructions(),
-        })),
-        "tools/list" => lasting(
-            json!({"tools": served(agent).filter(|entry| agent.shows(entry)).map(|entry| described(agent, entry)).collect::<Vec<_>>()}),
-        ),
-        "tools/call" => return called(agent, params),
-        "initialize" if !stateless => initialize(agent, sender, params),
-        "ping" if !stateless => json!({}),
-        _ if method.starts_with("notifications/") => json!({}), // taken note of
-        _ => {
-            return Err(Denial::rpc(
-                -32601,
-                format!("Method not found: {}", cut(method, 60)),
-            ));
-        }
-    };
-    let named = stateless || method == "server/discover";
-    Ok(Asked::Done(if named {
-        signed(sender, result)
-    } else {
-        result
-    }))
+/// A request of MCP.
+pub struct Mcp<'a> {
+    method: &'a str,
+    params: &'a Value,
+    from: &'a Visitor<'a>,
+    /// Whether the request is of the era without a handshake.
+    is_stateless: bool,
 }
 
-/// The status of a failed request: 200, but for what the stateless era and unknown versions want otherwise.
-pub fn status(denial: &Denial, method: &str, params: &Value, call: &Call) -> &'static str {
-    match denial {
-        _ if !params.is_object() => "200 OK",
-        _ if check(method, params, call).is_err() => "400 Bad Request",
-        Denial::Rpc(-32601, ..) if is_stateless(params, call) => "404 Not Found",
-        _ => "200 OK",
+impl<'a> Mcp<'a> {
+    /// The request, if it is one of MCP; else it is a league request.
+    pub fn find(method: &'a str, params: &'a Value, from: &'a Visitor) -> Option<Mcp<'a>> {
+        let is_stateless = params["_meta"][VERSION_KEY] == STATELESS
+            || from.header("Mcp-Protocol-Version") == Some(STATELESS);
+        let is_mcp = match method {
+            "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call" => true,
+            _ => is_stateless || method.starts_with("notifications/"),
+        };
+        is_mcp.then_some(Mcp {
+            method,
+            params,
+            from,
+            is_stateless,
+        })
     }
-}
 
-/// Whether a request is one of MCP; else it is a league request.
-pub fn is_mcp(method: &str, params: &Value, call: &Call) -> bool {
-    matches!(
-        method,
-        "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call"
-    ) || method.starts_with("notifications/")
-        || is_stateless(params, call)
+    /// Checks what a request must look like: its version is one that we speak; and in the stateless era `_meta` says
+    /// who calls, and the headers say the same as the body.
+    pub fn check(&self) -> Result<(), Denial> {
+        let version = self.params["_meta"][VERSION_KEY].as_str();
+        let header = self.from.header("Mcp-Protocol-Version");
+        if let (Some(version), Some(header)) = (version, header)
+            && version != header
+        {
+            return Err(differs("Mcp-Protocol-Version", Some(header), version));
+        }
+        if let Some(version) = version.or(header)
+            && !supported().contains(&version)
+        {
+            let data = json!({"supported": supported(), "requested": version});
+            let words = format!("Unsupported protocol version: {}", cut(version, 60));
+            return Err(Denial::Rpc(-32022, words, Some(data)));
+        }
+        if !self.is_stateless {
+            return Ok(());
+        }
+        for key in [VERSION_KEY, CAPABILITIES_KEY] {
+            if self.params["_meta"][key].is_null() {
+                return Err(Denial::rpc(-32602, format!("_meta: {key} is missing")));
+            }
+        }
+        let name = self.params["name"].as_str();
+        let wanted = [
+            ("Mcp-Protocol-Version", version),
+            ("Mcp-Method", Some(self.method)),
+            ("Mcp-Name", name.filter(|_| self.method == "tools/call")),
+        ];
+        for (header, wanted) in wanted {
+            let came = self.from.header(header).map(decoded);
+            match wanted {
+                Some(wanted) if came.as_deref() != Some(wanted) => {
+                    return Err(differs(header, came.as_deref(), wanted));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what is asked for.
+    pub fn asked(&self, agent: &dyn Agent, sender: &str) -> Result<Asked, Denial> {
+        let result = match self.method {
+            "server/discover" => {
+                let discovered = json!({
+                    "supportedVersions": supported(),
+                    "capabilities": {"tools": {}},
+                    "instructions": agent.toolbox().instructions,
+                });
+                signed(sender, lasting(discovered))
+            }
+            "tools/list" => self.signed(sender, lasting(json!({"tools": listed(agent)}))),
+            "tools/call" => return self.called(agent),
+            "initialize" if !self.is_stateless => json!({
+                "protocolVersion": self.agreed(),
+                "capabilities": {"tools": {}},
+                "serverInfo": server_info(sender),
+                "instructions": agent.toolbox().instructions,
+            }),
+            "ping" if !self.is_stateless => json!({}),
+            name if name.starts_with("notifications/") => self.signed(sender, json!({})),
+            name => return Err(Denial::not_taken(agent.kind(), &cut(name, 60))),
+        };
+        Ok(Asked::Done(result))
+    }
+
+    /// The status of a denied request: 200, but for what the stateless era wants otherwise.
+    pub fn status(&self, denial: &Denial) -> &'static str {
+        match denial {
+            Denial::Rpc(-32601, ..) if self.is_stateless => "404 Not Found",
+            _ => OK,
+        }
+    }
+
+    /// The version that both speak, or our newest with a handshake.
+    fn agreed(&self) -> &str {
+        match self.params["protocolVersion"].as_str() {
+            Some(version) if HANDSHAKE.contains(&version) => version,
+            _ => HANDSHAKE[0],
+        }
+    }
+
+    fn called(&self, agent: &dyn Agent) -> Result<Asked, Denial> {
+        let invalid = |fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
+        let ToolCall { name, arguments } = ToolCall::read(self.params).map_err(invalid)?;
+        let is_message = Entry::served_by(agent.kind()).any(|it| it.tool == name);
+        if !is_message && agent.toolbox().find(&name).is_none() {
+            let words = format!("Unknown tool: {}", cut(&name, 60));
+            return Err(Denial::rpc(-32602, words));
+        }
+        Ok(Asked::Call(name, arguments.unwrap_or_default().into()))
+    }
+
+    /// What a tool call is answered. A tool refuses as a tool: with the reason in words, and `isError`.
+    pub fn tool_result(
+        &self,
+        agent: &dyn Agent,
+        sender: &str,
+        name: &str,
+        answer: Result<Answer, Denial>,
+    ) -> Value {
+        let (refused, result) = match answer {
+            Ok(Answer { result, refused }) => {
+                (refused.or_else(|| unwilling(&result)), Some(result))
+            }
+            Err(Denial::Rpc(_, message, _) | Denial::Broken(message)) => (Some(message), None),
+            Err(Denial::Refused(refusal)) => (Some(refusal.to_string()), None),
+        };
+        let is_error = refused.is_some();
+        let text = match (refused, &result) {
+            (Some(words), _) => words,
+            (None, Some(result)) => result.to_string(),
+            (None, None) => String::new(),
+        };
+        let mut whole = json!({
+            "content": [{"type": "text", "text": text}],
+            "isError": is_error,
+            "resultType": "complete",
+        });
+        // A refusal is not what an output schema promises, and some clients hold it against that.
+        let promises = agent.toolbox().find(name).is_some();
+        if let Some(result) = result.filter(|_| !is_error || !promises) {
+            whole["structuredContent"] = result;
+        }
+        self.signed(sender, whole)
+    }
+
+    /// A result that says whose it is, as the stateless era wants it.
+    fn signed(&self, sender: &str, result: Value) -> Value {
+        if self.is_stateless {
+            signed(sender, result)
+        } else {
+            result
+        }
+    }
 }
 
 fn supported() -> Vec<&'static str> {
     [&[STATELESS], HANDSHAKE].concat()
 }
 
-fn is_stateless(params: &Value, call: &Call) -> bool {
-    params["_meta"][VERSION_KEY] == STATELESS
-        || call.header("Mcp-Protocol-Version") == Some(STATELESS)
-}
-
-/// What a call of MCP must look like: a version that we speak; and in the stateless era `_meta` says who calls, and
-/// the headers say the same as the body.
-fn check(method: &str, params: &Value, call: &Call) -> Result<(), Denial> {
-    let version = params["_meta"][VERSION_KEY].as_str();
-    let header = call.header("Mcp-Protocol-Version");
-    let stateless = is_stateless(params, call);
-    let differ = |header: &str, came: Option<String>, wanted: &str| {
-        Denial::rpc(
-            -32020,
-            format!("header {header}: got {came:?}, but the body says {wanted:?}"),
-        )
-    };
-    match (version, header) {
-        _ if !is_mcp(method, params, call) => return Ok(()),
-        (Some(version), Some(header)) if version != header => {
-            return Err(differ("Mcp-Protocol-Version", Some(header.into()), version));
-        }
-        (Some(version), _) | (None, Some(version)) if !supported().contains(&version) => {
-            let data = json!({"supported": supported(), "requested": version});
-            return Err(Denial::Rpc(
-                -32022,
-                format!("Unsupported protocol version: {version}"),
-                Some(data),
-            ));
-        }
-        _ if !stateless => return Ok(()),
-        _ => {}
-    }
-    let missing = |key: &&str| params["_meta"][*key].is_null();
-    if let Some(key) = [VERSION_KEY]
-        .iter()
-        .chain(&CLIENT_KEYS)
-        .find(|key| missing(key))
-    {
-        return Err(Denial::rpc(-32602, format!("_meta: {key} is missing")));
-    }
-    let name = params["name"].as_str().filter(|_| method == "tools/call");
-    for (header, wanted) in [
-        ("Mcp-Protocol-Version", version),
-        ("Mcp-Method", Some(method)),
-        ("Mcp-Name", name),
-    ] {
-        let came = call.header(header).map(decoded);
-        if let Some(wanted) = wanted.filter(|wanted| came.as_deref() != Some(wanted)) {
-            return Err(differ(header, came, wanted));
-        }
-    }
-    Ok(())
+fn differs(header: &str, came: Option<&str>, wanted: &str) -> Denial {
+    let came = came.map_or("nothing".into(), |came| format!("{:?}", cut(came, 60)));
+    let words = format!("header {header}: got {came}, but the body says {wanted:?}");
+    Denial::rpc(-32020, words)
 }
 
 /// A header's value; `=?base64?…?=` is what HTTP cannot carry as it is.
@@ -193,19 +253,6 @@ fn server_info(sender: &str) -> Value {
     json!({"name": sender, "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn initialize(agent: &dyn Agent, sender: &str, params: &Value) -> Value {
-    let wanted = params["protocolVersion"].as_str();
-    let version = wanted
-        .filter(|version| HANDSHAKE.contains(version))
-        .unwrap_or(HANDSHAKE[0]);
-    json!({
-        "protocolVersion": version,
-        "capabilities": {"tools": {}},
-        "serverInfo": server_info(sender),
-        "instructions": agent.instructions(),
-    })
-}
-
 /// A complete answer that is not to be cached.
 fn lasting(mut answer: Value) -> Value {
     answer["resultType"] = "complete".into();
@@ -214,97 +261,62 @@ fn lasting(mut answer: Value) -> Value {
     answer
 }
 
-/// An answer that says whose it is, as the stateless era wants it.
-pub fn signed_in_its_era(sender: &str, answer: Value, params: &Value, call: &Call) -> Value {
-    if is_stateless(params, call) {
-        signed(sender, answer)
-    } else {
-        answer
+fn signed(sender: &str, mut result: Value) -> Value {
+    result["_meta"] = json!({SERVER_KEY: server_info(sender)});
+    result
+}
+
+/// The tools of an agent as a client sees them: its messages, and those of its toolbox.
+fn listed(agent: &dyn Agent) -> Vec<Value> {
+    let Toolbox {
+        lists_messages,
+        tools,
+        ..
+    } = agent.toolbox();
+    let messages = Entry::served_by(agent.kind()).filter(|_| lists_messages);
+    let mut listed: Vec<Value> = messages.map(described).collect();
+    for tool in &tools {
+        let mut one = entry(tool.name, tool.says, (tool.arguments)(), tool.only_shows);
+        one["outputSchema"] = (tool.answer)();
+        listed.push(one);
     }
+    listed
 }
 
-fn signed(sender: &str, mut answer: Value) -> Value {
-    answer["_meta"] = json!({SERVER_KEY: server_info(sender)});
-    answer
-}
-
-fn served(agent: &dyn Agent) -> impl Iterator<Item = &'static Entry> {
-    Entry::served_by(agent.kind())
-        .filter(|entry| entry.as_tool.is_none_or(|tool| agent.serves(tool)))
-}
-
-/// A tool as a client sees it.
-fn described(agent: &dyn Agent, entry: &Entry) -> Value {
-    let mut schema = entry.schema();
+/// A message as a tool: what we supply need not come.
+fn described(message: &Entry) -> Value {
+    let mut schema = message.schema();
     if let Some(required) = schema["required"].as_array_mut() {
         required.retain(|name| !SUPPLIED.iter().any(|supplied| name == supplied));
     }
-    let reads =
-        entry.tool.starts_with("get_") || matches!(entry.tool, "create_schedule" | "next_turn");
-    let mut tool = json!({
-        "name": entry.tool,
-        "title": entry.title(),
-        "description": entry.says,
-        "inputSchema": schema,
-        "annotations": {"readOnlyHint": reads},
-    });
-    if let Some(answer) = answer_schema(agent, entry) {
-        tool["outputSchema"] = answer;
-    }
-    tool
+    entry(message.tool, message.says, schema, false)
 }
 
-fn answer_schema(agent: &dyn Agent, entry: &Entry) -> Option<Value> {
-    entry.as_tool.and_then(|tool| agent.answer_schema(tool))
-}
-
-fn called(agent: &dyn Agent, params: &Value) -> Result<Asked, Denial> {
-    let invalid = |fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
-    let ToolCall { name, arguments } = ToolCall::read(params).map_err(invalid)?;
-    let entry = served(agent).find(|entry| entry.tool == name);
-    let entry =
-        entry.ok_or_else(|| Denial::rpc(-32602, format!("Unknown tool: {}", cut(&name, 60))))?;
-    Ok(Asked::Call(
-        entry,
-        Value::Object(arguments.unwrap_or_default()),
-    ))
-}
-
-/// What a call is answered. A tool refuses as a tool: with the reason in words, and `isError`.
-pub fn tool_result(agent: &dyn Agent, entry: &Entry, answer: Result<Answer, Denial>) -> Value {
-    let (words, result) = match answer {
-        Ok(Answer { result, refused }) => (refused.or_else(|| unwilling(&result)), Some(result)),
-        Err(Denial::Rpc(_, message, _) | Denial::Broken(message)) => (Some(message), None),
-        Err(Denial::Refused(refusal)) => (Some(refusal.to_string()), None),
-    };
-    let is_error = words.is_some();
-    let text = words.unwrap_or_else(|| result.as_ref().map(Value::to_string).unwrap_or_default());
-    let mut whole = json!({
-        "content": [{"type": "text", "text": text}],
-        "isError": is_error,
-        "resultType": "complete",
-    });
-    // A refusal is not what an output schema promises, and some clients hold it against that.
-    if let Some(result) = result.filter(|_| !is_error || answer_schema(agent, entry).is_none()) {
-        whole["structuredContent"] = result;
-    }
-    whole
+fn entry(name: &str, says: &str, arguments: Value, only_shows: bool) -> Value {
+    let words = name.replace('_', " ");
+    json!({
+        "name": name,
+        "title": words[..1].to_uppercase() + &words[1..],
+        "description": says,
+        "inputSchema": arguments,
+        "annotations": {
+            "readOnlyHint": only_shows,
+            "destructiveHint": name == "control_league",
+            "openWorldHint": false,
+        },
+    })
 }
 
 /// Why a message that is no error grants nothing all the same: a rejected registration, a query that failed.
 fn unwilling(result: &Value) -> Option<String> {
     if result["status"] == "REJECTED" {
-        return Some(format!(
-            "REJECTED: {}",
-            result["reason"].as_str().unwrap_or_default()
-        ));
+        let reason = result["reason"].as_str().unwrap_or_default();
+        return Some(format!("REJECTED: {reason}"));
     }
-    let error = (result["success"] == false).then(|| &result["error"])?;
-    let text = |key: &str| error[key].as_str().unwrap_or_default();
-    Some(format!(
-        "{} {}: {}",
-        text("error_code"),
-        text("error_name"),
-        text("error_description")
-    ))
+    if result["success"] != false {
+        return None;
+    }
+    let text = |key: &str| result["error"][key].as_str().unwrap_or_default();
+    let (code, name) = (text("error_code"), text("error_name"));
+    Some(format!("{code} {name}: {}", text("error_description")))
 }

@@ -1,66 +1,84 @@
-//! JSON-RPC 2.0 in: from the bytes of a request to the agent that answers it, and from its answer to bytes. One way in
-//! for direct calls and for tools; one function makes every reply.
+//! JSON-RPC 2.0 in: from the bytes of a request to the agent that answers it, and from its answer to bytes. Direct calls
+//! and tool calls come the same way, and one function makes every reply.
 //!
 //! The agent is given an envelope and a message, and returns a bare message or a `Denial`. What a request says itself
-//! decides; what it lacks is supplied where we know it (see "Envelope" in `protocol.md`).
+//! decides; what it lacks is supplied where we know it (see "Envelope" in `protocol.md`). A request is read once and
+//! logged in one line, its reply in another; an address that is refused too often is only counted.
 //! Read next: `mcp.rs`, the same handlers as tools.
 
-use crate::net::agent::{Agent, Answer, Denial, Request};
+use crate::net::agent::{Agent, Denial, Request};
 use crate::net::client::{About, Client, conversation, ok};
-use crate::net::http::{self, Call, Reply};
-use crate::net::log::{Body, Level, Line, masked_text};
-use crate::net::mcp::{self, Asked};
-use crate::net::retry::SHOWN;
+use crate::net::http::{OK, Reply, Service, Visitor};
+use crate::net::log::{Body, Level, Line, Noise};
+use crate::net::mcp::{Asked, Mcp};
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Entry, GameError, Given, Kind, LeagueError, Message, PROTOCOL, Packet, Refusal,
-    Tool,
+    self, Code, Entry, GameError, Given, Kind, LeagueError, LeagueRegisterRequest, Message,
+    PROTOCOL, Packet, RefereeRegisterRequest, Refusal, Understood,
 };
-use crate::wire::{Endpoint, Fault, Timestamp, Wire, cut};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
-use std::net::IpAddr;
+use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, Wire, cut};
+use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// How long a fault of our own is not shown again.
+const AWHILE: Duration = Duration::from_secs(60);
 
 /// An agent as the HTTP server sees it.
 pub struct Server {
     /// Who answers.
     pub agent: Arc<dyn Agent>,
-    /// How it signs and logs.
+    /// How the agent signs and logs.
     pub client: Arc<Client>,
     /// Whether a request must bring its whole envelope (`strict_envelope`).
     pub strict: bool,
-    /// The names under which browsers may call it.
-    pub own_hosts: Vec<String>,
+    /// The addresses under which browsers may call the agent.
+    pub own: Vec<Endpoint>,
     /// Shows a line on the terminal.
     pub complain: fn(&str),
+    /// Has the program take its own place; comes back only if that cannot be.
+    pub start_anew: Box<dyn Fn() + Send + Sync>,
     /// The last fault of our own that was shown, and when.
     pub shown: Mutex<Option<(String, Instant)>>,
+    /// Who was refused how often.
+    pub noise: Noise,
 }
 
-/// How many characters of a message its receiver logs; its sender logs all.
-const LOGGED: usize = 500;
-/// How long a fault of our own is not shown again.
-const AWHILE: Duration = Duration::from_secs(60);
+/// What a league request is answered.
+pub struct Answer {
+    /// The `result`.
+    pub result: Value,
+    /// Why the request was refused, in words.
+    pub refused: Option<String>,
+}
 
-impl http::Service for Server {
-    fn call(&self, call: &Call) -> Reply {
-        let is_own = |origin: &str| {
-            Endpoint::parse(origin).is_ok_and(|it| self.own_hosts.contains(&it.host))
+impl Service for Server {
+    fn call(&self, body: &[u8], from: &Visitor) -> Reply {
+        let mut origins = from.headers("Origin");
+        let is_own = match (origins.next(), origins.next()) {
+            (None, _) => true, // no browser
+            (Some(origin), None) => Endpoint::parse(origin).is_ok_and(|it| self.is_own(&it)),
+            (Some(_), Some(_)) => false,
         };
-        if call.header("Origin").is_some_and(|origin| !is_own(origin)) {
-            return Reply::new("403 Forbidden", "");
+        if is_own {
+            self.answer(body, from)
+        } else {
+            Reply::new("403 Forbidden", "")
         }
-        self.answer(call)
     }
 
-    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        match path {
-            "/health" => Some(Reply::new("200 OK", self.agent.health().to_string())),
-            _ => self.agent.page(path, query, peer),
+    fn page(&self, path: &str, from: &Visitor) -> Option<Reply> {
+        let peer = self.peer(from);
+        let page = match path {
+            "/health" => Some(Reply::new(OK, self.agent.health().to_string())),
+            _ => self.agent.page(path, from.query(), peer),
+        };
+        if page.is_none() {
+            self.agent.asked_in_vain(path, peer);
         }
+        page
     }
 
     fn fault(&self, what: &str) {
@@ -71,171 +89,165 @@ impl http::Service for Server {
         self.client.log.orchestrator(Level::Warning, "alarm", what);
         (self.complain)(what);
     }
+
+    fn start_anew(&self, why: &str) {
+        self.alarm(&format!("{why}: the program takes its own place"));
+        (self.start_anew)();
+    }
 }
 
 impl Server {
+    /// Whether an origin is this very endpoint, host and port.
+    fn is_own(&self, origin: &Endpoint) -> bool {
+        let is_same = |own: &Endpoint| own.host == origin.host && own.port == origin.port;
+        self.own.iter().any(is_same)
+    }
+
+    /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
+    /// as this machine: its page comes from somewhere else.
+    fn peer(&self, from: &Visitor) -> IpAddr {
+        let host = from.headers("Host").next();
+        let named = host.map(|host| Endpoint::parse(&format!("http://{host}")));
+        let is_ours = match named {
+            None => true,
+            Some(Ok(named)) => self.own.iter().any(|own| own.host == named.host),
+            Some(Err(_)) => false,
+        };
+        if is_ours || !from.address.is_loopback() {
+            from.address
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        }
+    }
+
     /// Answers one body; a notification and a reply get 202. A bare league message is answered bare.
-    fn answer(&self, call: &Call) -> Reply {
-        let request: Value = match serde_json::from_slice(&call.body) {
-            Ok(request) => request,
+    fn answer(&self, body: &[u8], from: &Visitor) -> Reply {
+        let mut request = match serde_json::from_slice(body) {
+            Ok(Value::Object(request)) => request,
+            Ok(_) => return invalid(Value::Null, "must be one object; batches are not supported"),
             Err(error) => {
-                return failed(
-                    Value::Null,
-                    Denial::rpc(-32700, format!("Parse error: {error}")),
-                    "200 OK",
-                );
+                let denial = Denial::rpc(-32700, format!("Parse error: {error}"));
+                return failed(Value::Null, denial, OK);
             }
         };
-        let invalid = |id: Value, what: &str| {
-            failed(
-                id,
-                Denial::rpc(-32600, format!("Invalid Request: {what}")),
-                "200 OK",
-            )
-        };
-        let Value::Object(mut request) = request else {
-            return invalid(Value::Null, "must be one object; batches are not supported");
-        };
-        if !request.contains_key("jsonrpc")
-            && !request.contains_key("method")
-            && request.contains_key("message_type")
-        {
-            return match self.run("", Value::Object(request), call.peer, !self.strict) {
-                Ok(answer) => Reply::new("200 OK", answer.result.to_string()),
-                Err(denial) => failed(Value::Null, denial, "200 OK"),
+        let has = |key: &str| request.contains_key(key);
+        if has("message_type") && !has("jsonrpc") && !has("method") {
+            return match self.run("", Value::Object(request), self.peer(from), false) {
+                Ok(answer) => Reply::new(OK, answer.result.to_string()),
+                Err(denial) => failed(Value::Null, denial, OK),
             };
         }
-        let id = request.remove("id");
-        let echoed = id
-            .clone()
-            .filter(|id| id.is_number() || id.is_string())
-            .unwrap_or(Value::Null);
-        if id.as_ref().is_some_and(|id| *id != echoed) {
-            return invalid(echoed, "id must be an integer or a string");
-        }
-        if request.get("jsonrpc") != Some(&json!("2.0")) {
-            return invalid(echoed, "jsonrpc must be \"2.0\"");
-        }
-        if !request.contains_key("method")
-            && (request.contains_key("result") || request.contains_key("error"))
-        {
-            return Reply::new("202 Accepted", ""); // a reply to nothing that we have asked
-        }
+        let is_reply = !has("method") && (has("result") || has("error"));
+        let is_version_2 = request.get("jsonrpc") == Some(&json!("2.0"));
         let params = request.remove("params").unwrap_or_else(|| json!({}));
-        let Some(method) = request
-            .get("method")
-            .and_then(Value::as_str)
-            .filter(|method| !method.is_empty())
-        else {
-            return invalid(echoed, "method must be a string, and not empty");
+        let id = request.remove("id");
+        let echoed = match &id {
+            Some(id) if id.is_number() || id.is_string() => id.clone(),
+            None | Some(Value::Null) => Value::Null,
+            Some(_) => return invalid(Value::Null, "id must be an integer or a string"),
         };
-        let outcome = self.run_method(method, &params, call);
-        if id.is_none() {
-            return Reply::new("202 Accepted", ""); // a notification: done, not answered
-        }
+        let method = match request.get("method").and_then(Value::as_str) {
+            _ if !is_version_2 => return invalid(echoed, "jsonrpc must be \"2.0\""),
+            _ if is_reply => return Reply::new("202 Accepted", ""), // to nothing that we have asked
+            None | Some("") => return invalid(echoed, "method must be a string, and not empty"),
+            Some(method) => method,
+        };
+        let outcome = self.run_method(method, params, from);
         match outcome {
-            Ok(result) => Reply::new("200 OK", answered(&result, &echoed)),
-            Err(denial) => {
-                let status = mcp::status(&denial, method, &params, call);
-                failed(echoed, denial, status)
-            }
+            _ if id.is_none() => Reply::new("202 Accepted", ""), // a notification: done, not answered
+            Ok(result) => Reply::new(OK, answered(&result, &echoed)),
+            Err((status, denial)) => failed(echoed, denial, status),
         }
     }
 
-    /// Runs a method of MCP, or a league request.
-    fn run_method(&self, method: &str, params: &Value, call: &Call) -> Result<Value, Denial> {
+    /// Runs a method of MCP, or a league request. A denial comes with the HTTP status that it wants.
+    fn run_method(
+        &self,
+        method: &str,
+        params: Value,
+        from: &Visitor,
+    ) -> Result<Value, (&'static str, Denial)> {
         if !params.is_object() {
-            return Err(Denial::rpc(
-                -32602,
-                Fault::new(params, "an object").under("params").to_string(),
-            ));
+            let fault = Fault::new(&params, "an object").under("params");
+            return Err((OK, Denial::rpc(-32602, fault.to_string())));
         }
-        if !mcp::is_mcp(method, params, call) {
-            return Ok(self
-                .run(method, params.clone(), call.peer, !self.strict)?
-                .result);
-        }
+        let peer = self.peer(from);
+        let Some(mcp) = Mcp::find(method, &params, from) else {
+            let answer = self.run(method, params, peer, false);
+            return answer.map(|it| it.result).map_err(|denial| (OK, denial));
+        };
+        mcp.check().map_err(|denial| ("400 Bad Request", denial))?;
         let sender = self.client.sender();
-        match mcp::asked(&*self.agent, &sender, method, params, call)? {
+        let asked = mcp.asked(&*self.agent, &sender);
+        match asked.map_err(|denial| (mcp.status(&denial), denial))? {
             Asked::Done(result) => Ok(result),
-            Asked::Call(entry, arguments) => {
-                let answer = self.run(entry.tool, arguments, call.peer, true);
-                let result = mcp::tool_result(&*self.agent, entry, answer);
-                Ok(mcp::signed_in_its_era(&sender, result, params, call))
+            Asked::Call(name, arguments) => {
+                let answer = self.run(&name, arguments, peer, true);
+                Ok(mcp.tool_result(&*self.agent, &sender, &name, answer))
             }
         }
     }
 
-    /// Runs a league request: the one way in, for direct calls and for tools. Its `message_type` decides; the method,
-    /// the tool's name or the message type itself, may only agree with it, or stand alone.
+    /// Runs a league request: the one way in, for direct calls and for tools. The `message_type` decides; the method,
+    /// a tool's name or the message type itself, may only agree with it, or stand alone.
     fn run(
         &self,
         method: &str,
         mut params: Value,
         peer: IpAddr,
-        lenient: bool,
+        as_tool: bool,
     ) -> Result<Answer, Denial> {
         let kind = self.agent.kind();
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
-        let not_here = |name: &str| {
-            Err(Denial::rpc(
-                -32601,
-                format!("Method not found: {kind} does not take {name}"),
-            ))
-        };
-        let entry = match (by_type, Entry::of_method(method)) {
-            (Some(message), Some(method))
-                if message.tool != method.tool && message.is_served_by(kind) =>
+        let by_method = Entry::of_method(method);
+        let is_tool = by_method.is_none() && self.agent.toolbox().find(method).is_some();
+        let named = by_method.map(|it| it.tool).or(is_tool.then_some(method));
+        let entry = match (by_type, by_method) {
+            (Some(entry), _)
+                if entry.is_served_by(kind) && named.is_some_and(|it| it != entry.tool) =>
             {
-                let belongs = format!(
-                    "{} belongs to {}",
-                    message.message_type.unwrap_or_default(),
-                    message.tool
-                );
-                return Err(Denial::rpc(
-                    -32602,
-                    format!("method {}: {belongs}", method.tool),
-                ));
+                let (name, tool) = (entry.message_type, entry.tool);
+                let words = format!("method {method}: {name} belongs to {tool}");
+                return Err(Denial::rpc(-32602, words));
             }
-            (Some(entry), _) => Some(entry),
-            (None, Some(method)) => Entry::served_by(kind)
-                .find(|entry| entry.tool == method.tool)
-                .or(Some(method)),
-            (None, None) if method.is_empty() => None, // a bare message: the reader says what is wrong with it
-            (None, None) => return not_here(&cut(method, 60)),
+            (Some(entry), _) => entry,
+            (None, None) if is_tool => return self.run_tool(method, &params, peer),
+            (None, None) if method.is_empty() => return self.run_message(&params, peer, &[]),
+            (None, None) => {
+                self.agent.asked_in_vain(method, peer);
+                return Err(Denial::not_taken(kind, &cut(method, 60)));
+            }
+            (None, Some(named)) => Entry::served_by(kind)
+                .find(|it| it.tool == named.tool)
+                .unwrap_or(named),
         };
-        match entry {
-            Some(entry) if !entry.is_served_by(kind) => {
-                not_here(entry.message_type.unwrap_or(entry.tool))
-            }
-            Some(Entry {
-                as_tool: Some(tool),
-                ..
-            }) => self.run_tool(*tool, &params, peer),
-            _ => {
-                let given = if lenient {
-                    self.given(entry, &params)
-                } else {
-                    Given::new()
-                };
-                let supplied = protocol::complete(&mut params, given);
-                self.run_message(&params, peer, &supplied)
-            }
+        if !entry.is_served_by(kind) {
+            return Err(Denial::not_taken(kind, entry.message_type));
         }
+        let given = self.given(entry.message_type, &params, as_tool);
+        let supplied = protocol::complete(&mut params, given);
+        self.run_message(&params, peer, &supplied)
     }
 
-    fn run_tool(&self, tool: Tool, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
-        let empty = Map::new();
-        let packet = arguments.as_object().unwrap_or(&empty);
-        self.client.note(
-            "tool_called",
-            packet,
-            Line {
-                peer: Some(&peer.to_string()),
+    fn run_tool(&self, name: &str, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
+        let nothing = Packet::new();
+        let packet = arguments.as_object().unwrap_or(&nothing);
+        if self.noise.count(peer, &self.client.log) {
+            let address = peer.to_string();
+            let line = Line {
+                peer: Some(&address),
+                message: Some(Body::Beginning(packet)),
                 ..Line::default()
-            },
-        );
-        match self.guarded(|| self.agent.tool(tool, arguments, peer)) {
+            };
+            self.client.note("tool_called", packet, line);
+        }
+        let toolbox = self.agent.toolbox();
+        let tool = toolbox.find(name);
+        let run = || match tool {
+            Some(tool) => tool.run(arguments, peer),
+            None => Err(Denial::not_taken(self.agent.kind(), name)),
+        };
+        match self.guarded(run) {
             Ok(result) => Ok(Answer {
                 result,
                 refused: None,
@@ -250,40 +262,45 @@ impl Server {
         peer: IpAddr,
         supplied: &[&str],
     ) -> Result<Answer, Denial> {
-        let (client, empty) = (&self.client, Map::new());
-        let packet = params.as_object().unwrap_or(&empty);
+        let nothing = Packet::new();
+        let packet = params.as_object().unwrap_or(&nothing);
         let address = peer.to_string();
-        let sender = packet
-            .get("sender")
-            .and_then(Value::as_str)
-            .unwrap_or(&address);
-        let line = Line {
-            peer: Some(sender),
-            message: Some(logged(packet)),
-            ..Line::default()
+        let sender = packet.get("sender").and_then(Value::as_str);
+        let sender = sender.unwrap_or(&address);
+        let log = &self.client.log;
+        let note = || {
+            let line = Line {
+                peer: Some(sender),
+                message: Some(Body::Beginning(packet)),
+                ..Line::default()
+            };
+            self.client.note("message_received", packet, line);
+            log.supplied(sender, supplied);
         };
-        client.note("message_received", packet, line);
-        client.log.supplied(sender, supplied);
-        let handle = |understood: protocol::Understood| {
-            client.log.doubts(sender, &understood);
+        let is_noisy = self.noise.is_over(peer);
+        if !is_noisy {
+            note();
+        }
+        let handle = |understood: Understood| {
+            if is_noisy {
+                note(); // readable all the same
+            }
+            log.doubts(sender, &understood);
             self.is_our_league(&understood)?;
-            let has_conversation = !supplied.contains(&"conversation_id");
             let request = Request {
                 envelope: understood.envelope,
                 peer,
-                has_conversation,
+                has_conversation: !supplied.contains(&"conversation_id"),
             };
             self.guarded(|| self.agent.handle(&request, understood.message))
         };
-        match protocol::read(params)
-            .map_err(Denial::Refused)
-            .and_then(handle)
-        {
+        let read = protocol::read(params).map_err(Denial::Refused);
+        match read.and_then(handle) {
             Ok(None) => Ok(Answer {
                 result: ok(),
                 refused: None,
             }),
-            Ok(Some(message)) => Ok(self.reply(packet, &message, None)),
+            Ok(Some(message)) => Ok(self.reply(packet, &message, None, true)),
             Err(denial) => self.deny(packet, peer, denial),
         }
     }
@@ -294,52 +311,45 @@ impl Server {
             .unwrap_or_else(|_| Err(Denial::Broken("a bug of ours".into())))
     }
 
-    /// What we know of a request beside what it says: who holds its token, which match it is about, and when it came.
-    fn given(&self, entry: Option<&Entry>, packet: &Value) -> Given {
-        let message_type = entry.and_then(|entry| entry.message_type);
-        let sender = match message_type {
-            Some(protocol::RefereeRegisterRequest::NAME) => format!("{}:new", Kind::Referee),
-            Some(protocol::LeagueRegisterRequest::NAME) => format!("{}:new", Kind::Player),
-            _ => packet["auth_token"]
-                .as_str()
-                .and_then(|token| self.agent.holder(token))
-                .unwrap_or("launcher".into()),
+    /// What we supply to a request, where we do: who holds its token, which match it is about, and when it came.
+    fn given(&self, message_type: &'static str, packet: &Value, as_tool: bool) -> Given {
+        let (registers, sender) = match message_type {
+            RefereeRegisterRequest::NAME => (true, Some("referee:new".into())),
+            LeagueRegisterRequest::NAME => (true, Some("player:new".into())),
+            _ => {
+                let token = packet["auth_token"].as_str();
+                (false, token.and_then(|token| self.agent.holder(token)))
+            }
         };
-        let about = packet["match_id"]
-            .as_str()
-            .or(message_type)
-            .unwrap_or("message")
-            .to_ascii_lowercase();
+        if self.strict && !registers && !as_tool {
+            return Given::new();
+        }
+        let about = packet["match_id"].as_str().unwrap_or(message_type);
+        let about = cut(&about.to_ascii_lowercase(), 60);
         let mut given: Given = vec![
             ("protocol", PROTOCOL.into()),
-            ("sender", sender.into()),
-            (
-                "conversation_id",
-                format!("conv-supplied-{}", cut(&about, 60)).into(),
-            ),
+            ("sender", sender.unwrap_or("launcher".into()).into()),
+            ("conversation_id", format!("conv-supplied-{about}").into()),
             ("timestamp", Timestamp::now().to_string().into()),
         ];
-        given.extend(message_type.map(|name| ("message_type", name.into())));
-        given.extend(
-            self.client
-                .league_id()
-                .map(|league_id| ("league_id", league_id.into())),
-        );
+        if as_tool {
+            given.push(("message_type", message_type.into()));
+            let league_id = self.client.league_id();
+            given.extend(league_id.map(|league_id| ("league_id", league_id.into())));
+        }
         given
     }
 
     /// Whether a message is of our league.
-    fn is_our_league(&self, understood: &protocol::Understood) -> Result<(), Refusal> {
+    fn is_our_league(&self, understood: &Understood) -> Result<(), Refusal> {
         match (&understood.envelope.league_id, self.client.league_id()) {
             (Some(came), Some(ours)) if *came != ours => {
-                let is_report = matches!(understood.message, Message::MatchResultReport(_));
-                let code = if is_report { Code::E015 } else { Code::E003 };
-                Err(Refusal::got(
-                    code,
-                    "league_id",
-                    came,
-                    format_args!("expected {ours:?}"),
-                ))
+                let code = match understood.message {
+                    Message::MatchResultReport(_) => Code::E015,
+                    _ => Code::E003,
+                };
+                let expected = format_args!("expected {ours:?}");
+                Err(Refusal::got(code, "league_id", came, expected))
             }
             _ => Ok(()),
         }
@@ -348,11 +358,15 @@ impl Server {
     fn deny(&self, request: &Packet, peer: IpAddr, denial: Denial) -> Result<Answer, Denial> {
         match denial {
             Denial::Refused(refusal) => {
-                self.agent.refused(request, peer, &refusal);
-                Ok(self.reply(request, &self.refusal(request, &refusal), Some(&refusal)))
+                let is_logged = self.noise.count(peer, &self.client.log);
+                if is_logged {
+                    self.agent.refused(request, peer, &refusal);
+                }
+                let message = self.refusal(request, &refusal);
+                Ok(self.reply(request, &message, Some(&refusal), is_logged))
             }
             Denial::Broken(why) => {
-                self.client.log.orchestrator(Level::Error, "fault", &*why);
+                self.fault(&why);
                 self.show_fault(&why);
                 Err(Denial::rpc(-32603, format!("Internal error: {why}")))
             }
@@ -363,49 +377,43 @@ impl Server {
     /// Shows a fault of our own to whoever can mend it; the same one again after a while.
     fn show_fault(&self, why: &str) {
         let mut shown = lock(&self.shown);
-        if !shown
-            .as_ref()
-            .is_some_and(|(known, at)| known == why && at.elapsed() < AWHILE)
-        {
+        let is_known = match &*shown {
+            Some((known, at)) => known == why && at.elapsed() < AWHILE,
+            None => false,
+        };
+        if !is_known {
             (self.complain)(&cut(why, SHOWN));
             *shown = Some((why.into(), Instant::now()));
         }
     }
 
     /// The reply to a request, whole, in its conversation or a new one. Where it refuses the request, `refusal` is why.
-    fn reply(&self, request: &Packet, message: &Message, refusal: Option<&Refusal>) -> Answer {
+    fn reply(
+        &self,
+        request: &Packet,
+        message: &Message,
+        refusal: Option<&Refusal>,
+        is_logged: bool,
+    ) -> Answer {
+        let conversation_id = quoted(request, "conversation_id");
+        let round_id = request.get("round_id").map(u32::read);
         let about = About {
-            conversation_id: quoted(request, "conversation_id")
-                .unwrap_or_else(|| conversation("reply")),
+            conversation_id: conversation_id.unwrap_or_else(|| conversation("reply")),
             auth_token: None,
-            round_id: request
-                .get("round_id")
-                .and_then(|round| u32::read(round).ok()),
+            round_id: round_id.and_then(Result::ok),
             match_id: quoted(request, "match_id"),
-            match_token: None,
         };
         let packet = self.client.write(message, &about);
-        let peer = request.get("sender").and_then(Value::as_str);
-        let level = if refusal.is_some() {
-            Level::Warning
-        } else {
-            Level::Info
-        };
-        let (error_code, field) = (
-            refusal.map(|it| it.code.code()),
-            refusal.and_then(Refusal::field_name),
-        );
-        self.client.note(
-            "message_sent",
-            &packet,
-            Line {
-                level,
-                peer,
-                error_code,
-                field,
+        if is_logged {
+            let line = Line {
+                level: refusal.map_or(Level::Info, |_| Level::Warning),
+                peer: request.get("sender").and_then(Value::as_str),
+                error_code: refusal.map(|it| it.code.code()),
+                field: refusal.and_then(Refusal::field_name),
                 ..Line::default()
-            },
-        );
+            };
+            self.client.note("message_sent", &packet, line);
+        }
         Answer {
             result: Value::Object(packet),
             refused: refusal.map(ToString::to_string),
@@ -415,80 +423,62 @@ impl Server {
     /// A refusal as a message: a GAME_ERROR where the match is readable and we play or referee it, else a LEAGUE_ERROR.
     fn refusal(&self, request: &Packet, refusal: &Refusal) -> Message {
         let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
-        let (error_code, error_description) =
-            (refusal.code.to_string(), refusal.code.name().into());
+        let error_code = refusal.code.to_string();
+        let error_description = refusal.code.name().into();
         let context = Some(refusal.context.clone());
-        let Some(match_id) =
-            quoted(request, "match_id").filter(|_| self.agent.kind() != Kind::Manager)
-        else {
+        let match_id = match self.agent.kind() {
+            Kind::Manager => None,
+            Kind::Referee | Kind::Player => quoted(request, "match_id"),
+        };
+        let Some(match_id) = match_id else {
             let original_message_type = Some(original);
-            return LeagueError {
+            let error = LeagueError {
                 error_code,
                 error_description,
                 original_message_type,
                 context,
-            }
-            .into();
+            };
+            return error.into();
         };
         let player_id = quoted(request, "player_id");
-        let own_id = || {
-            self.client
-                .sender()
-                .rsplit(':')
-                .next()
-                .unwrap_or_default()
-                .to_string()
-        };
-        GameError {
+        let sender = self.client.sender();
+        let own_id = sender.rsplit(':').next().unwrap_or_default();
+        let error = GameError {
             match_id,
             error_code,
             error_description,
-            affected_player: player_id.clone().unwrap_or_else(own_id),
+            affected_player: player_id.clone().unwrap_or(own_id.into()),
             action_required: original,
             player_id,
             retry_info: None,
             context,
             consequence: Some("Refused; nothing has changed".into()),
-        }
-        .into()
+        };
+        error.into()
     }
 }
 
 /// A text of a request, as it is repeated to its sender.
 fn quoted(request: &Packet, key: &str) -> Option<String> {
-    request
-        .get(key)
-        .and_then(Value::as_str)
-        .map(|text| cut(text, 200))
-}
-
-/// What the receiver logs of a message: all of it, or its beginning.
-fn logged(packet: &Packet) -> Body<'_> {
-    let text = masked_text(packet);
-    if text.len() > LOGGED {
-        Body::Words(cut(&text, LOGGED))
-    } else {
-        Body::Packet(packet)
-    }
+    let text = request.get(key).and_then(Value::as_str);
+    text.map(|text| cut(text, SHOWN))
 }
 
 /// A JSON-RPC result, written.
 pub fn answered(result: &Value, id: &Value) -> String {
-    #[derive(Serialize)]
-    struct RpcResult<'a> {
-        jsonrpc: &'static str,
-        result: &'a Value,
-        id: &'a Value,
-    }
-    serde_json::to_string(&RpcResult {
-        jsonrpc: "2.0",
-        result,
-        id,
-    })
-    .unwrap_or_default()
+    format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
 }
 
-/// A JSON-RPC error.
+/// A body that is no request.
+fn invalid(id: Value, what: &str) -> Reply {
+    failed(
+        id,
+        Denial::rpc(-32600, format!("Invalid Request: {what}")),
+        OK,
+    )
+}
+
+/// A JSON-RPC error, written.
 fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
     let (code, message, data) = match denial {
         Denial::Rpc(code, message, data) => (code, message, data),
@@ -499,8 +489,6 @@ fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
     if let Some(data) = data {
         error["data"] = data;
     }
-    Reply::new(
-        status,
-        json!({"jsonrpc": "2.0", "error": error, "id": id}).to_string(),
-    )
+    let whole = json!({"jsonrpc": "2.0", "error": error, "id": id});
+    Reply::new(status, whole.to_string())
 }

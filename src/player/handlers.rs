@@ -14,9 +14,8 @@ use crate::program::card::Card;
 use crate::program::registration;
 use crate::program::terminal::say;
 use crate::protocol::{
-    AgentState, ChooseParityCall, ChooseParityResponse, Code, Ending, Entry, GameError,
-    GameInvitation, GameJoinAck, GameOver, GameResult, Kind, LeagueCompleted, Message, Packet,
-    Refusal, Tally,
+    AgentState, ChooseParityCall, ChooseParityResponse, Code, Ending, GameError, GameInvitation,
+    GameJoinAck, GameOver, GameResult, Kind, LeagueCompleted, Message, Packet, Refusal, Tally,
 };
 use crate::wire::{Timestamp, Unread, cut};
 use serde_json::Value;
@@ -103,40 +102,6 @@ impl Agent for Player {
         self.session.health()
     }
 
-    // NET: toolbox() is the trait's; the four functions below go.
-    fn tool(
-        &self,
-        tool: crate::protocol::Tool,
-        arguments: &Value,
-        peer: IpAddr,
-    ) -> Result<Value, Denial> {
-        let toolbox = self.toolbox();
-        let found = toolbox.find(tool.word());
-        let words = format!("Method not found: a player has no {tool}");
-        found
-            .ok_or_else(|| Denial::rpc(-32601, words))?
-            .run(arguments, peer)
-    }
-
-    fn answer_schema(&self, tool: crate::protocol::Tool) -> Option<Value> {
-        let toolbox = self.toolbox();
-        toolbox.find(tool.word()).map(|tool| (tool.answer)())
-    }
-
-    fn instructions(&self) -> &'static str {
-        self.toolbox().instructions
-    }
-
-    fn serves(&self, tool: crate::protocol::Tool) -> bool {
-        self.toolbox().find(tool.word()).is_some()
-    }
-
-    fn shows(&self, entry: &Entry) -> bool {
-        entry.as_tool.is_some() || self.toolbox().lists_messages
-    }
-}
-
-impl Player {
     fn toolbox(&self) -> Toolbox<'_> {
         let mut toolbox = self.beside.toolbox(&self.session).unwrap_or(Toolbox {
             instructions: INSTRUCTIONS,

@@ -57,7 +57,7 @@ impl Invitations {
     pub fn announce(&mut self, player_id: &str, round: RoundAnnouncement) {
         for entry in round.matches {
             if entry.player_A_id == player_id || entry.player_B_id == player_id {
-                let token = round.match_token.clone().or(entry.match_token);
+                let token = round.match_token.clone();
                 self.announced.insert(entry.match_id, token);
             }
         }

@@ -2,25 +2,31 @@
 
 use crate::net::agent::Agent;
 use crate::net::http::{self, Door};
-use crate::net::log::Level;
+use crate::net::log::{Level, Noise};
 use crate::net::rpc::Server;
 use crate::program::args::Stop;
 use crate::program::terminal::{complain, say};
-use crate::program::{Program, end_with_stdin};
+use crate::program::{Program, end_with_stdin, start_anew};
 use crate::wire::Endpoint;
 use std::sync::{Arc, Mutex};
 
 /// Answers from now on, and says so on standard output. `max_body` is in bytes.
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
-    let (client, own_hosts) = (Arc::clone(&program.client), program.own_hosts.clone());
-    let strict = program.config.strict_envelope();
+    let client = Arc::clone(&program.client);
+    let (port, log) = (program.port, Arc::clone(&client.log));
+    let start_anew = move || {
+        let Stop(_, why) = start_anew(port, &log);
+        complain(&format!("that cannot be: {why}"));
+    };
     let server = Server {
         agent,
         client: Arc::clone(&client),
-        strict,
-        own_hosts,
+        strict: program.config.strict_envelope(),
+        own: program.own.clone(),
         complain,
+        start_anew: Box::new(start_anew),
         shown: Mutex::default(),
+        noise: Noise::default(),
     };
     let door = http::serve(program.listener()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));

@@ -6,7 +6,7 @@
 //! report, after which we know nothing of the match. A match that is given to another referee is dropped without a word.
 //! See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
 
-use crate::games::{self, GAMES, Game, Outcome};
+use crate::games::{self, Outcome, Scoring};
 use crate::net::client::conversation;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
@@ -14,16 +14,18 @@ use crate::program::storage;
 use crate::protocol::*;
 use crate::referee::outbox::{Kept, Outbox};
 use crate::wire::{Endpoint, Fault, is_plain, token};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Whoever waits for the bell alone looks up once a day.
+const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
 /// A match that was given to us.
 pub struct Assignment {
-    /// What is played.
-    pub game: &'static Game,
     /// Who plays, in which match of which round.
     pub given: StartMatch,
     /// What proves us to the players, by seat.
@@ -54,19 +56,16 @@ impl Assignment {
             let came = entry.match_id.clone().into();
             return Err(Fault::new(&came, "letters and digits, as in R1M1").under("match_id"));
         }
-        let Some(game) = games::named(&entry.game_type) else {
-            let all: Vec<&str> = GAMES.iter().map(|game| game.game_type).collect();
+        if games::named(&entry.game_type).is_none() {
             let came = entry.game_type.clone().into();
-            return Err(Fault::new(&came, &all.join(" or ")).under("game_type"));
+            return Err(Fault::new(&came, "a game that this referee knows").under("game_type"));
+        }
+        let ends = (&entry.player_A_endpoint, &entry.player_B_endpoint);
+        let (Some(a), Some(b)) = ends else {
+            let missing = Fault::new(&Value::Null, "where both players are");
+            return Err(missing.under("player_A_endpoint, player_B_endpoint"));
         };
-        let endpoint = |endpoint: &Option<String>, field: &str| {
-            let missing = || Fault::new(&serde_json::Value::Null, "an endpoint").under(field);
-            endpoint.clone().ok_or_else(missing)
-        };
-        let endpoints = [
-            endpoint(&entry.player_A_endpoint, "player_A_endpoint")?,
-            endpoint(&entry.player_B_endpoint, "player_B_endpoint")?,
-        ];
+        let endpoints = [a.clone(), b.clone()];
         // A manager that makes no match tokens leaves that to us.
         let own = |given: &Option<String>, id: &str| {
             given.clone().unwrap_or_else(|| token(id, &secret(32)))
@@ -76,7 +75,6 @@ impl Assignment {
             own(&entry.player_B_token, &entry.player_B_id),
         ];
         Ok(Assignment {
-            game,
             tokens,
             conversation_id: conversation(&entry.match_id.to_ascii_lowercase()),
             live: Mutex::new(Live {
@@ -178,10 +176,10 @@ impl Assignments {
     pub fn next_match(&self) -> Arc<Assignment> {
         let mut inside = lock(&self.inside);
         loop {
-            if let Some(assignment) = inside.queue.pop_front() {
-                return assignment;
+            match inside.queue.pop_front() {
+                Some(assignment) => return assignment,
+                None => inside = self.wait(inside, FOREVER),
             }
-            inside = self.wait(inside, None);
         }
     }
 
@@ -189,25 +187,17 @@ impl Assignments {
     pub fn next_report(&self) -> Kept {
         let mut inside = lock(&self.inside);
         loop {
-            let from = match inside.outbox.next() {
+            let wait = match inside.outbox.next() {
                 Some((from, kept)) if from <= Instant::now() => return kept.clone(),
-                next => next.map(|(from, _)| from),
+                Some((from, _)) => from.saturating_duration_since(Instant::now()),
+                None => FOREVER,
             };
-            inside = self.wait(inside, from);
+            inside = self.wait(inside, wait);
         }
     }
 
-    /// Waits until the bell rings, or that moment comes.
-    fn wait<'a>(
-        &self,
-        inside: MutexGuard<'a, Matches>,
-        until: Option<Instant>,
-    ) -> MutexGuard<'a, Matches> {
-        let Some(until) = until else {
-            let woken = self.bell.wait(inside);
-            return woken.unwrap_or_else(PoisonError::into_inner);
-        };
-        let time = until.saturating_duration_since(Instant::now());
+    /// Waits until the bell rings, or for so long.
+    fn wait<'a>(&self, inside: MutexGuard<'a, Matches>, time: Duration) -> MutexGuard<'a, Matches> {
         let woken = self.bell.wait_timeout(inside, time);
         woken.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -217,7 +207,7 @@ impl Assignments {
         &self,
         assignment: &Assignment,
         outcome: &Outcome,
-        scoring: &games::Scoring,
+        scoring: &Scoring,
     ) -> io::Result<bool> {
         let mut inside = lock(&self.inside);
         if assignment.live().dropped {
@@ -229,7 +219,7 @@ impl Assignments {
                 league_id: assignment.given.league_id.clone(),
                 round_id: assignment.given.round_id,
                 match_id: assignment.match_id().into(),
-                game_type: assignment.game.game_type.into(),
+                game_type: assignment.given.r#match.game_type.clone(),
                 result: outcome.for_manager(scoring),
             },
         })?;

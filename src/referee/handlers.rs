@@ -1,18 +1,24 @@
 //! What a referee does with what it is sent: one `match` over all messages, and its two tools. Every request but a look
 //! at a match must prove the manager, by the referee's own token.
 
-use crate::net::agent::{Agent, Denial, Request};
-use crate::net::client::ok;
+use crate::net::agent::{Agent, Denial, Done, Request, Tool, Toolbox};
 use crate::net::retry::SHOWN;
 use crate::object;
 use crate::program::terminal::{complain, say};
 use crate::protocol::*;
 use crate::referee::Referee;
-use crate::wire::{Wire, cut};
+use crate::wire::cut;
 use serde_json::Value;
-use std::net::IpAddr;
+
+/// What a model should know of a referee before it calls a tool.
+const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two players and reports \
+    them to the league manager. get_match_state only looks: it shows how far a match has come, and after the draw its \
+    choices and result. Everything else is for the league manager alone and needs the referee's own token. A refusal \
+    comes as a tool error that says what is wrong.";
 
 object! {
+    /// The arguments of `get_match_state`.
+    GetMatchState { match_id: String, }
     /// What `get_match_state` shows: choices and result only after the draw.
     MatchShown {
         match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
@@ -68,42 +74,34 @@ impl Agent for Referee {
         Ok(None)
     }
 
-    fn tool(&self, tool: Tool, arguments: &Value, _: IpAddr) -> Result<Value, Denial> {
-        match tool {
-            Tool::StartMatch => {
-                let given = StartMatch::read(arguments).map_err(Refusal::from)?;
-                self.start_match(given)
-            }
-            Tool::GetMatchState => {
-                let asked = GetMatchState::read(arguments).map_err(Refusal::from)?;
-                self.match_state(asked.match_id)
-            }
-            _ => {
-                let words = format!("Method not found: a referee does not take {tool}");
-                Err(Denial::rpc(-32601, words))
-            }
+    fn toolbox(&self) -> Toolbox<'_> {
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: vec![
+                Tool::does(
+                    "start_match",
+                    "The manager hands one match to the referee, with the referee's own token. Answered \
+                     {\"status\":\"ok\"}.",
+                    |given, _| self.start_match(given),
+                ),
+                Tool::shows(
+                    "get_match_state",
+                    "How far a match of this referee has come; choices and result only after the draw.",
+                    |asked: GetMatchState, _| self.match_state(asked.match_id),
+                ),
+            ],
         }
-    }
-
-    fn answer_schema(&self, tool: Tool) -> Option<Value> {
-        (tool == Tool::GetMatchState).then(MatchShown::schema)
     }
 
     fn health(&self) -> Value {
         self.session.health()
     }
-
-    fn instructions(&self) -> &'static str {
-        "This is a referee of the AI Agent League: it plays matches between two players and reports them to the league \
-         manager. get_match_state only looks: it shows how far a match has come, and after the draw its choices and \
-         result. Everything else is for the league manager alone and needs the referee's own token. A refusal comes as \
-         a tool error that says what is wrong."
-    }
 }
 
 impl Referee {
     /// One match, handed over without an announcement.
-    fn start_match(&self, given: StartMatch) -> Result<Value, Denial> {
+    fn start_match(&self, given: StartMatch) -> Result<Done, Denial> {
         self.session.check_token(given.auth_token.as_deref())?;
         let ours = self.session.wait_for_card()?.league_id;
         if given.league_id != ours {
@@ -118,23 +116,24 @@ impl Referee {
         };
         let our_endpoint = &self.session.program.endpoint;
         self.assignments.announced(announcement, our_endpoint)?;
-        Ok(ok())
+        let status = "ok".into();
+        Ok(Done { status })
     }
 
-    fn match_state(&self, match_id: String) -> Result<Value, Denial> {
+    fn match_state(&self, match_id: String) -> Result<MatchShown, Denial> {
         let Some(assignment) = self.assignments.find(&match_id) else {
             let but = "which is not a match of this referee";
             return Err(Refusal::got(Code::E015, "match_id", &match_id, but).into());
         };
         let entry = assignment.given.r#match.clone();
         let live = assignment.live().clone();
-        Ok(serde_json::to_value(MatchShown {
+        Ok(MatchShown {
             match_id,
             round_id: assignment.given.round_id,
             player_A_id: entry.player_A_id,
             player_B_id: entry.player_B_id,
             state: live.state,
             result: live.result,
-        })?)
+        })
     }
 }

@@ -24,8 +24,9 @@ pub struct Limits {
     pub retry: RetryPolicy,
 }
 
-/// How dealing with one player ended: with what was wanted, or with every failed attempt, in order.
-pub type Acted<T> = Result<T, Vec<CallError>>;
+/// What dealing with one player gives: what was wanted, or in words how the player failed. Without words it was our own
+/// machine that failed, which is held against nobody.
+pub type Acted<T> = Result<T, Option<String>>;
 
 /// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs.
 pub trait Venue: Sync {
@@ -56,13 +57,9 @@ pub trait Venue: Sync {
 }
 
 /// Plays one match. Every `?` is an end without an outcome.
-pub fn play(
-    game: &'static Game,
-    given: &StartMatch,
-    venue: &impl Venue,
-    limits: &Limits,
-) -> Option<Outcome> {
-    let table = Table {
+pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
+    let game = games::named(&given.r#match.game_type)?;
+    let in_play = InPlay {
         game,
         given,
         venue,
@@ -72,37 +69,35 @@ pub fn play(
     let mut failed = [None, None];
 
     venue.reached(MatchState::WaitingForPlayers)?;
-    for (seat, joined) in venue.each(&[0, 1], |seat| table.invite(seat)) {
-        if let Err(failures) = joined {
-            failed[seat] = Some(blame(&failures, GameJoinAck::NAME)?);
+    for (seat, joined) in venue.each(&[0, 1], |seat| in_play.invite(seat)) {
+        if let Err(how) = joined {
+            failed[seat] = Some(how?);
         }
     }
 
-    venue.reached(MatchState::CollectingChoices)?;
     while failed == [None, None] {
+        venue.reached(MatchState::CollectingChoices)?;
         let seats = game.asked(&moves);
         if seats.is_empty() {
             break;
         }
-        for (seat, moved) in venue.each(&seats, |seat| table.ask_move(seat, &moves)) {
+        for (seat, moved) in venue.each(&seats, |seat| in_play.ask_move(seat, &moves)) {
             match moved {
                 Ok(text) => moves.push(Move { seat, text }),
-                Err(failures) => {
-                    failed[seat] = Some(blame(&failures, game.messages.answer_name)?);
-                }
+                Err(how) => failed[seat] = Some(how?),
             }
         }
     }
 
     venue.reached(MatchState::DrawingNumber)?;
-    let players = [0, 1].map(|seat| table.player(seat).to_string());
+    let players = [0, 1].map(|seat| in_play.player(seat).to_string());
     let outcome = if failed == [None, None] {
         game.judge(players, moves, venue.draw(game))
     } else {
         games::forfeit(players, moves, failed)
     };
     venue.keep(&outcome)?;
-    venue.tell_both(table.game_over(&outcome)); // heard or not, the result stands
+    venue.tell_both(in_play.game_over(&outcome)); // heard or not, the result stands
     venue.reached(MatchState::Finished);
     Some(outcome)
 }
@@ -134,14 +129,14 @@ impl Next {
 }
 
 /// A match in play. What it asks its players, and what counts as an answer, is in `questions.rs`.
-pub(super) struct Table<'a, V: Venue> {
+pub(super) struct InPlay<'a, V: Venue> {
     pub(super) game: &'static Game,
     pub(super) given: &'a StartMatch,
     venue: &'a V,
     limits: &'a Limits,
 }
 
-impl<V: Venue> Table<'_, V> {
+impl<V: Venue> InPlay<'_, V> {
     /// Invites a player. A connection that fails is tried again; silence, a refusal or a wrong answer is a forfeit.
     fn invite(&self, seat: usize) -> Acted<()> {
         let invitation = self.invitation(seat);
@@ -158,13 +153,14 @@ impl<V: Venue> Table<'_, V> {
                 let error = self.game_error(seat, &failure, GameJoinAck::NAME);
                 self.venue.tell(seat, error.into());
             }
-            failures
+            blame(&failures, GameJoinAck::NAME)
         })
     }
 
     /// Asks a player for a move, as often as it may fail.
     fn ask_move(&self, seat: usize, moves: &[Move]) -> Acted<String> {
         let policy = &self.limits.retry;
+        let wanted = self.game.messages.answer_name;
         let mut failures = Vec::new();
         let mut deadline = self.venue.now() + self.limits.choice;
         loop {
@@ -177,17 +173,17 @@ impl<V: Venue> Table<'_, V> {
             };
             failures.push(failure.clone());
             if failure.is_ours() {
-                return Err(failures);
+                return Err(None);
             }
             let next = Next::after(&failures, policy, left());
             let error = GameError {
                 retry_info: Some(next.retry_info(&failures, policy, self.venue.clock())),
                 consequence: Some(next.consequence().into()),
-                ..self.game_error(seat, &failure, self.game.messages.answer_name)
+                ..self.game_error(seat, &failure, wanted)
             };
             self.venue.tell(seat, error.into());
             match next {
-                Next::Forfeit => return Err(failures),
+                Next::Forfeit => return Err(blame(&failures, wanted)),
                 Next::Mend(_) => {}
                 Next::Retry(delay) => {
                     self.venue.pause(delay);

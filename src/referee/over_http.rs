@@ -44,7 +44,6 @@ fn to_seat(program: &Program, assignment: &Assignment, seat: usize) -> (Peer, Ab
         auth_token: Some(assignment.tokens[seat].clone()),
         round_id: Some(assignment.given.round_id),
         match_id: Some(entry.match_id.clone()),
-        match_token: None,
     };
     (to, about)
 }
@@ -88,30 +87,24 @@ impl Venue for OverHttp<'_> {
         act: impl Fn(usize) -> Acted<T> + Sync,
     ) -> Vec<(usize, Acted<T>)> {
         let act = &act;
-        let ours = |why: String| Err(vec![CallError::Ours(why)]);
         thread::scope(|scope| {
-            let start = |seat: usize| {
-                Builder::new()
-                    .name("seat".into())
-                    .spawn_scoped(scope, move || act(seat))
+            let start = |seat: &usize| {
+                let seat = *seat;
+                let named = Builder::new().name("seat".into());
+                (seat, named.spawn_scoped(scope, move || act(seat)))
             };
-            // The first seat is this thread's own business; the others get one each.
-            let others: Vec<_> = seats
+            // The first seat is this thread's own business; the other gets a thread.
+            let others: Vec<_> = seats.iter().skip(1).map(start).collect();
+            let mut all: Vec<_> = seats
                 .iter()
-                .skip(1)
-                .map(|seat| (*seat, start(*seat)))
+                .take(1)
+                .map(|seat| (*seat, act(*seat)))
                 .collect();
-            let first = seats.first().map(|seat| (*seat, act(*seat)));
-            let rest = others.into_iter().map(|(seat, started)| {
-                let acted = match started {
-                    Ok(thread) => thread
-                        .join()
-                        .unwrap_or_else(|_| ours("a bug of ours".into())),
-                    Err(error) => ours(error.to_string()),
-                };
-                (seat, acted)
-            });
-            first.into_iter().chain(rest).collect()
+            for (seat, started) in others {
+                let acted = started.map(|thread| thread.join().unwrap_or(Err(None)));
+                all.push((seat, acted.unwrap_or(Err(None))));
+            }
+            all
         })
     }
 

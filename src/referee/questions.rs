@@ -4,12 +4,12 @@
 use crate::games::{Move, Outcome};
 use crate::net::retry::CallError;
 use crate::protocol::*;
-use crate::referee::match_play::{Table, Venue};
+use crate::referee::match_play::{InPlay, Venue};
 use crate::referee::sentences::unexpected;
 use crate::wire::{Timestamp, cut};
 use std::fmt::Debug;
 
-impl<V: Venue> Table<'_, V> {
+impl<V: Venue> InPlay<'_, V> {
     /// The player on a seat.
     pub(super) fn player(&self, seat: usize) -> &str {
         let entry = &self.given.r#match;
@@ -39,8 +39,7 @@ impl<V: Venue> Table<'_, V> {
         let Message::GameJoinAck(ack) = reply else {
             return Err(unexpected(&reply));
         };
-        expect("match_id", &*ack.match_id, self.match_id(), Code::E015)?;
-        expect("player_id", &*ack.player_id, self.player(seat), Code::E012)?;
+        self.check_match(seat, &ack.match_id, &ack.player_id)?;
         expect("accept", &ack.accept, &true, Code::E003)
     }
 
@@ -72,14 +71,10 @@ impl<V: Venue> Table<'_, V> {
         moves: &[Move],
         reply: Message,
     ) -> Result<String, CallError> {
-        let answer = (self.game.messages.answer)(reply).map_err(|reply| unexpected(&reply))?;
-        expect("match_id", &*answer.match_id, self.match_id(), Code::E015)?;
-        expect(
-            "player_id",
-            &*answer.player_id,
-            self.player(seat),
-            Code::E012,
-        )?;
+        let Some(answer) = (self.game.messages.answer)(&reply) else {
+            return Err(unexpected(&reply));
+        };
+        self.check_match(seat, &answer.match_id, &answer.player_id)?;
         expect(
             "move_number",
             &answer.move_number,
@@ -90,6 +85,12 @@ impl<V: Venue> Table<'_, V> {
             Ok(text) => Ok(text.into()),
             Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
+    }
+
+    /// Whether a reply is about this match and from this player.
+    fn check_match(&self, seat: usize, match_id: &str, player_id: &str) -> Result<(), CallError> {
+        expect("match_id", match_id, self.match_id(), Code::E015)?;
+        expect("player_id", player_id, self.player(seat), Code::E012)
     }
 
     /// GAME_OVER, the same for both.

@@ -2,26 +2,25 @@
 
 use crate::net::retry::{CallError, RetryPolicy, SHOWN};
 use crate::protocol::*;
-use crate::referee::match_play::{Next, Table, Venue};
+use crate::referee::match_play::{InPlay, Next, Venue};
 use crate::wire::{Timestamp, cut};
 
 /// How a player failed, in one sentence: what was asked, what came, what was expected, and how often. The sentence
 /// begins where the player's name ends. Nothing where our own machine failed: that is held against nobody.
 pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
     let last = failures.last().filter(|last| !last.is_ours())?;
-    let (happened, wanted) = last.told(tool(expected), expected);
-    let is_same = |other: &CallError| match (other, last) {
-        (CallError::Wrong(one, _), CallError::Wrong(other, _)) => one == other,
-        _ => other.told(tool(expected), expected) == (happened.clone(), wanted.clone()),
-    };
-    let times = match (failures.iter().all(is_same), failures.len()) {
+    let told = |failure: &CallError, times: &str| failure.told(tool(expected), times, expected);
+    let is_same = failures
+        .iter()
+        .all(|failure| told(failure, "") == told(last, ""));
+    let times = match (is_same, failures.len()) {
         (_, 1) => String::new(),
         (true, 2) => ", twice".into(),
         (true, 3) => ", three times".into(),
         (true, times) => format!(", {times} times"),
         (false, times) => format!(", at the last of {times} attempts"),
     };
-    Some(format!("{happened}{times}{wanted}"))
+    Some(told(last, &times))
 }
 
 /// The tool that asks for a message.
@@ -41,20 +40,19 @@ pub fn unexpected(reply: &Message) -> CallError {
     CallError::wrong(refusal, format!("{}{explained}", reply.name()))
 }
 
-impl<V: Venue> Table<'_, V> {
+impl<V: Venue> InPlay<'_, V> {
     /// GAME_ERROR for a player: what went wrong, what is legal, and that the match is lost by it.
     pub(super) fn game_error(&self, seat: usize, failure: &CallError, expected: &str) -> GameError {
-        let (happened, wanted) = failure.told(tool(expected), expected);
-        let told = cut(&format!("{happened}{wanted}"), 2 * SHOWN);
-        let told = Refusal::new(failure.code(), told);
-        let refusal = match failure {
-            CallError::Wrong(refusal, came) if came.is_empty() => refusal.clone(),
-            CallError::Wrong(refusal, came) if refusal.is_no_answer() => {
-                told.with("came", came.clone())
-            }
-            CallError::Wrong(refusal, came) => refusal.clone().with("came", came.clone()),
-            _ => told,
+        let told = cut(&failure.told(tool(expected), "", expected), 2 * SHOWN);
+        let mut refusal = match failure {
+            CallError::Wrong(refusal, _) if !refusal.is_no_answer() => refusal.clone(),
+            _ => Refusal::new(failure.code(), told),
         };
+        if let CallError::Wrong(_, came) = failure
+            && !came.is_empty()
+        {
+            refusal = refusal.with("came", came.clone());
+        }
         GameError {
             match_id: self.given.r#match.match_id.clone(),
             error_code: failure.code().to_string(),

@@ -1,10 +1,11 @@
 //! Texts and numbers with bounds: names, versions, URLs, tokens. Each is checked where it is read. Pure.
 
 use super::endpoint::Endpoint;
-use super::object::{Reader, Wire};
+use super::object::{Reader, Wire, cut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// A token: whose it is can be read, what it is cannot be guessed.
 pub fn token(id: &str, secret: &str) -> String {
@@ -46,6 +47,19 @@ pub fn masked(text: &str) -> Cow<'_, str> {
         }
     }
     out.into()
+}
+
+/// How many characters of a peer's text are shown or passed on.
+pub const SHOWN: usize = 200;
+
+/// A peer's text as it is shown and passed on: cut, and without tokens, which it may have echoed.
+pub fn quotable(text: &str) -> String {
+    cut(&masked(text), SHOWN)
+}
+
+/// Seconds as a person writes them: `30`, `0.5`.
+pub fn seconds(time: Duration) -> String {
+    format!("{}", (time.as_secs_f64() * 100.0).round() / 100.0)
 }
 
 /// Declares texts that must look like something.

@@ -81,6 +81,11 @@ pub trait Wire: Sized {
     /// The JSON schema of what is read.
     fn schema() -> Value;
 
+    /// What is read where a field is absent: as if it were null.
+    fn absent(reader: &mut Reader) -> Option<Self> {
+        Self::read_in(&Value::Null, reader)
+    }
+
     /// Reads the value, or says what is wrong with it, in optional fields too.
     fn read(value: &Value) -> Result<Self, Fault> {
         let mut reader = Reader::default();
@@ -158,7 +163,10 @@ impl Reader {
 
     /// A field that must be there; where it may be null it may also be absent.
     pub fn field<T: Wire>(&mut self, object: &Value, name: &str) -> Option<T> {
-        self.at(name, |reader| T::read_in(&object[name], reader))
+        self.at(name, |reader| match object.get(name) {
+            Some(value) => T::read_in(value, reader),
+            None => T::absent(reader),
+        })
     }
 
     /// A field that may be absent or null; in a message it counts as absent also where it is wrong.
@@ -324,6 +332,10 @@ impl<T: Wire> Unread<T> {
 impl<T: Wire> Wire for Unread<T> {
     fn read_in(value: &Value, _: &mut Reader) -> Option<Self> {
         Some(Unread::new(value.clone()))
+    }
+    fn absent(reader: &mut Reader) -> Option<Self> {
+        let expected = T::read(&Value::Null).err();
+        expected.and_then(|fault| reader.note(fault))
     }
     fn schema() -> Value {
         T::schema()

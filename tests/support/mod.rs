@@ -2,7 +2,8 @@
 //!
 //! A test starts here: `World::new(edits)` makes the folder with a configuration whose limits are short where
 //! silence is expected; `world.manager(&[…])` and friends start programs; `Peer::new(script)` is an agent whose
-//! every answer the test decides. Nothing sleeps for luck: `until` waits for a fact, up to a generous limit.
+//! every answer the test decides. Nothing sleeps for luck: `until` waits for a fact, and only a test that fails waits
+//! to the end of its patience.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 mod files;
@@ -10,41 +11,56 @@ pub mod paper;
 pub mod stand_in;
 
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeSet,
-    fs,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::{IpAddr, TcpListener, TcpStream, UdpSocket},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{Receiver, channel},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
-/// How long a fact may take to come true: generous, since it is only waited out when a test fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a fact may take to come true, unless the environment says more.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a fact may take to come true: LEAGUE_TEST_PATIENCE in seconds, or `PATIENCE`.
+pub fn patience() -> Duration {
+    let longer = env::var("LEAGUE_TEST_PATIENCE").ok();
+    let seconds = longer.and_then(|seconds| seconds.parse().ok());
+    seconds.map_or(PATIENCE, Duration::from_secs)
+}
+
+/// Fails the test saying what did not happen, and how more patience is had.
+fn give_up(what: &str, waited: Duration) -> ! {
+    let thread = thread::current();
+    let test = thread.name().unwrap_or_default();
+    let program = env::current_exe().unwrap();
+    let file = program.file_stem().unwrap().to_string_lossy();
+    let file = file.rsplit_once('-').map_or(&*file, |(name, _)| name);
+    let seconds = waited.as_secs();
+    panic!(
+        "did not happen in {seconds} s: {what}\nOn a busy machine give it more time, alone: \
+         LEAGUE_TEST_PATIENCE=300 cargo test --test {file} -- --exact {test}"
+    );
+}
 
 /// Waits until `fact` gives something, or fails the test saying what did not happen.
 pub fn until<T>(what: &str, fact: impl FnMut() -> Option<T>) -> T {
-    until_within(PATIENCE.as_secs(), what, fact)
+    until_within(patience().as_secs(), what, fact)
 }
 
 /// The same, for at most so many seconds.
 pub fn until_within<T>(seconds: u64, what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let (begun, limit) = (Instant::now(), Duration::from_secs(seconds));
     loop {
         if let Some(found) = fact() {
             return found;
         }
-        assert!(
-            Instant::now() < deadline,
-            "did not happen in {seconds} s: {what}"
-        );
+        if begun.elapsed() > limit {
+            give_up(what, limit);
+        }
         thread::park_timeout(Duration::from_millis(5));
     }
 }
@@ -63,22 +79,18 @@ impl World {
     /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
     pub fn new(edits: &[(&str, &str, Value)]) -> World {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!(
-            "league-test-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::SeqCst)
-        );
-        let world = World {
-            folder: std::env::temp_dir().join(name),
-        };
+        let number = COUNT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("league-test-{}-{number}", std::process::id());
+        let folder = env::temp_dir().join(name);
+        let world = World { folder };
         for (file, text) in files::FILES {
             let path = world.folder.join("config").join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        edits
-            .iter()
-            .for_each(|(file, pointer, value)| world.edit(file, pointer, value.clone()));
+        for (file, pointer, value) in edits {
+            world.edit(file, pointer, value.clone());
+        }
         world
     }
 
@@ -104,11 +116,8 @@ impl World {
         };
         let mut command = Command::new(exe);
         command.args(arguments);
-        for (option, folder) in [
-            ("--config", "config"),
-            ("--data", "data"),
-            ("--logs", "logs"),
-        ] {
+        for folder in ["config", "data", "logs"] {
+            let option = format!("--{folder}");
             command.arg(option).arg(self.folder.join(folder));
         }
         command
@@ -133,16 +142,11 @@ impl World {
     /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
     pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &[&str]) -> Agent {
         let wanted = self.command(program, arguments);
+        let script = format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"");
         let mut command = Command::new("bash");
-        command
-            .args([
-                "-c",
-                &format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\""),
-            ])
-            .arg(wanted.get_program());
-        command
-            .args(wanted.get_args())
-            .args(["--port", "0", "--until-stdin-closes"]);
+        command.args(["-c", &script]).arg(wanted.get_program());
+        command.args(wanted.get_args());
+        command.args(["--port", "0", "--until-stdin-closes"]);
         let agent = Agent::new(&mut command);
         agent.line("listening on ");
         agent
@@ -150,11 +154,10 @@ impl World {
 
     /// Runs a word of the manager's program to its end: its exit code, and all it says.
     pub fn word(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = self.command("league_manager", arguments).output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8([output.stdout, output.stderr].concat()).unwrap(),
-        )
+        let mut command = self.command("league_manager", arguments);
+        let output = command.output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat());
+        (output.status.code(), said.unwrap())
     }
 
     pub fn manager(&self, arguments: &[&str]) -> Agent {
@@ -162,21 +165,15 @@ impl World {
     }
 
     pub fn referee(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
-        self.start(
-            "referee",
-            &[
-                &["--manager", &manager.url(), "--referee-id", id],
-                arguments,
-            ]
-            .concat(),
-        )
+        let url = manager.url();
+        let own = ["--manager", &url, "--referee-id", id];
+        self.start("referee", &[&own, arguments].concat())
     }
 
     pub fn player(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
-        self.start(
-            "player",
-            &[&["--manager", &manager.url(), "--player-id", id], arguments].concat(),
-        )
+        let url = manager.url();
+        let own = ["--manager", &url, "--player-id", id];
+        self.start("player", &[&own, arguments].concat())
     }
 
     /// A JSON file below the data folder, once it is there and whole.
@@ -187,37 +184,39 @@ impl World {
         })
     }
 
+    /// A file of the league below the data folder.
+    pub fn league_file(&self, name: &str) -> PathBuf {
+        let folder = self.folder.join("data/leagues/league_2025_even_odd");
+        folder.join(name)
+    }
+
     /// The lines of the league's journal so far.
     pub fn journal(&self) -> Vec<Value> {
-        json_lines(
-            &self
-                .folder
-                .join("data/leagues/league_2025_even_odd/journal.jsonl"),
-        )
+        json_lines(&self.league_file("journal.jsonl"))
     }
 
     /// Those of one kind.
     pub fn events(&self, event: &str) -> Vec<Value> {
-        self.journal()
-            .into_iter()
-            .filter(|line| line["event"] == event)
-            .collect()
+        let mut lines = self.journal();
+        lines.retain(|line| line["event"] == event);
+        lines
+    }
+
+    /// How many of one kind there are so far.
+    pub fn count(&self, event: &str) -> usize {
+        self.events(event).len()
     }
 
     /// Every line of every log.
     pub fn logs(&self) -> Vec<Value> {
-        files(&self.folder.join("logs"))
-            .iter()
-            .flat_map(|path| json_lines(path))
-            .collect()
+        let logs = files(&self.folder.join("logs"));
+        logs.iter().flat_map(|path| json_lines(path)).collect()
     }
 
     /// The table as the pages have it.
     pub fn table(&self) -> Vec<Value> {
-        self.data("leagues/league_2025_even_odd/standings.json")["standings"]
-            .as_array()
-            .unwrap()
-            .clone()
+        let page = self.data("leagues/league_2025_even_odd/standings.json");
+        page["standings"].as_array().unwrap().clone()
     }
 
     /// Every pair has met once, every match is recorded once, and the table adds up.
@@ -227,19 +226,15 @@ impl World {
             .iter()
             .map(|line| line["match_id"].to_string())
             .collect();
-        assert_eq!(
-            [recorded.len(), ids.len()],
-            [players * (players - 1) / 2; 2],
-            "{recorded:?}"
-        );
+        let all = players * (players - 1) / 2;
+        assert_eq!([recorded.len(), ids.len()], [all; 2], "{recorded:?}");
         assert_eq!(self.journal().last().unwrap()["event"], "Closed");
         for (rank, row) in (1..).zip(&table) {
-            let [its_rank, played, wins, draws, losses, points] =
-                ["rank", "played", "wins", "draws", "losses", "points"]
-                    .map(|key| row[key].as_u64().unwrap() as usize);
-            let expected = (rank, players - 1, 3 * wins + draws);
-            assert_eq!((its_rank, played, points), expected, "{row}");
-            assert_eq!(played, wins + draws + losses, "{row}");
+            let number = |key: &str| row[key].as_u64().unwrap() as usize;
+            let [wins, draws, losses] = ["wins", "draws", "losses"].map(number);
+            let expected = [rank, players - 1, wins + draws + losses, 3 * wins + draws];
+            let came = ["rank", "played", "played", "points"].map(number);
+            assert_eq!(came, expected, "{row}");
         }
         assert_eq!(table.len(), players);
     }
@@ -255,19 +250,15 @@ impl Drop for World {
 
 /// All files below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries =
-        fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
-    let entries: Vec<PathBuf> = entries.unwrap_or_default();
-    entries
-        .into_iter()
-        .flat_map(|path| {
-            if path.is_dir() {
-                files(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect()
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push(path),
+        }
+    }
+    found
 }
 
 /// The whole lines of a JSON-lines file; none where there is no file yet.
@@ -291,29 +282,21 @@ pub struct Agent {
 
 impl Agent {
     pub fn new(command: &mut Command) -> Agent {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
         let (line, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
-            stdout
-                .lines()
-                .map_while(Result::ok)
-                .try_for_each(|text| line.send(text))
+            let mut all = stdout.lines().map_while(Result::ok);
+            all.try_for_each(|text| line.send(text))
         });
+        let errors = BufReader::new(child.stderr.take().unwrap());
         let stderr = Arc::new(Mutex::new(String::new()));
-        let (from, to) = (
-            BufReader::new(child.stderr.take().unwrap()),
-            Arc::clone(&stderr),
-        );
+        let said = Arc::clone(&stderr);
         thread::spawn(move || {
-            from.lines()
-                .map_while(Result::ok)
-                .for_each(|it| *to.lock().unwrap() += &(it + "\n"))
+            let all = errors.lines().map_while(Result::ok);
+            all.for_each(|it| *said.lock().unwrap() += &(it + "\n"))
         });
         let stdin = child.stdin.take();
         Agent {
@@ -328,41 +311,32 @@ impl Agent {
     /// The first line on standard output that contains `text`.
     pub fn line(&self, text: &str) -> String {
         let mut seen = self.seen.lock().unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             if let Some(line) = seen.iter().find(|line| line.contains(text)) {
                 return line.clone();
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) => seen.push(line),
-                Err(error) => {
-                    panic!(
-                        "no line {text:?} ({error}); it said {seen:?} and {:?}",
-                        self.stderr.lock().unwrap()
-                    )
-                }
-            }
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                let errors = self.stderr.lock().unwrap();
+                let what = format!("a line {text:?}; it said {seen:?} and {errors:?}");
+                give_up(&what, patience() - left);
+            };
+            seen.push(line);
         }
     }
 
     /// `http://localhost:PORT/mcp`.
     pub fn url(&self) -> String {
-        self.line("listening on ")
-            .rsplit(' ')
-            .next()
-            .unwrap()
-            .to_string()
+        let line = self.line("listening on ");
+        line.rsplit(' ').next().unwrap().into()
     }
 
     /// Where it listens, to be started there again.
     pub fn port(&self) -> String {
-        self.url()
-            .trim_end_matches("/mcp")
-            .rsplit(':')
-            .next()
-            .unwrap()
-            .into()
+        let url = self.url();
+        let host = url.trim_end_matches("/mcp");
+        host.rsplit(':').next().unwrap().into()
     }
 
     /// Waits until it has ended by itself.
@@ -423,23 +397,15 @@ pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) 
         "{verb} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    parted(&raw(url, &[head.as_bytes(), body].concat(), PATIENCE))
+    parted(&raw(url, &[head.as_bytes(), body].concat(), patience()))
 }
 
 /// The status (0: none) and the body of an answer.
 pub fn parted(answer: &[u8]) -> (u16, String) {
     let text = String::from_utf8_lossy(answer);
-    let status = text
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .unwrap_or(0);
-    (
-        status,
-        text.split_once("\r\n\r\n")
-            .map_or("", |(_, body)| body)
-            .to_string(),
-    )
+    let status = text.split(' ').nth(1).and_then(|it| it.parse().ok());
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status.unwrap_or(0), body.into())
 }
 
 /// A JSON-RPC call: the whole reply.
@@ -452,15 +418,11 @@ pub fn call(url: &str, method: &str, params: Value) -> Value {
 
 /// A league message sent under its type: the `result`, or the whole reply if it is an error.
 pub fn send(url: &str, message: &Value) -> Value {
-    let mut reply = call(
-        url,
-        message["message_type"].as_str().unwrap(),
-        message.clone(),
-    );
-    if reply["error"].is_null() {
-        reply["result"].take()
-    } else {
-        reply
+    let message_type = message["message_type"].as_str().unwrap();
+    let mut reply = call(url, message_type, message.clone());
+    match reply["error"].is_null() {
+        true => reply["result"].take(),
+        false => reply,
     }
 }
 
@@ -470,10 +432,9 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
         "protocol": "league.v2", "message_type": message_type, "sender": sender,
         "timestamp": now(), "conversation_id": format!("conv-{message_type}-{sender}"),
     });
-    body.as_object()
-        .unwrap()
-        .iter()
-        .for_each(|(key, value)| whole[key] = value.clone());
+    for (key, value) in body.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
     whole
 }
 
@@ -494,28 +455,16 @@ pub fn now() -> String {
 
 /// A scripted agent's registration as a player: the manager's answer.
 pub fn register_player(manager: &str, sender: &str, endpoint: &str) -> Value {
-    send(
-        manager,
-        &message(
-            "LEAGUE_REGISTER_REQUEST",
-            sender,
-            json!({"player_meta": meta(sender, endpoint)}),
-        ),
-    )
+    let body = json!({"player_meta": meta(sender, endpoint)});
+    send(manager, &message("LEAGUE_REGISTER_REQUEST", sender, body))
 }
 
 /// A scripted agent's registration as a referee: the manager's answer.
 pub fn register_referee(manager: &str, sender: &str, endpoint: &str, matches: u32) -> Value {
     let mut meta = meta(sender, endpoint);
     meta["max_concurrent_matches"] = matches.into();
-    send(
-        manager,
-        &message(
-            "REFEREE_REGISTER_REQUEST",
-            sender,
-            json!({"referee_meta": meta}),
-        ),
-    )
+    let body = json!({"referee_meta": meta});
+    send(manager, &message("REFEREE_REGISTER_REQUEST", sender, body))
 }
 
 fn meta(sender: &str, endpoint: &str) -> Value {
@@ -548,10 +497,8 @@ impl Peer {
     /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
     pub fn new(script: impl Fn(&Value) -> Does + Send + Sync + 'static) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!(
-            "http://127.0.0.1:{}/mcp",
-            listener.local_addr().unwrap().port()
-        );
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}/mcp");
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (script, seen) = (Arc::new(script), Arc::clone(&requests));
         thread::spawn(move || {
@@ -567,10 +514,8 @@ impl Peer {
     pub fn received(&self, message_type: &str) -> Vec<Value> {
         let requests = self.requests.lock().unwrap();
         let params = requests.iter().map(|request| &request["params"]);
-        params
-            .filter(|params| params["message_type"] == message_type)
-            .cloned()
-            .collect()
+        let wanted = params.filter(|params| params["message_type"] == message_type);
+        wanted.cloned().collect()
     }
 
     /// The first message of a type, once it has come.
@@ -597,10 +542,9 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&Value) -> Does, seen: &Mutex<Ve
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     seen.lock().unwrap().push(request.clone());
     let ok = |body: &str| {
-        format!(
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}");
+        format!("{head}\r\n\r\n{body}")
     };
     let done = match script(&request) {
         Does::Answer(result) => {
@@ -653,7 +597,7 @@ impl Gate {
     pub fn pass(&self) {
         let (open, bell) = &*self.0;
         drop(
-            bell.wait_timeout_while(open.lock().unwrap(), PATIENCE, |open| !*open)
+            bell.wait_timeout_while(open.lock().unwrap(), patience(), |open| !*open)
                 .unwrap(),
         );
     }
@@ -717,11 +661,7 @@ pub fn check_no_token(text: &str) {
     for part in text.split("tok-").skip(1) {
         let secret = part.split_once('-').map_or("", |(_, secret)| secret);
         let digits = secret.bytes().take_while(u8::is_ascii_hexdigit).count();
-        assert!(
-            digits < 8,
-            "a token was shown: tok-{}",
-            part.chars().take(60).collect::<String>()
-        );
+        assert!(digits < 8, "a token was shown: tok-{part:.60}");
     }
 }
 

@@ -346,8 +346,8 @@ pub fn until(limit: Duration, fact: impl Fn() -> bool) -> bool {
 pub struct Ear(pub Arc<Exam>, pub usize);
 
 impl Service for Ear {
-    fn call(&self, call: &Call) -> Reply {
-        let (Ear(exam, who), asked) = (self, Exchange::new("", 200, &call.body));
+    fn call(&self, body: &[u8], _: &Visitor) -> Reply {
+        let (Ear(exam, who), asked) = (self, Exchange::new("", 200, body));
         lock(&exam.heard).push((*who, asked.clone()));
         let answer = if *who == 0 {
             exam.manage(&asked)
@@ -371,7 +371,7 @@ impl Service for Ear {
         )
     }
 
-    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
+    fn page(&self, _path: &str, _from: &Visitor) -> Option<Reply> {
         None
     }
 

@@ -1,0 +1,301 @@
+//! The diagram of a match, made of log lines: lines in, text out, and nothing else.
+//!
+//! A message has up to two ends, its sending in one log and its receipt in another; `pair` brings them together. Clocks
+//! may differ between machines, so the order is that of causes: within a log that of its lines, and no receipt before
+//! its sending. A stranger can make an agent log a message in another's name. So lanes are only for those who have spoken
+//! here by themselves, and to whom; and what came in somebody's name is drawn only if that one's log has it, or is not here.
+
+use crate::program::terminal::shown;
+use crate::protocol::*;
+use crate::wire::{Timestamp, Wire, cut};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many lines of a conversation in one log are drawn, the first ones.
+pub const MOST: usize = 200;
+/// How much of others' words is shown at once, in characters.
+const LONGEST: usize = 200;
+/// Columns from one lane to the next.
+const LANE: usize = 10;
+/// The head of the manager's lane, under whatever name it signs.
+const MANAGER: &str = "manager";
+/// The events of a message that was sent, of one that did not arrive, and of the answer to a notice.
+const SENT: &str = "message_sent";
+const FAILED: &str = "delivery_failed";
+const ANSWERED: &str = "notice_answered";
+
+/// A text of a line.
+pub fn text<'a>(line: &'a Value, key: &str) -> &'a str {
+    line[key].as_str().unwrap_or_default()
+}
+
+/// `referee:REF01` and `REF01` are the same, and so are all names of a manager.
+fn name(sender: &str) -> &str {
+    if sender.starts_with(Kind::Manager.word()) {
+        return MANAGER;
+    }
+    sender.split_once(':').map_or(sender, |(_, name)| name)
+}
+
+/// One line of a log: one end of a message, or that it failed.
+struct End<'a> {
+    /// Where the line stands among all lines.
+    place: usize,
+    /// Whose log it is.
+    log: &'a str,
+    /// Its conversation.
+    talk: &'a str,
+    /// From whom to whom the message goes.
+    way: [&'a str; 2],
+    event: &'a str,
+    /// The type of the message; nothing where it refuses, for the answer to a notice is logged without its type.
+    what: &'a str,
+    at: Timestamp,
+    line: &'a Value,
+}
+
+impl<'a> End<'a> {
+    fn of((place, line): (usize, &'a Value)) -> Option<End<'a>> {
+        let [log, peer] = ["component", "peer"].map(|key| name(text(line, key)));
+        let [event, what] = ["event_type", "message_type"].map(|key| text(line, key));
+        let is_refusal = match event {
+            SENT => !line["error_code"].is_null(),
+            "reply_received" => what.ends_with("_ERROR"),
+            _ => event == ANSWERED,
+        };
+        let end = End {
+            place,
+            log,
+            talk: text(line, "conversation_id"),
+            way: if [SENT, FAILED].contains(&event) {
+                [log, peer]
+            } else {
+                [peer, log]
+            },
+            event,
+            what: if is_refusal { "" } else { what },
+            at: Timestamp::parse(text(line, "timestamp"))?,
+            line,
+        };
+        (log != peer).then_some(end)
+    }
+
+    fn is_receipt(&self) -> bool {
+        self.way[1] == self.log
+    }
+
+    /// Whether a stranger may have caused the line, as long as no other log has it too.
+    fn is_doubtful(&self) -> bool {
+        self.event == "message_received" || self.event == SENT && self.what.is_empty()
+    }
+}
+
+/// A message, with the ends of it that are known.
+struct Arrow<'a> {
+    /// Its sending; where nobody logged that, its receipt.
+    end: &'a End<'a>,
+    came: Option<&'a End<'a>>,
+    failed: Option<&'a End<'a>>,
+    /// What its receiver complained of.
+    complaint: Option<String>,
+}
+
+impl<'a> Arrow<'a> {
+    fn new(end: &'a End<'a>) -> Self {
+        Arrow {
+            end,
+            came: Some(end).filter(|end| end.is_receipt()),
+            failed: None,
+            complaint: None,
+        }
+    }
+
+    /// Whether both ends of it were logged.
+    fn is_whole(&self) -> bool {
+        self.came.is_some() && !self.end.is_receipt()
+    }
+
+    /// When it was on its way, by the referee's log where that is here: every message of a match is from or to the referee,
+    /// so one clock and one log put them all in order.
+    fn moment(&self) -> (Timestamp, usize) {
+        let mut ends = [Some(self.end), self.came].into_iter().flatten();
+        let of_referee = ends.find(|it| Kind::Referee.is_id(it.log));
+        let end = of_referee.unwrap_or(self.end);
+        (end.at, end.place)
+    }
+
+    /// Whether it may be drawn: if it has one doubtful end only, the other's log must not be here.
+    fn is_true(&self, logged: &BTreeSet<&str>) -> bool {
+        let is_elsewhere = self.end.way.iter().any(|it| !logged.contains(it));
+        self.is_whole() || !self.end.is_doubtful() || is_elsewhere
+    }
+}
+
+/// The diagram of what log lines tell of a match; nothing where they tell nothing.
+pub fn diagram(lines: &[Value]) -> Option<String> {
+    let logged: BTreeSet<&str> = lines.iter().map(|it| name(text(it, "component"))).collect();
+    let mut ends: Vec<End> = lines.iter().enumerate().filter_map(End::of).collect();
+    ends.sort_by_key(|end| end.at);
+    let begin = ends.first()?.at;
+    let lanes = lanes(&ends);
+    let heads = lanes
+        .iter()
+        .map(|lane| format!("{:<LANE$}", cut(&shown(lane), LANE - 2)));
+    let mut out = vec![row("ms", &heads.collect::<String>(), "")];
+    let mut is_dotted = false;
+    while let Some(talk) = ends.first().map(|end| end.talk) {
+        out.push(row("", &cut(&shown(talk), 60), ""));
+        let (own, others) = ends
+            .into_iter()
+            .partition::<Vec<_>, _>(|end| end.talk == talk);
+        ends = others;
+        let mut arrows = pair(&own);
+        arrows.retain(|it| it.is_true(&logged) && it.end.way.iter().all(|it| lanes.contains(it)));
+        arrows.sort_by_key(Arrow::moment);
+        blame(&mut arrows);
+        is_dotted |= !arrows.iter().all(Arrow::is_whole);
+        out.extend(arrows.iter().flat_map(|it| draw(it, &lanes, begin)));
+    }
+    if is_dotted {
+        out.push("dotted: only one end has logged it".into());
+    }
+    let silent: Vec<&str> = lanes
+        .into_iter()
+        .filter(|it| !logged.contains(it))
+        .collect();
+    if !silent.is_empty() {
+        let names = shown(&silent.join(", "));
+        let elsewhere = "agents on other machines have theirs there";
+        out.push(format!("no log here of {names}: {elsewhere}"));
+    }
+    if lines.len() >= MOST {
+        out.push(format!(
+            "of each log the first {MOST} lines of a conversation are drawn"
+        ));
+    }
+    Some(out.join("\n"))
+}
+
+/// The manager, the referees, the players: whoever speaks here by itself, and to whom.
+fn lanes<'a>(ends: &[End<'a>]) -> Vec<&'a str> {
+    let mut lanes = BTreeSet::from([(false, true, MANAGER)]);
+    for end in ends
+        .iter()
+        .filter(|end| end.event == SENT && !end.is_doubtful())
+    {
+        lanes.extend(
+            end.way
+                .map(|it| (it != MANAGER, !Kind::Referee.is_id(it), it)),
+        );
+    }
+    lanes.into_iter().map(|(.., lane)| lane).collect()
+}
+
+/// Brings the two ends of each message together: the first sending and the first receipt, and so on. Where fewer came
+/// than were sent, those were lost that are said to have failed.
+fn pair<'a>(ends: &'a [End<'a>]) -> Vec<Arrow<'a>> {
+    let mut ways = BTreeMap::<_, (Vec<Arrow>, Vec<&End>)>::new();
+    for end in ends {
+        let (sent, came) = ways.entry((end.way, end.what)).or_default();
+        match sent.last_mut() {
+            _ if end.is_receipt() => came.push(end),
+            Some(arrow) if end.event == FAILED => arrow.failed = Some(end),
+            _ => sent.push(Arrow::new(end)),
+        }
+    }
+    let mut arrows = Vec::new();
+    for (mut sent, came) in ways.into_values() {
+        let all_came = came.len() >= sent.len();
+        let mut came = came.into_iter();
+        for arrow in sent.iter_mut().filter(|it| all_came || it.failed.is_none()) {
+            arrow.came = came.next();
+        }
+        arrows.extend(sent.into_iter().chain(came.map(Arrow::new)));
+    }
+    arrows
+}
+
+/// Gives each answer that was wrong the sentence of the GAME_ERROR by which the referee says so: the first complaint about
+/// a player's answers is about the first of them, since a good answer is the last. Silence is no answer, and is marked
+/// where it was met.
+fn blame(arrows: &mut [Arrow]) {
+    let errors = arrows
+        .iter()
+        .map(|it| it.end)
+        .filter(|end| end.what == GameError::NAME);
+    let errors: Vec<_> = errors.filter(|end| end.event == SENT).collect();
+    for end in errors {
+        let [referee, player] = end.way;
+        let Ok(error) = GameError::read(&end.line["message"]) else {
+            continue;
+        };
+        let is_answer = |it: &&mut Arrow| {
+            let is_asked = it.end.what.is_empty() || it.end.what == error.action_required;
+            is_asked
+                && it.end.way == [player, referee]
+                && it.came.is_some()
+                && it.complaint.is_none()
+        };
+        let is_silence = ["E001", "E009"].contains(&&*error.error_code);
+        if let Some(answer) = arrows.iter_mut().find(|it| !is_silence && is_answer(it)) {
+            answer.complaint = Some(error.explain());
+        }
+    }
+}
+
+/// When, the lanes, and what is said.
+fn row(at: &str, lanes: &str, said: &str) -> String {
+    format!("{at:>8}  {lanes}  {said}").trim_end().into()
+}
+
+/// The arrow with what it says, and below it why it failed.
+fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
+    let column = |lane| 1 + LANE * lanes.iter().position(|it| *it == lane).unwrap_or(0);
+    let [from, to] = arrow.end.way.map(column);
+    let empty = format!(" |{}", format!("{:>LANE$}", "|").repeat(lanes.len() - 1));
+    let dash = if arrow.is_whole() { "-" } else { "." };
+    let line = dash.repeat(from.abs_diff(to) - 2);
+    let is_lost = arrow.failed.is_some() && arrow.came.is_none();
+    let tip = if is_lost {
+        "x"
+    } else if from < to {
+        ">"
+    } else {
+        "<"
+    };
+    let shaft = if from < to {
+        line + tip
+    } else {
+        tip.to_string() + &line
+    };
+    let mut drawn = empty.clone();
+    drawn.replace_range(from.min(to) + 1..from.max(to), &shaft);
+    let end = arrow.came.or(arrow.failed);
+    let took = end.and_then(|end| end.line["elapsed_ms"].as_u64());
+    let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
+    let at = arrow.end.at.distance(begin).as_millis().to_string();
+    let mut rows = vec![row(&at, &drawn, &(what(arrow.end) + &took))];
+    let failed = arrow.failed.map(|end| text(end.line, "message"));
+    for why in failed.into_iter().chain(arrow.complaint.as_deref()) {
+        rows.push(row("", &empty, &format!("✗ {}", cut(&shown(why), LONGEST))));
+    }
+    rows
+}
+
+/// The type of a message, and the little in it that decides.
+fn what(end: &End) -> String {
+    let (message, name) = (&end.line["message"], text(end.line, "message_type"));
+    let said = match name {
+        _ if end.event == ANSWERED => format!("answered {}", text(end.line, "message")),
+        ChooseParityResponse::NAME => format!("{name} {}", message["parity_choice"]),
+        GameJoinAck::NAME if message["accept"] == false => format!("{name} accept false"),
+        GameError::NAME | LeagueError::NAME => {
+            let [code, words] = ["error_code", "error_description"].map(|key| text(message, key));
+            format!("{name} {code} {words}")
+        }
+        GameOver::NAME => format!("{name} {}", text(&message["game_result"], "status")),
+        "" => "an answer that is no message".into(),
+        name => name.into(),
+    };
+    cut(&shown(&said), LONGEST)
+}

@@ -1,0 +1,108 @@
+//! From a packet to a message, and back. A packet is first completed with what is known already, then read once, whole.
+//! See "Envelope" in `protocol.md` for what is supplied where.
+
+use super::{Code, Refusal};
+use super::{Entry, Envelope, Message, PROTOCOL, Packet};
+use super::{GameError, GameOver, LeagueError};
+use crate::wire::{Fault, FaultKind, Reader, Timestamp, Wire, cut, lookalike};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A message as it was understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Understood {
+    /// The envelope.
+    pub envelope: Envelope,
+    /// The message.
+    pub message: Message,
+    /// What was wrong with optional fields, which count as absent.
+    pub ignored: Vec<Fault>,
+}
+
+/// What is known of a packet before it is read.
+pub type Given = Vec<(&'static str, Value)>;
+
+/// Puts what is known into a packet, where it is absent or null, or a time that cannot be read. Returns the names of
+/// the fields that were supplied.
+pub fn complete(packet: &mut Value, given: Given) -> Vec<&'static str> {
+    let mut supplied = Vec::new();
+    for (name, value) in given {
+        let came = &packet[name];
+        let is_no_time = name.ends_with("timestamp") && Timestamp::read(came).is_err();
+        if packet.is_object() && (came.is_null() || is_no_time) {
+            packet[name] = value;
+            supplied.push(name);
+        }
+    }
+    supplied
+}
+
+/// Reads a packet whole, envelope and message. All that is missing is named at once; a misspelt field is named with its
+/// likely meaning.
+pub fn read(packet: &Value) -> Result<Understood, Refusal> {
+    if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
+        let expected = format_args!("expected {PROTOCOL:?}");
+        return Err(Refusal::got(Code::E018, "protocol", came, expected));
+    }
+    let mut reader = Reader::default();
+    let envelope = Envelope::read_in(packet, &mut reader);
+    let name = packet["message_type"].as_str();
+    let message = name.and_then(|name| Message::read_body(name, packet, &mut reader));
+    match reader.end(envelope.zip(message)) {
+        Ok((envelope, message)) => Ok(Understood {
+            envelope,
+            message,
+            ignored: reader.ignored,
+        }),
+        Err(fault) => Err(spelt(fault, packet, name.unwrap_or_default()).into()),
+    }
+}
+
+/// Says of a missing field that it stands there under another name.
+fn spelt(fault: Fault, packet: &Value, message_type: &str) -> Fault {
+    let Some(entry) = Entry::of_message(message_type).filter(|_| fault.kind == FaultKind::Missing)
+    else {
+        return fault;
+    };
+    let schema = entry.schema();
+    for path in fault.path.split(", ") {
+        if let Some(key) = lookalike(packet, &schema, path) {
+            let wanted = path.rsplit('.').next().unwrap_or_default();
+            let problem = format!("has {:?}, expected {wanted:?}", cut(key, 60));
+            return Fault { problem, ..fault };
+        }
+    }
+    fault
+}
+
+/// Writes a message with its envelope as one flat object. A field that both have is the message's.
+pub fn write(envelope: &Envelope, message: &Message) -> Packet {
+    let mut packet = fields(envelope);
+    packet.extend(fields(message));
+    packet
+}
+
+/// The fields of an object, as they go over the wire.
+pub fn fields(object: &impl Serialize) -> Packet {
+    match serde_json::to_value(object) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Packet::new(), // never: all of them are structs
+    }
+}
+
+/// What a message that only informs says, as far as it can be read though it is faulty: its fields as they came.
+/// Nothing for a message that demands something.
+pub fn what_came(packet: &Packet) -> Option<String> {
+    let name = packet.get("message_type")?.as_str()?;
+    if ![GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&name) {
+        return None;
+    }
+    let envelope = Envelope::schema();
+    let is_own = |key: &str| key == "match_id" || envelope["properties"].get(key).is_none();
+    let mut said = Vec::new();
+    for (key, value) in packet.iter().filter(|(key, _)| is_own(key)) {
+        let words = value.as_str().map_or(value.to_string(), String::from);
+        said.push(format!("{key} {}", cut(&words, 200)));
+    }
+    Some(format!("{name}: {}", said.join(", ")))
+}

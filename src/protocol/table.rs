@@ -1,0 +1,169 @@
+//! What follows from the table of messages in `protocol.rs`: the enum of all messages, their names, and a row for each
+//! in which tools, receivers and schemas are looked up. A message that is new in the table is new everywhere: the
+//! handlers of all three programs are one exhaustive `match` each, and do not compile without an arm for it.
+
+use super::{CATALOGUE, Envelope, Kind, PROTOCOL};
+use crate::wire::Wire;
+use serde_json::{Value, json};
+
+/// Declares the messages and all that follows from the list.
+macro_rules! messages {
+    ($($wire:literal $name:ident $tool:literal [$($to:ident)*] $(: $says:literal)?)*) => {
+        /// Any message of the protocol.
+        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+        #[serde(untagged)]
+        #[allow(missing_docs, reason = "each carries the object of its name")]
+        pub enum Message { $($name($name),)* }
+
+        $(
+            impl $name {
+                /// The `message_type` on the wire.
+                pub const NAME: &str = $wire;
+            }
+
+            impl From<$name> for Message {
+                fn from(body: $name) -> Message {
+                    Message::$name(body)
+                }
+            }
+        )*
+
+        impl Message {
+            /// The `message_type` on the wire.
+            pub fn name(&self) -> &'static str {
+                match self { $(Message::$name(_) => $wire,)* }
+            }
+
+            /// The JSON-RPC method that the message travels under.
+            pub fn tool(&self) -> &'static str {
+                match self { $(Message::$name(_) => $tool,)* }
+            }
+
+            /// Reads the fields that are the message's own.
+            fn read_body(
+                name: &str,
+                packet: &Value,
+                reader: &mut $crate::wire::Reader,
+            ) -> Option<Message> {
+                use $crate::wire::Wire;
+                match name {
+                    $($wire => $name::read_in(packet, reader).map(Message::$name),)*
+                    _ => reader.at("message_type", |reader| {
+                        reader.wrong(&name.into(), "a message type of league.v2")
+                    }),
+                }
+            }
+        }
+
+        /// All messages, in the order of the page.
+        pub static CATALOGUE: &[Entry] = &[$(Entry {
+            message_type: $wire,
+            tool: $tool,
+            receivers: &[$(Kind::$to),*],
+            says: concat!($($says)?),
+            schema: <$name as $crate::wire::Wire>::schema,
+        },)*];
+    };
+}
+
+/// A row of the table of messages.
+pub struct Entry {
+    /// The name on the wire.
+    pub message_type: &'static str,
+    /// The JSON-RPC method, and the name as a tool.
+    pub tool: &'static str,
+    /// Who may be sent the message as a request; nobody, where it is only a reply.
+    pub receivers: &'static [Kind],
+    /// A sentence or two for a person or a language model.
+    pub says: &'static str,
+    /// The schema of the message without its envelope.
+    pub(super) schema: fn() -> Value,
+}
+
+impl Entry {
+    /// Whether the message may be sent to an agent of this kind.
+    pub fn is_served_by(&self, kind: Kind) -> bool {
+        self.receivers.contains(&kind)
+    }
+
+    /// The messages that may be sent to an agent of this kind.
+    pub fn served_by(kind: Kind) -> impl Iterator<Item = &'static Entry> {
+        CATALOGUE.iter().filter(move |it| it.is_served_by(kind))
+    }
+
+    /// The row of a message type.
+    pub fn of_message(name: &str) -> Option<&'static Entry> {
+        CATALOGUE.iter().find(|it| it.message_type == name)
+    }
+
+    /// The row that a method names: a tool's name, of which the request is meant, or a message type itself.
+    pub fn of_method(name: &str) -> Option<&'static Entry> {
+        let of_tool = CATALOGUE.iter().find(|it| it.tool == name);
+        of_tool.or_else(|| Entry::of_message(name))
+    }
+
+    /// The JSON schema of the whole message, envelope and body.
+    pub fn schema(&self) -> Value {
+        let mut schema = (self.schema)();
+        let envelope = Envelope::schema();
+        let is_missing = |key: &str| schema["properties"].get(key).is_none();
+        let mut more = envelope["properties"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        more.retain(|key, _| is_missing(key));
+        if let Some(properties) = schema["properties"].as_object_mut() {
+            properties.extend(more);
+        }
+        if let (Some(all), Some(more)) = (
+            schema["required"].as_array_mut(),
+            envelope["required"].as_array(),
+        ) {
+            all.extend(more.iter().cloned());
+        }
+        schema["properties"]["message_type"] = json!({"const": self.message_type});
+        schema["properties"]["protocol"] = json!({"const": PROTOCOL});
+        for (key, says) in ENVELOPE_SAYS {
+            schema["properties"][*key]["description"] = (*says).into();
+        }
+        schema
+    }
+}
+
+/// What the fields of the envelope are for.
+const ENVELOPE_SAYS: &[(&str, &str)] = &[
+    (
+        "sender",
+        "who sends this: player:P01, referee:REF01, league_manager or launcher",
+    ),
+    ("timestamp", "now, in UTC: 2025-01-15T10:30:00Z"),
+    (
+        "conversation_id",
+        "the same for messages that belong together: all of one match, a question and its answer",
+    ),
+    (
+        "auth_token",
+        "proves the sender: its own token to the manager, the match's token between referee and player",
+    ),
+    ("league_id", "the league, league_2025_even_odd for instance"),
+    ("round_id", "the round, from 1"),
+    ("match_id", "the match, R1M1 for instance"),
+];
+
+impl Kind {
+    /// The n-th id of a kind: `P07`, `P100`, `REF01`.
+    pub fn numbered(self, n: u32) -> String {
+        let prefix = match self {
+            Kind::Referee => "REF",
+            Kind::Player | Kind::Manager => "P",
+        };
+        format!("{prefix}{n:02}")
+    }
+
+    /// Whether a text is an id of that kind.
+    pub fn is_id(self, text: &str) -> bool {
+        let digits = text.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let number: Option<u32> = digits.parse().ok();
+        number.is_some_and(|n| n >= 1 && self.numbered(n) == text)
+    }
+}

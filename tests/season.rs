@@ -1,0 +1,344 @@
+//! What is counted from the documents that leagues leave: luck, expected points, who is equal, the season, the files for
+//! people. No sockets; a league is written as a line of results.
+
+mod support;
+
+use league::extras::csv::{csv, results, standings};
+use league::extras::figures::{Figures, equal_players, expected_by_player};
+use league::extras::luck::{self, Lottery};
+use league::extras::pages::Pages;
+use league::extras::season::add_up;
+use league::manager::document::LeagueView;
+use league::manager::standings::{empty_row, ranked};
+use league::net::retry::{Backoff, RetryPolicy};
+use league::wire::Wire;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fs, sync::Arc, time::Duration};
+use support::World;
+
+/// A league of the results in `script`, its rounds parted by bars: `P01>P02` was won by the first, whose choice was
+/// another; `P01=P02` drawn, with equal choices; `P01!P02` lost technically by the second; `P01?P02` is not played yet.
+fn league(script: &str, is_local: bool) -> LeagueView {
+    let mut rows = BTreeMap::new();
+    let mut score = BTreeMap::<String, Vec<(String, i32)>>::new();
+    let mut rounds = Vec::new();
+    let mut open = 0;
+    for (round, line) in (1..).zip(script.split('|')) {
+        let mut matches = Vec::new();
+        for (n, word) in (1..).zip(line.split_whitespace()) {
+            let (a, b) = word.split_once(['>', '=', '!', '?']).unwrap();
+            let how = word.as_bytes()[a.len()];
+            let mut game = json!({
+                "match_id": format!("R{round}M{n}"), "player_A_id": a, "player_B_id": b,
+                "status": if how == b'?' { "scheduled" } else { "completed" },
+            });
+            open += usize::from(how == b'?');
+            let points = if how == b'=' { [1, 1] } else { [3, 0] };
+            for (id, points, rival) in [(a, points[0], b), (b, points[1], a)] {
+                let row = rows
+                    .entry(id.to_string())
+                    .or_insert_with(|| empty_row(id, id));
+                if how != b'?' {
+                    row.played += 1;
+                    row.points += points;
+                    row.wins += u32::from(points == 3);
+                    row.draws += u32::from(points == 1);
+                    row.losses += u32::from(points == 0);
+                    score
+                        .entry(id.into())
+                        .or_default()
+                        .push((rival.into(), points));
+                }
+            }
+            if how != b'?' {
+                game["score"] = json!({a: points[0], b: points[1]});
+                game["recorded_at"] = json!("2026-11-22T10:00:00Z");
+                game["referee_id"] = json!("REF01");
+            }
+            match how {
+                b'=' => {
+                    game["ending"] = json!("DRAW");
+                    game["drawn_number"] = json!(4);
+                    game["choices"] = json!({a: "even", b: "even"});
+                }
+                b'>' => {
+                    game["ending"] = json!("WIN");
+                    game["winner"] = json!(a);
+                    game["drawn_number"] = json!(4);
+                    game["choices"] = json!({a: "even", b: "odd"});
+                }
+                b'!' => {
+                    game["ending"] = json!("TECHNICAL_LOSS");
+                    game["winner"] = json!(a);
+                    game["choices"] = json!({a: "even", b: null});
+                }
+                _ => {}
+            }
+            matches.push(game);
+        }
+        rounds.push(json!({"round_id": round, "matches": matches}));
+    }
+    let ties = json!(["wins", "head_to_head", "draws"]);
+    let scoring = json!({"win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties});
+    let against = |id: &str, group: &BTreeSet<String>| {
+        let own = score.get(id).into_iter().flatten();
+        own.filter(|(rival, _)| group.contains(rival))
+            .map(|(_, points)| points)
+            .sum()
+    };
+    let agents: Vec<Value> = rows
+        .keys()
+        .map(|id| {
+            json!({
+                "id": id, "kind": "player", "display_name": id, "state": "ACTIVE", "removed": false,
+            })
+        })
+        .collect();
+    let ties = Wire::read(&ties).unwrap();
+    let table: Vec<_> = ranked(
+        rows.into_values().collect::<Vec<_>>(),
+        &Vec::clone(&ties),
+        against,
+    );
+    let whole = json!({
+        "schema_version": "1.0.0", "league_id": "league_2025_even_odd",
+        "league": {"display_name": "League", "game": "Even/Odd", "register_at": "http://localhost:1/mcp", "scoring": scoring, "local": is_local},
+        "status": if open > 0 { "running" } else { "completed" }, "paused": false,
+        "current_round": 1, "total_rounds": rounds.len(), "matches_completed": 0, "total_matches": 0,
+        "agents": agents, "standings": table, "rounds": rounds,
+    });
+    LeagueView::read(&whole).unwrap()
+}
+
+#[test]
+fn expected_points_are_what_the_choices_were_worth_and_forfeits_count_nothing() {
+    let view = league("P01>P02 P03=P04 | P01!P03 P02=P04 | P01>P04 P02?P03", false);
+    let expected = expected_by_player(&view);
+    let rows = [("P01", 3.0), ("P02", 2.5), ("P03", 1.0), ("P04", 3.5)];
+    for (id, worth) in rows {
+        assert_eq!(expected[id], worth, "{id}");
+    }
+    let results = results(&view);
+    let worth = |n: usize| results.lines().nth(n).unwrap().split(',').nth(14);
+    assert_eq!(
+        [worth(1), worth(2), worth(3)],
+        [Some("1.5"), Some("1.0"), Some("")],
+        "{results}"
+    );
+    assert!(
+        standings(&view).contains("P01,P01,3,3,0,0,9,3.0,"),
+        "{}",
+        standings(&view)
+    );
+}
+
+#[test]
+fn players_that_no_tie_break_parts_are_equal_and_moves_go_by_the_newest_round() {
+    let rows = [
+        ("P01=P02 P03=P04", "P01 P02 P03 P04"),
+        ("P01>P02 P03>P04", "P01 P03, P02 P04"),
+        ("P01>P02 P03>P04 | P01>P03 P02>P04", "P02 P03"), // they have not met
+        ("P01>P02 P02>P03 P03>P01", "P01 P02 P03"),
+        ("P01>P02 P03>P04 | P01>P03 P02>P04 | P03>P02 P01?P04", ""),
+    ];
+    for (script, groups) in rows {
+        let equal = equal_players(&league(script, false));
+        let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
+        assert_eq!(came.join(", "), groups, "{script}");
+    }
+    let moves = |script| Figures::of(&league(script, false)).moves;
+    assert!(
+        moves("P02>P01 P04>P03").is_empty(),
+        "there is no round before the first"
+    );
+    let moved = moves("P02>P01 P04>P03 | P04>P02 P01?P03");
+    let wanted = [("P02", -1), ("P04", 1)].map(|(id, places)| (id.to_string(), places));
+    assert_eq!(moved, BTreeMap::from(wanted));
+}
+
+#[test]
+fn luck_holds_forfeits_as_they_were() {
+    let lottery = |held: &[i32], games: Vec<[usize; 2]>| Lottery {
+        held: held.into(),
+        games,
+        points: [3, 1, 0],
+    };
+    // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with 1/8, and so on.
+    let rows = [
+        (&[0, 0], 1, 1, 1.0),
+        (&[0, 0], 1, 3, 0.5),
+        (&[0, 0], 1, 4, 0.0),
+        (&[0, 0], 2, 3, 0.75),
+        (&[0, 0], 2, 6, 0.125),
+        (&[3, 0], 1, 6, 0.25), // the forfeit is held: only its winner can have 6
+        (&[3, 0], 1, 3, 1.0),
+    ];
+    for (held, matches, points, chance) in rows {
+        let lottery = lottery(held, vec![[0, 1]; matches]);
+        let came = lottery.chance(points);
+        assert!(
+            (came - chance).abs() < 0.01,
+            "{held:?}, {matches}, {points}: {came}, expected {chance}"
+        );
+        assert_eq!(
+            came.to_bits(),
+            lottery.chance(points).to_bits(),
+            "always the same"
+        );
+    }
+    let sentences = [
+        (
+            "P01=P02",
+            Some(
+                "Luck: if all flipped coins, somebody would have 1 point or more in practically every such league.",
+            ),
+        ),
+        (
+            "P01!P02",
+            Some("Luck: all of its 3 points came from technical losses."),
+        ),
+        (
+            "P01!P02 | P01>P02",
+            Some(
+                "Luck: 3 of its 6 points came from technical losses. With these as they were, and coins for all other matches, somebody would have 6 points or more in 25 of 100 such leagues.",
+            ),
+        ),
+        ("P01?P02", None),
+    ];
+    for (script, sentence) in sentences {
+        assert_eq!(
+            luck::sentence(&league(script, false)).as_deref(),
+            sentence,
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn the_season_goes_by_points_per_match_and_every_equal_champion_has_a_title() {
+    let small = league("P01>P02", false);
+    let large = league(
+        "P03=P02 P04=P05 | P03=P04 P02=P05 | P03=P05 P02=P04 | P02=P03",
+        false,
+    );
+    let season = add_up(&[small, large]);
+    let told: Vec<String> = season
+        .iter()
+        .map(|(name, sums)| {
+            format!(
+                "{name} {} of {}, {} points, {}",
+                sums.titles, sums.leagues, sums.points, sums.expected
+            )
+        })
+        .collect();
+    let wanted = [
+        "P01 1 of 1, 3 points, 1.5", // 3 points in one match are more than 4 in four
+        "P03 1 of 1, 4 points, 4",
+        "P04 0 of 1, 3 points, 3",
+        "P05 0 of 1, 3 points, 3",
+        "P02 1 of 2, 4 points, 5.5",
+    ];
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
+    let world = World::new(&[]);
+    let keep = |folder: &str, view: &LeagueView| {
+        let folder = world.folder.join("data").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join("league.json"),
+            serde_json::to_string(view).unwrap(),
+        )
+        .unwrap();
+    };
+    keep("leagues/league_2025_even_odd", &league("P01>P02", true));
+    keep(
+        "practice/leagues/league_2025_even_odd",
+        &league("P01>P02", true),
+    );
+    let (code, said) = world.word(&["season"]);
+    assert!(
+        code == Some(1) && said.contains("--all counts local leagues and practice too"),
+        "{said}"
+    );
+    keep(
+        "leagues/league_2025_even_odd~2026-11-21T080000Z",
+        &league("P02>P01", false),
+    );
+    keep(
+        "leagues/league_2025_even_odd~2026-11-21T090000Z",
+        &league("P02?P01", false),
+    );
+    let (_, said) = world.word(&["season"]);
+    assert!(
+        said.starts_with("1 league, ") && said.contains("  2026-11-22  champion: P02\n"),
+        "{said}"
+    );
+    assert!(
+        world
+            .word(&["season", "--all"])
+            .1
+            .starts_with("3 leagues, ")
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_again() {
+    let world = World::new(&[]);
+    let data = world.folder.join("data");
+    let view = Arc::new(league("P01>P02 P03=P04", false));
+    let mut pages = Pages::new(&data, "league_2025_even_odd", world.folder.join("logs"));
+    let folder = data.join("leagues/league_2025_even_odd");
+    let in_the_way = ["standings.json", "report.html"].map(|name| folder.join(name));
+    in_the_way
+        .iter()
+        .for_each(|path| fs::create_dir_all(path.join("x")).unwrap());
+    let policy = RetryPolicy {
+        attempts: 2,
+        base_delay: Duration::ZERO,
+        backoff: Backoff::Fixed,
+    };
+    let failed = pages.keep(&view, &policy).unwrap_err();
+    assert!(
+        failed.starts_with("2 of the files to keep cannot be written: "),
+        "{failed}"
+    );
+    for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
+        assert!(folder.join(name).is_file(), "{name}");
+    }
+    assert!(
+        data.join("matches/league_2025_even_odd/R1M2.json")
+            .is_file()
+    );
+    in_the_way
+        .iter()
+        .for_each(|path| fs::remove_dir_all(path).unwrap());
+    let kept = pages.keep(&view, &policy).unwrap();
+    assert!(
+        kept.starts_with("to keep: report.html, results.csv and standings.csv in "),
+        "{kept}"
+    );
+    assert!(in_the_way.iter().all(|path| path.is_file()));
+}
+
+#[test]
+fn a_cell_is_a_text_or_a_number_whatever_it_says() {
+    let rows = [
+        ("a,b", "\"a,b\""),
+        ("say \"x\"", "\"say \"\"x\"\"\""),
+        ("two\r\nlines\tand a tab", "two��lines�and a tab"),
+        ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
+        (" +1 2", "\"' +1 2\""),
+        ("@SUM(1)", "\"'@SUM(1)\""),
+        ("\t=1", "�=1"),
+        ("-3", "-3"),
+        ("＝1", "\"'＝1\""),
+    ];
+    for (cell, written) in rows {
+        let came = csv("Name", [vec![cell.into()]]);
+        assert_eq!(came, format!("\u{feff}Name\r\n{written}\r\n"), "{cell:?}");
+    }
+}
