@@ -168,8 +168,13 @@ impl Board {
                 self.update(id, |contact| contact.has_thread = has_thread);
             }
         }
-        let (news, next_look) = self.store.read(|league| news(league, posted));
-        for (subject, message, about) in news {
+        let (news, next_look) = self.store.read(|league| posted.news(league));
+        for (subject, message, words, round_id) in news {
+            let about = About {
+                conversation_id: conversation(&words),
+                round_id,
+                ..About::default()
+            };
             let readers = members.iter().filter(|(_, kind)| is_for(subject, *kind));
             self.client.note_to_many(&message, &about, readers.count());
             self.put_up(Notice {
@@ -482,69 +487,64 @@ fn refusal(answer: &Value) -> Option<String> {
     ))
 }
 
-/// What is new in the league since it was last posted, and when to look again at the latest.
-fn news(league: &League, posted: &mut Posted) -> (Vec<(Subject, Message, About)>, Duration) {
-    let mut news = Vec::new();
-    let mut add = |subject, message, words: String, round_id| {
-        let about = About {
-            conversation_id: conversation(&words),
-            round_id,
-            ..About::default()
-        };
-        news.push((subject, message, about));
-    };
-    let is_over = league.progress() == Progress::Completed;
-    let mut next_look = IDLE;
-    if league.tables > posted.tables {
+/// What is to be put up: what it is about, the message, and the words and the round of its conversation.
+type News = (Subject, Message, String, Option<u32>);
+
+impl Posted {
+    /// What is new in the league since it was last posted, and when to look again at the latest.
+    fn news(&mut self, league: &League) -> (Vec<News>, Duration) {
+        let mut news = Vec::new();
+        let next_look = self.table(league, &mut news);
+        let rounds = league.rounds_completed;
+        for round in self.rounds.min(rounds) + 1..=rounds {
+            let message = league.round_completed(round).into();
+            let words = format!("round-{round}-complete");
+            news.push((Subject::RoundOver, message, words, Some(round)));
+        }
+        self.rounds = rounds;
+        if let Some(round) = league.open_round()
+            && league.announcements != self.announcements
+        {
+            self.announcements = league.announcements;
+            let message = league.announcement(round, None);
+            if !message.matches.is_empty() {
+                let subject = Subject::Announcement(round, league.announcements);
+                let words = format!("round-{round}-announce");
+                news.push((subject, message.into(), words, Some(round)));
+            }
+        }
+        let is_over = league.progress() == Progress::Completed;
+        if let Some(end) = league.completed().filter(|_| is_over && !self.is_over) {
+            news.push((
+                Subject::LeagueOver,
+                end.into(),
+                "league-complete".into(),
+                None,
+            ));
+        }
+        self.is_over = is_over;
+        (news, next_look)
+    }
+
+    /// The table, if there is a new one and it is time for it; else how long until then.
+    fn table(&mut self, league: &League, news: &mut Vec<News>) -> Duration {
+        if league.tables == self.tables {
+            return IDLE;
+        }
         let players = league.members(Kind::Player).len();
         let pace = match players {
             0..=UNPACED => Duration::ZERO,
             _ => PACE_PER_PLAYER * players as u32,
         };
-        let since = posted.table_at.map_or(pace, |at| at.elapsed());
-        if is_over || league.rounds_completed > posted.rounds || since >= pace {
-            add(
-                Subject::Table,
-                league.standings_update().into(),
-                "standings".into(),
-                None,
-            );
-            posted.tables = league.tables;
-            posted.table_at = Some(Instant::now());
-        } else {
-            next_look = pace - since;
+        let since = self.table_at.map_or(pace, |at| at.elapsed());
+        let ends_a_round = league.rounds_completed > self.rounds;
+        if since < pace && !ends_a_round && league.open_round().is_some() {
+            return pace - since;
         }
+        let message = league.standings_update().into();
+        news.push((Subject::Table, message, "standings".into(), None));
+        self.tables = league.tables;
+        self.table_at = Some(Instant::now());
+        IDLE
     }
-    let rounds = league.rounds_completed;
-    for round in posted.rounds.min(rounds) + 1..=rounds {
-        let words = format!("round-{round}-complete");
-        add(
-            Subject::RoundOver,
-            league.round_completed(round).into(),
-            words,
-            Some(round),
-        );
-    }
-    posted.rounds = rounds;
-    if let Some(round) = league.open_round()
-        && league.announcements != posted.announcements
-    {
-        let subject = Subject::Announcement(round, league.announcements);
-        let words = format!("round-{round}-announce");
-        let announcement = league.announcement(round, None);
-        if !announcement.matches.is_empty() {
-            add(subject, announcement.into(), words, Some(round));
-        }
-        posted.announcements = league.announcements;
-    }
-    if let Some(end) = league.completed().filter(|_| is_over && !posted.is_over) {
-        add(
-            Subject::LeagueOver,
-            end.into(),
-            "league-complete".into(),
-            None,
-        );
-    }
-    posted.is_over = is_over;
-    (news, next_look)
 }

@@ -129,56 +129,53 @@ impl League {
             && (peer == member.peer || peer.is_loopback())
     }
 
-    /// What is not legal in what an agent says of itself, or in its asking at all.
+    /// Whether this agent may register at all, and what it says of itself is legal.
     fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Rejection> {
-        let reject = |reason: String| Err((reason, None));
-        let is_known = !matches!(who, Who::AtEndpointOf(_) | Who::Nobody);
+        let is_known = matches!(who, Who::ShowsToken(_) | Who::ShowsKey(_));
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
-            return reject(format!("Not permitted: {who}"));
+            return Err((format!("Not permitted: {who}"), None));
         }
-        if !DisplayName::is_good(&meta.display_name) {
-            let length = meta.display_name.chars().count();
-            return reject(format!(
-                "Invalid display_name: got {length} characters, must be 1 to 50"
-            ));
-        }
-        if !Version::is_good(&meta.version) {
-            return reject(format!("Invalid version: must be {}", Version::EXPECTED));
-        }
-        let game = &self.rules.game_type;
-        if !meta.game_types.contains(game) {
-            return reject(format!(
-                "Unsupported game type: game_types must have {game}"
-            ));
-        }
+        self.check_meta(meta, from)?;
         self.check_endpoint(meta, from)?;
-        let capacity = meta.max_concurrent_matches;
-        if from.kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
-            return reject("Invalid max_concurrent_matches: must be 1 to 10".into());
-        }
-        if let Some(version) = &meta.protocol_version
-            && version.trim_start_matches("league.v").split('.').next() != Some("2")
-        {
-            let reason = "Protocol version mismatch: protocol_version must be 2.x.y";
-            return Err((reason.into(), Some(Code::E018)));
-        }
         if let Some(listed) = self.listed_at(from.kind, meta)
             && !listed.active
         {
-            let id = &listed.id;
-            return reject(format!(
-                "Not active: the agents configuration lists {id} as inactive"
-            ));
+            let why = format!("the agents configuration lists {} as inactive", listed.id);
+            return Err((format!("Not active: {why}"), None));
         }
         match who {
             Who::ShowsToken(it) | Who::ShowsKey(it) | Who::LetIn(it) | Who::AtEndpointOf(it)
                 if self.removed.contains(&it.id) =>
             {
-                reject(format!("{REMOVED}: {}", it.id))
+                Err((format!("{REMOVED}: {}", it.id), None))
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_meta(&self, meta: &AgentMeta, from: &Applicant) -> Result<(), Rejection> {
+        let game = &self.rules.game_type;
+        let capacity = meta.max_concurrent_matches;
+        let mut code = None;
+        let reason = if !DisplayName::is_good(&meta.display_name) {
+            let length = meta.display_name.chars().count();
+            format!("Invalid display_name: got {length} characters, must be 1 to 50")
+        } else if !Version::is_good(&meta.version) {
+            format!("Invalid version: must be {}", Version::EXPECTED)
+        } else if !meta.game_types.contains(game) {
+            format!("Unsupported game type: game_types must have {game}")
+        } else if from.kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
+            "Invalid max_concurrent_matches: must be 1 to 10".into()
+        } else if let Some(version) = &meta.protocol_version
+            && version.trim_start_matches("league.v").split('.').next() != Some("2")
+        {
+            code = Some(Code::E018);
+            "Protocol version mismatch: protocol_version must be 2.x.y".into()
+        } else {
+            return Ok(());
+        };
+        Err((reason, code))
     }
 
     /// Whether the manager can call an agent where it says that it is.
