@@ -180,6 +180,7 @@ fn links_and_paths_lead_somewhere() {
         for span in page.spans() {
             let folders = ["src/", "bin/", "tests/", "config/", ".ci/"];
             let is_path = folders.iter().any(|folder| span.starts_with(folder));
+            let is_path = is_path && !span.contains("ID"); // a place for any id
             let is_there = READERS_OWN.contains(&span) || root().join(span).exists();
             assert!(!is_path || is_there, "{shown}: no file {span}");
         }
