@@ -206,7 +206,7 @@ impl League {
         if let Some(here) = self.at_endpoint(meta)
             && here.id != own.id
         {
-            return Admission::taken(here, from.kind);
+            return Admission::taken(here, from.kind, None);
         }
         let member = described(own, meta);
         if member == *own && own.expires >= from.now.plus(self.rules.token_lifetime / 2) {
@@ -225,7 +225,8 @@ impl League {
                 false => self.renew(member, meta, from),
             };
         }
-        Admission::taken(member, from.kind)
+        let late = self.started.then_some(Code::E019); // whoever stays waits for the next league
+        Admission::taken(member, from.kind, late)
     }
 
     /// A known agent with a new token; the old one is void.
@@ -374,12 +375,12 @@ impl Admission {
     }
 
     /// The endpoint is that of a member, and the request does not show that it comes from this member.
-    fn taken(member: &Member, kind: Kind) -> Admission {
+    fn taken(member: &Member, kind: Kind, code: Option<Code>) -> Admission {
         let id = &member.id;
         let cure = format!("if {id} lost its card, the operator can say: restore {id}");
         let reason =
             format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}");
-        Admission::rejected(format!("{}: {reason}", unreachable(kind)), None)
+        Admission::rejected(format!("{}: {reason}", unreachable(kind)), code)
     }
 
     /// The answer to a referee.
