@@ -28,11 +28,12 @@ pub fn named(game_type: &str) -> Option<&'static Game> {
     GAMES.iter().copied().find(|it| it.game_type == game_type)
 }
 
-/// A move that was made: by the player on which seat (0 is A, 1 is B), and which.
+/// A move that was made.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "said above")]
 pub struct Move {
+    /// Who made it: 0 is player A, 1 is player B.
     pub seat: usize,
+    /// What was played, as the game names it.
     pub text: String,
 }
 
@@ -58,11 +59,12 @@ pub struct Game {
 }
 
 /// A pair of messages. Both are made from the pair that most games use, and say no more than it.
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Messages {
+    /// The call for a move.
     pub call: fn(ChooseMoveCall) -> Message,
     /// The answer in a message, if it is one.
     pub answer: fn(&Message) -> Option<ChooseMoveResponse>,
+    /// The `message_type` of the answer.
     pub answer_name: &'static str,
     /// The answer's field in which the move stands.
     pub field: &'static str,

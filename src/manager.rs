@@ -20,6 +20,7 @@ pub mod rounds;
 pub mod schedule;
 pub mod settings;
 pub mod standings;
+pub mod start;
 pub mod tools;
 
 use crate::manager::board::Board;

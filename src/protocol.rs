@@ -196,7 +196,7 @@ object! {
         referee_endpoint: String,
         ; optional referee_id: String, player_A_endpoint: String, player_B_endpoint: String,
         player_A_token: String, player_B_token: String,
-        player_A_standings: Tally, player_B_standings: Tally,
+        player_A_standings: Tally, player_B_standings: Tally, match_token: String,
     }
     /// What a player has won, lost and drawn so far.
     Tally { wins: u32, losses: u32, draws: u32, }

@@ -7,7 +7,6 @@ use league::extras::strategies::{Past, Turn};
 use league::protocol::Parity;
 use serde_json::{Value, json};
 use std::{
-    net::UdpSocket,
     process::Command,
     sync::Arc,
     thread,
@@ -130,7 +129,16 @@ fn a_league_is_played_through_the_tools_to_its_end() {
             (&turn["match_id"], &turn["opponent_id"]),
             (&json!(match_id), &json!("P02"))
         );
-        assert_eq!(turn["history"].as_array().unwrap().len(), round - 1);
+        let history = turn["history"].as_array().unwrap();
+        assert_eq!(history.len(), round - 1);
+        for past in history {
+            let outcome = if past["result"]["winner_player_id"] == "P01" {
+                "you won"
+            } else {
+                "you lost"
+            };
+            assert_eq!(past["outcome"], outcome, "{past}");
+        }
         assert!(
             turn["seconds_left"]
                 .as_u64()
@@ -218,12 +226,16 @@ fn the_tools_are_there_only_by_hand() {
                 strategy,
             ],
         );
-        let list = call(&player.url(), "tools/list", json!({}))["result"]["tools"].to_string();
-        assert_eq!(
-            (list.contains("next_turn"), list.contains("make_choice")),
-            (there, there),
-            "{strategy}"
-        );
+        let list = call(&player.url(), "tools/list", json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let mut names: Vec<&str> = tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        names.sort();
+        let by_hand = names == ["get_player_state", "make_choice", "next_turn"];
+        let by_itself = names.contains(&"choose_parity") && !names.contains(&"next_turn");
+        assert_eq!((by_hand, by_itself), (there, !there), "{names:?}");
         if !there {
             assert_eq!(
                 call(&player.url(), "next_turn", json!({}))["error"]["code"],
@@ -239,14 +251,8 @@ fn the_tools_are_there_only_by_hand() {
 
 #[test]
 fn strangers_are_refused_before_anything_waits() {
-    let own = UdpSocket::bind("0.0.0.0:0")
-        .and_then(|socket| socket.connect("192.0.2.1:9").and(socket.local_addr()));
-    let Some(own) = own
-        .ok()
-        .map(|own| own.ip())
-        .filter(|own| own.is_ipv4() && !own.is_loopback())
-    else {
-        return eprintln!("left out: this machine has no address but its own");
+    let Some(own) = own_address() else {
+        return;
     };
     let world = World::new(&[]);
     let manager = world.manager(&[]);
@@ -261,14 +267,7 @@ fn strangers_are_refused_before_anything_waits() {
     ];
     let player = world.player(&manager, "P01", &hosts);
     player.line(" is P01");
-    let port = player
-        .url()
-        .trim_end_matches("/mcp")
-        .rsplit(':')
-        .next()
-        .unwrap()
-        .to_string();
-    let from_afar = format!("http://{own}:{port}/mcp");
+    let from_afar = format!("http://{own}:{}/mcp", player.port());
     let token = world.data("agents/P01.json")["token"].clone();
     let choice = json!({"match_id": "R1M1", "choice": "odd"});
     for (name, arguments) in [("next_turn", json!({})), ("make_choice", choice.clone())] {

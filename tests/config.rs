@@ -6,7 +6,7 @@ mod support;
 use league::program::config::*;
 use league::wire::Wire;
 use serde_json::{Value, json};
-use std::{fs, net::TcpListener, time::Duration};
+use std::{fs, net::TcpListener, path::Path, process::Command, time::Duration};
 use support::{Agent, World, message, pointer, register_player, send, until};
 
 const SYSTEM: &str = "system.json";
@@ -148,146 +148,52 @@ fn every_key_is_needed_typed_bounded_and_known() {
     );
 }
 
-/// What no schema says.
+/// What no schema says: file, key, value, and what would be legal.
+const BAD_VALUES: &str = r#"
+    system | default_league_id | "../x" | letters, digits, _ and -
+    system | network.base_host | "my host" | a host name
+    system | network.default_referee_port_range | [8001] | [first, last]
+    system | network.default_player_port_range | [8199, 8101] | [first, last]
+    system | security.token_ttl_hours | 0 | more than 0
+    system | timeouts.move_timeout_sec | 0 | more than 0 seconds
+    system | timeouts.game_join_ack_timeout_sec | -1.5 | more than 0 seconds
+    system | timeouts.generic_response_timeout_sec | "10" | a number
+    system | timeouts.register_player_timeout_sec | 1e300 | at most 86400
+    system | retry_policy.max_retries | 2.5 | 1 to 100
+    system | retry_policy.base_delay_sec | -2 | more than 0 seconds
+    agents | league_manager.endpoint | "localhost:8000" | http://
+    agents | league_manager.display_name | "" | 1 to 50 characters
+    agents | league_manager.version | "one" | MAJOR.MINOR.PATCH
+    agents | league_manager.agent_id | "a:b" | letters, digits, _ and -
+    agents | referees[0].endpoint | "http://127.0.0.1:8000/mcp" | an endpoint of its own
+    agents | referees[0].referee_id | "REF1" | REF01, REF02
+    agents | referees[1].referee_id | "REF01" | each once
+    agents | players[0].player_id | "alpha" | P01, P02
+    agents | players[3].player_id | "P01" | each once
+    agents | players[1].default_endpoint | "ftp://localhost/mcp" | http://
+    league | league_id | "league_2026" | league_2025_even_odd
+    league | game_type | "chess" | games_registry.json
+    league | scheduling.round_announcement_lead_sec | -1 | 0 to 86400
+    league | participants.max_players | 1 | 2 to 200
+    games | games[0].game_type | "chess" | a game that this program can play
+    games | games[0].choices | ["odd", "even"] | ["even","odd"]
+    games | games[0].number_range | [1, 6] | got [1,6], expected [1,10]"#;
+
 #[test]
 fn bad_values_are_refused() {
     let world = World::new(&[]);
-    let falling = "win > draw > loss >= technical loss";
-    let rows = [
-        (
-            SYSTEM,
-            "default_league_id",
-            json!("../x"),
-            "letters, digits, _ and -",
-        ),
-        (SYSTEM, "network.base_host", json!("my host"), "a host name"),
-        (
-            SYSTEM,
-            "network.default_referee_port_range",
-            json!([8001]),
-            "[first, last]",
-        ),
-        (
-            SYSTEM,
-            "network.default_player_port_range",
-            json!([8199, 8101]),
-            "[first, last]",
-        ),
-        (SYSTEM, "security.token_ttl_hours", json!(0), "more than 0"),
-        (
-            SYSTEM,
-            "timeouts.move_timeout_sec",
-            json!(0),
-            "more than 0 seconds",
-        ),
-        (
-            SYSTEM,
-            "timeouts.game_join_ack_timeout_sec",
-            json!(-1.5),
-            "more than 0 seconds",
-        ),
-        (
-            SYSTEM,
-            "timeouts.generic_response_timeout_sec",
-            json!("10"),
-            "a number",
-        ),
-        (
-            SYSTEM,
-            "timeouts.register_player_timeout_sec",
-            json!(1e300),
-            "at most 86400",
-        ),
-        (SYSTEM, "retry_policy.max_retries", json!(2.5), "1 to 100"),
-        (
-            SYSTEM,
-            "retry_policy.base_delay_sec",
-            json!(-2),
-            "more than 0 seconds",
-        ),
-        (
-            AGENTS,
-            "league_manager.endpoint",
-            json!("localhost:8000"),
-            "http://",
-        ),
-        (
-            AGENTS,
-            "league_manager.display_name",
-            json!(""),
-            "1 to 50 characters",
-        ),
-        (
-            AGENTS,
-            "league_manager.version",
-            json!("one"),
-            "MAJOR.MINOR.PATCH",
-        ),
-        (
-            AGENTS,
-            "league_manager.agent_id",
-            json!("a:b"),
-            "letters, digits, _ and -",
-        ),
-        (
-            AGENTS,
-            "referees[0].endpoint",
-            json!("http://127.0.0.1:8000/mcp"),
-            "an endpoint of its own",
-        ),
-        (
-            AGENTS,
-            "referees[0].referee_id",
-            json!("REF1"),
-            "REF01, REF02",
-        ),
-        (
-            AGENTS,
-            "referees[1].referee_id",
-            json!("REF01"),
-            "each once",
-        ),
-        (AGENTS, "players[0].player_id", json!("alpha"), "P01, P02"),
-        (AGENTS, "players[3].player_id", json!("P01"), "each once"),
-        (
-            AGENTS,
-            "players[1].default_endpoint",
-            json!("ftp://localhost/mcp"),
-            "http://",
-        ),
-        (
-            LEAGUE,
-            "league_id",
-            json!("league_2026"),
-            "league_2025_even_odd",
-        ),
-        (LEAGUE, "game_type", json!("chess"), "games_registry.json"),
-        (
-            LEAGUE,
-            "scheduling.round_announcement_lead_sec",
-            json!(-1),
-            "0 to 86400",
-        ),
-        (LEAGUE, "participants.max_players", json!(1), "2 to 200"),
-        (
-            GAMES,
-            "games[0].choices",
-            json!(["odd", "even"]),
-            "[\"even\",\"odd\"]",
-        ),
-        (
-            GAMES,
-            "games[0].number_range",
-            json!([1, 6]),
-            "got [1,6], expected [1,10]",
-        ),
-    ];
-    for (file, path, value, legal) in rows {
-        let line = loaded(&world, file, path, value).expect_err(path);
-        check_line(
-            &line,
-            &[base_name(file), &format!("{path}: "), "got ", legal],
-        );
+    for row in BAD_VALUES.trim().lines() {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let file = match cells[0].trim() {
+            "system" => SYSTEM,
+            "agents" => AGENTS,
+            "league" => LEAGUE,
+            _ => GAMES,
+        };
+        let value = serde_json::from_str(cells[2]).unwrap();
+        let line = loaded(&world, file, cells[1], value).expect_err(row);
+        let place = format!("{}: got ", cells[1]);
+        check_line(&line, &[base_name(file), &place, cells[3]]);
     }
     // Points must fall from win to technical loss; the line shows all four.
     for (path, value) in [
@@ -298,6 +204,7 @@ fn bad_values_are_refused() {
     ] {
         let line =
             loaded(&world, LEAGUE, &format!("scoring.{path}"), json!(value)).expect_err(path);
+        let falling = "win > draw > loss >= technical loss";
         check_line(&line, &[base_name(LEAGUE), "scoring: got {", falling]);
     }
     world.edit(LEAGUE, "/participants/min_players", json!(5));
@@ -306,6 +213,29 @@ fn bad_values_are_refused() {
         &line,
         &["participants.max_players: got 4, expected at least min_players"],
     );
+}
+
+#[test]
+fn without_a_folder_the_files_that_are_built_in_hold() {
+    let shipped = Path::new("config"); // tests run where it is
+    let [own, built_in] = [Some(shipped), None].map(|folder| Config::load(folder, None).unwrap());
+    assert_eq!(format!("{own:?}"), format!("{built_in:?}"));
+    let line = Config::load(None, Some("chess")).unwrap_err();
+    check_line(&line, &["leagues/chess.json is not built in"]);
+    let world = World::new(&[]);
+    let usual = world.command("player", &[]);
+    let usual_arguments: Vec<_> = usual.get_args().collect();
+    let but_config = usual_arguments
+        .chunks(2)
+        .filter(|pair| pair[0] != "--config");
+    let mut command = Command::new(usual.get_program());
+    command
+        .args(but_config.flatten())
+        .args(["--port", "0", "--until-stdin-closes"]);
+    command.current_dir(world.folder.join("config/leagues"));
+    let player = Agent::new(&mut command);
+    player.line("no folder config is here: the built-in configuration holds");
+    player.line("listening on ");
 }
 
 /// A command that must end by itself with 2 and one line.
@@ -360,17 +290,24 @@ const WRONG_USE: &str = "
     all | --port 0 --contact-endpoint here | --contact-endpoint here
     all | --port 0 --league-id chess | leagues/chess.json No such file
     all | --port 0 --league-id ../x | --league-id letters, digits
-    all | --port 0 --seed x | --seed x
+    league_manager | --port 0 --seed x | --seed x
     all | --port TAKEN | TAKEN --port
+    all | --prot 0 | did you mean --port?
+    all | --data-dir x | --data-dir --help lists all
+    league_manager | strat | did you mean start?
+    player | --port TAKEN --seed x | --seed x
+    player | --port TAKEN --strategy wild | --strategy contrary
+    player | --port TAKEN --display- x | did you mean --display-name?
+    player | --port TAKEN --player-id a:b | --player-id an id like P07
+    referee | --port TAKEN --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10
+    referee | --port TAKEN --seed x | --seed x
     league_manager | local --fresh --port TAKEN | TAKEN --port PORT=N
     league_manager | local --fresh | TAKEN --port
     league_manager | --port 0 --players 1 | --players 2 to 100
     league_manager | --port 0 --players two | --players two
     league_manager | --port 0 --players 2 --referees 0 | --referees at least 1
     league_manager | --port 0 --lead-sec -1 | --lead-sec -1
-    player | --port 0 --strategy wild | --strategy contrary
     player | --port 0 --manager here | --manager http://
-    referee | --port 0 --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10
     referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";
 
 #[test]

@@ -18,17 +18,6 @@ use std::{
     thread,
 };
 
-/// What happens to a player's invitations, by the match it is about.
-enum Step {
-    /// The manager announces it, with this token of its invitation.
-    Announces(Option<&'static str>),
-    /// A referee invites, with this token and in this conversation.
-    Invites(Option<&'static str>, &'static str),
-    /// A referee speaks of it: asks, ends or complains.
-    Speaks(Option<&'static str>, &'static str),
-}
-use Step::{Announces, Invites, Speaks};
-
 fn envelope(token: Option<&str>, conversation_id: &str) -> Envelope {
     Envelope::read(&json!({
         "protocol": "league.v2", "message_type": "GAME_INVITATION", "sender": "referee:REF01",
@@ -45,14 +34,17 @@ fn invitation(match_id: &str) -> GameInvitation {
     .unwrap()
 }
 
+/// The manager announces a match of P01, with this token beside the matches, or as other managers have it in the match.
 fn announcement(
     match_id: &str,
-    players: [&str; 2],
-    match_token: Option<&str>,
+    player: &str,
+    token: Option<&str>,
+    inside: bool,
 ) -> RoundAnnouncement {
-    RoundAnnouncement::read(&json!({"league_id": "league", "round_id": 1, "matches": [{
-        "match_id": match_id, "game_type": "even_odd", "player_A_id": players[0], "player_B_id": players[1],
-        "referee_endpoint": "http://localhost:8001/mcp", "match_token": match_token,
+    let [beside, inside] = [token.filter(|_| !inside), token.filter(|_| inside)];
+    RoundAnnouncement::read(&json!({"league_id": "league", "round_id": 1, "match_token": beside, "matches": [{
+        "match_id": match_id, "game_type": "even_odd", "player_A_id": "P03", "player_B_id": player,
+        "referee_endpoint": "http://localhost:8001/mcp", "match_token": inside,
     }]}))
     .unwrap()
 }
@@ -62,75 +54,70 @@ fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
     outcome.map_or_else(|refusal| refusal.code.code(), |_| "ok")
 }
 
-fn done(invitations: &mut Invitations, match_id: &str, what: &Step) -> &'static str {
-    match what {
-        Announces(token) => {
-            invitations.announce("P01", announcement(match_id, ["P03", "P01"], *token));
+/// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token (`-` for none), and
+/// the conversation. Says what comes of it.
+fn done(invitations: &mut Invitations, line: &str) -> &'static str {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let token = words.get(2).copied().filter(|token| *token != "-");
+    let envelope = envelope(token, words.get(3).unwrap_or(&"a"));
+    match words[0] {
+        "invites" => code(invitations.accept(&envelope, invitation(words[1]))),
+        "speaks" => code(invitations.joined(&envelope, words[1])),
+        other => {
+            let player = if other == "others" { "P02" } else { "P01" };
+            let round = announcement(words[1], player, token, other == "inside");
+            invitations.announce("P01", round);
             "ok"
-        }
-        Invites(token, conversation) => {
-            code(invitations.accept(&envelope(*token, conversation), invitation(match_id)))
-        }
-        Speaks(token, conversation) => {
-            code(invitations.joined(&envelope(*token, conversation), match_id))
         }
     }
 }
 
+/// A match whose invitations must carry a token; one without; and one where tokens are not checked. `announces` has the
+/// token beside the matches, `inside` in the match.
+const BELIEVED: &str = "
+    invites R1M1 strange a: ok
+    announces R1M1 true: ok
+    invites R1M1 strange b: E012
+    invites R1M1 - b: E012
+    speaks R1M1 true b: E012
+    invites R1M1 true b: ok
+    speaks R1M1 strange b: E012
+    speaks R1M1 - b: E012
+    speaks R1M1 true a: E015
+    speaks R1M1 true b: ok
+    invites R1M1 true b: ok
+    invites R1M1 true c: ok
+    speaks R1M1 true b: E015
+    speaks R1M1 true c: ok
+    inside R1M1 another: ok
+    speaks R1M1 true c: ok
+    invites R1M1 true d: E012
+    invites R1M1 another d: ok
+    speaks R1M1 true c: E012
+    speaks R1M1 another d: ok
+
+    announces R1M1: ok
+    speaks R1M1 true a: E015
+    invites R1M1 true a: ok
+    invites R1M1 strange b: ok
+    speaks R1M1 true a: E012
+    speaks R1M1 strange b: ok
+    invites R1M1 - c: ok
+    speaks R1M1 strange c: E012
+    speaks R1M1 - c: ok
+
+    unchecked
+    announces R1M1 true: ok
+    invites R1M1 - a: ok
+    speaks R1M1 strange a: ok
+    speaks R1M1 true b: E015";
+
 #[test]
 fn a_promised_token_decides_else_the_newest_invitation() {
-    let (yes, no) = (Some("tok-true"), Some("tok-strange"));
-    let promised: &[(Step, &str)] = &[
-        (Invites(no, "a"), "ok"), // not announced yet: anybody may
-        (Announces(yes), "ok"),
-        (Invites(no, "b"), "E012"),
-        (Invites(None, "b"), "E012"),
-        (Speaks(yes, "b"), "E012"),
-        (Invites(yes, "b"), "ok"),
-        (Speaks(no, "b"), "E012"),
-        (Speaks(None, "b"), "E012"),
-        (Speaks(yes, "a"), "E015"),
-        (Speaks(yes, "b"), "ok"),
-        (Invites(yes, "b"), "ok"), // the same again
-        (Invites(yes, "c"), "ok"), // a replay
-        (Speaks(yes, "b"), "E015"),
-        (Speaks(yes, "c"), "ok"),
-        (Announces(no), "ok"), // another referee, with a token of its own
-        (Speaks(yes, "c"), "ok"),
-        (Invites(yes, "d"), "E012"),
-        (Invites(no, "d"), "ok"),
-        (Speaks(yes, "c"), "E012"),
-        (Speaks(no, "d"), "ok"),
-    ];
-    let unpromised: &[(Step, &str)] = &[
-        (Announces(None), "ok"),
-        (Speaks(yes, "a"), "E015"),
-        (Invites(yes, "a"), "ok"),
-        (Invites(no, "b"), "ok"),
-        (Speaks(yes, "a"), "E012"),
-        (Speaks(no, "b"), "ok"),
-        (Invites(None, "c"), "ok"),
-        (Speaks(no, "c"), "E012"),
-        (Speaks(None, "c"), "ok"),
-    ];
-    let unchecked: &[(Step, &str)] = &[
-        (Announces(yes), "ok"),
-        (Invites(None, "a"), "ok"),
-        (Speaks(no, "a"), "ok"),
-        (Speaks(yes, "b"), "E015"),
-    ];
-    for (name, checks_tokens, rows) in [
-        ("promised", true, promised),
-        ("unpromised", true, unpromised),
-        ("unchecked", false, unchecked),
-    ] {
-        let mut invitations = Invitations::new(checks_tokens);
-        for (n, (what, expected)) in rows.iter().enumerate() {
-            assert_eq!(
-                done(&mut invitations, "R1M1", what),
-                *expected,
-                "{name}, row {n}"
-            );
+    for story in BELIEVED.split("\n\n") {
+        let mut invitations = Invitations::new(!story.contains("unchecked"));
+        for row in story.lines().filter_map(|line| line.split_once(": ")) {
+            assert_eq!(done(&mut invitations, row.0), row.1, "{row:?} in {story}");
         }
     }
 }
@@ -138,41 +125,19 @@ fn a_promised_token_decides_else_the_newest_invitation() {
 #[test]
 fn a_hundred_matches_that_nobody_announced_and_no_more() {
     let mut invitations = Invitations::new(true);
-    let strange = Invites(Some("tok-strange"), "a");
     for n in 1..=100 {
-        assert_eq!(
-            done(&mut invitations, &format!("S{n}"), &strange),
-            "ok",
-            "{n}"
-        );
+        let joined = done(&mut invitations, &format!("invites S{n} strange a"));
+        assert_eq!(joined, "ok", "{n}");
     }
-    assert_eq!(done(&mut invitations, "S101", &strange), "E015");
-    assert_eq!(
-        done(&mut invitations, "S1", &Invites(Some("tok-strange"), "b")),
-        "ok",
-        "joined already"
-    );
-    invitations.announce("P01", announcement("R1M1", ["P02", "P03"], None));
-    assert_eq!(
-        done(&mut invitations, "R1M1", &strange),
-        "E015",
-        "not our match"
-    );
-    for (match_id, expected) in [("R1M2", "ok"), ("S2", "ok")] {
-        assert_eq!(done(&mut invitations, match_id, &Announces(None)), "ok");
-        assert_eq!(
-            done(&mut invitations, match_id, &strange),
-            expected,
-            "announced"
-        );
-        assert!(invitations.is_announced(match_id));
+    let rows = "invites S101 strange a: E015, invites S1 strange b: ok, \
+        others R1M1 true: ok, invites R1M1 strange a: E015, \
+        announces R1M2: ok, invites R1M2 strange a: ok, announces S2: ok, invites S2 strange a: ok, \
+        invites S101 strange a: ok, invites S102 strange a: E015";
+    for row in rows.split(", ").filter_map(|row| row.split_once(": ")) {
+        assert_eq!(done(&mut invitations, row.0), row.1, "{row:?}");
     }
-    assert_eq!(
-        done(&mut invitations, "S101", &strange),
-        "ok",
-        "S2 is announced now: there is room for one more"
-    );
-    assert!(!invitations.is_announced("S101"));
+    let announced = ["R1M1", "R1M2", "S2", "S101"].map(|id| invitations.is_announced(id));
+    assert_eq!(announced, [false, true, true, false]);
 }
 
 #[test]
@@ -269,6 +234,15 @@ fn the_terminal_says_what_to_do_and_shows_neither_tokens_nor_tricks() {
         line,
         format!("refused GAME_OVER of R1M1 from tok-p01-*** at 192.0.2.7: {why}")
     );
+    let faulty = json!({"message_type": "GAME_ERROR", "sender": "referee:X", "error_code": "E004", "hint": "say even"});
+    let missing = Refusal::field(Code::E003, "match_id", "missing");
+    let [line, of_a_stranger] =
+        [missing, Refusal::new(Code::E012, "not the token")].map(|refusal| {
+            screen::refusal(faulty.as_object().unwrap(), [127, 0, 0, 1].into(), &refusal)
+        });
+    let all_the_same = "it says {\"error_code\":\"E004\",\"hint\":\"say even\"";
+    assert!(line.contains(all_the_same), "{line}");
+    assert!(!of_a_stranger.contains("say even"), "{of_a_stranger}");
     let league = json!({
         "league_id": "league", "total_rounds": 1, "total_matches": 1,
         "champion": {"player_id": "P02", "display_name": "Bob", "points": 1},

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
     sync::atomic::{AtomicUsize, Ordering},
+    sync::{Arc, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -203,6 +204,16 @@ fn take(all: &Assignments, tokens: &str, port: u16, referee: &str) -> Option<Str
     Some(all.find("R1M1")?.conversation_id.clone())
 }
 
+/// The result that is to be reported now.
+fn due(all: &Arc<Assignments>) -> Kept {
+    let (tell, told) = mpsc::channel();
+    let all = Arc::clone(all);
+    thread::spawn(move || tell.send(all.next_report()));
+    let patience = Duration::from_secs(60);
+    told.recv_timeout(patience)
+        .expect("a result is to be reported")
+}
+
 /// Has a match end with a result; whether that could be kept.
 fn end(all: &Assignments, assignment: &Arc<Assignment>) -> bool {
     let scoring = json!({"win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": []});
@@ -219,7 +230,7 @@ fn end(all: &Assignments, assignment: &Arc<Assignment>) -> bool {
 fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_else_reported_again()
  {
     let folder = Folder::new();
-    let all = Assignments::default();
+    let all = Arc::new(Assignments::default());
     all.begin(&folder.0, false).unwrap();
     let first = take(&all, "one", 8101, OURS);
     let playing = all.next_match();
@@ -227,11 +238,11 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
     let moved = playing.live().endpoints[0].clone();
     assert!(moved.contains("9101"), "where its player is now");
     assert!(end(&all, &playing));
-    let reported = all.next_report();
+    let reported = due(&all);
     assert_eq!(Some(&reported.conversation_id), first.as_ref());
     all.reported(&reported, None);
     assert_eq!(take(&all, "one", 8101, OURS), first);
-    assert_eq!(all.next_report(), reported, "once more");
+    assert_eq!(due(&all), reported, "once more");
 
     all.refused(&reported); // voided, and we had not heard of it
     let second = take(&all, "one", 8101, OURS);
@@ -244,21 +255,17 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
     assert!(end(&all, &playing));
     all.refused(&reported);
     all.reported(&reported, None);
-    let newest = all.next_report();
+    let newest = due(&all);
     assert_eq!(
         Some(&newest.conversation_id),
         third.as_ref(),
         "the old says nothing of the new"
     );
 
-    let restarted = Assignments::default();
+    let restarted = Arc::new(Assignments::default());
     restarted.begin(&folder.0, false).unwrap();
     assert_eq!(take(&restarted, "three", 8101, OURS), None);
-    assert_eq!(
-        restarted.next_report(),
-        newest,
-        "played, so far as it knows"
-    );
+    assert_eq!(due(&restarted), newest, "played, so far as it knows");
     restarted.refused(&newest);
     assert!(take(&restarted, "three", 8101, OURS).is_some());
     assert_eq!(restarted.next_match().match_id(), "R1M1");

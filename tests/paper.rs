@@ -167,7 +167,7 @@ impl Paper {
         let failures = [late(0), late(1)];
         match failures == [None, None] {
             true => how,
-            false => forfeit(game.players.clone(), how.choices, failures),
+            false => forfeit(game.players.clone(), how.moves, failures),
         }
     }
 
@@ -251,7 +251,10 @@ fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
             match paper.rng.u8(..20) {
                 0..=3 => paper.register(),
                 4 => {
-                    let event = paper.league.start(Some(seed)).unwrap_or_default();
+                    let event = paper
+                        .league
+                        .start(Some(seed), paper.league.pairings())
+                        .unwrap_or_default();
                     paper.commit(event);
                 }
                 5 => paper.seconds += paper.rng.u64(..50_000),

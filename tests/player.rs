@@ -341,35 +341,86 @@ fn what_comes_before_it_knows_its_id_waits() {
 }
 
 #[test]
-fn it_waits_for_its_manager_and_says_so_once() {
+fn it_waits_for_its_manager_and_says_so() {
     let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.01))]);
     let asked = AtomicUsize::new(0);
     let manager = Peer::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
         0..5 => Does::Close,
         _ => stand_in::answers(request),
     });
-    let mut player = player(
-        &world,
-        &manager,
-        &["--contact-endpoint", "http://elsewhere:8101/mcp"],
-    );
+    let bare = manager.url.replace("/mcp", ""); // a manager's address needs no path
+    let contact = "http://elsewhere:8101/mcp";
+    let arguments = ["--manager", &bare, "--contact-endpoint", contact];
+    let mut player = world.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
     converse(&player, "the end", &[(completed(Some(TOKEN)), "ok")]);
     assert!(player.wait().success());
+    let said = player.stderr.lock().unwrap().clone();
+    let waits = format!(
+        "player: waiting for the league manager at {}: it ",
+        manager.url
+    );
     assert_eq!(
-        player
-            .stderr
-            .lock()
-            .unwrap()
-            .matches("waiting for the league manager")
-            .count(),
-        1
+        said.matches(&waits[8..]).count(),
+        1,
+        "again only after some seconds: {said}"
     );
     let requests = manager.received("LEAGUE_REGISTER_REQUEST");
-    let same = |request: &Value| request["conversation_id"] == requests[0]["conversation_id"];
-    assert!(
-        requests.len() == 6 && requests.iter().all(same),
-        "one conversation, so that it gets the lost answer"
+    let same = |it: &Value| it["conversation_id"] == requests[0]["conversation_id"];
+    assert!(requests.len() == 6 && requests.iter().all(same));
+}
+
+#[test]
+fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
+    for (program, id) in [("player", "P01"), ("referee", "REF01")] {
+        let (world, gate) = (World::new(&[]), Gate::default());
+        let door = gate.clone();
+        let manager = Peer::new(move |request| {
+            door.pass();
+            stand_in::answers(request)
+        });
+        let key = |n: usize| {
+            let requests = &manager.requests;
+            let request = until("it asks", || requests.lock().unwrap().get(n).cloned());
+            let meta = &request["params"][format!("{program}_meta")];
+            meta["registration_key"].as_str().unwrap().to_string()
+        };
+        let option = format!("--{program}-id");
+        let start = || world.start(program, &["--manager", &manager.url, &option, id]);
+        let mut killed = start();
+        let first = key(0);
+        let card = world.data(&format!("agents/{id}.json"));
+        assert_eq!((first.len(), &card["token"]), (32, &json!("")), "{program}");
+        killed.kill();
+        gate.open();
+        start().line(&format!("is {id}"));
+        start().line(&format!("is {id}"));
+        assert_eq!([key(1), key(2)], [&*first, &*first], "{program}");
+        let is_logged = |line: &Value| line.to_string().contains(&first);
+        assert!(!world.logs().iter().any(is_logged), "{program}");
+    }
+}
+
+#[test]
+fn from_another_machine_it_is_where_the_manager_sees_it() {
+    let Some(own) = support::own_address() else {
+        return;
+    };
+    let world = World::new(&[]);
+    let anywhere = format!("http://{own}:1/mcp"); // nobody needs to reach the manager there
+    let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", &anywhere]);
+    let from_afar = format!("http://{own}:{}", manager.port());
+    let near = world.start("player", &["--manager", &from_afar, "--host", "127.0.0.1"]);
+    near.line("listening on http://localhost:");
+    let player = world.start("player", &["--manager", &from_afar, "--player-id", "P07"]);
+    player.line("is P07");
+    let endpoint = format!("http://{own}:{}/mcp", player.port());
+    player.line(&format!("others reach us at {endpoint}"));
+    assert_eq!(world.data("agents/P07.json")["endpoint"], endpoint);
+    assert_eq!(
+        told(&send(&endpoint, &TRUE.asks("R1M1"))),
+        "E015",
+        "it answers there"
     );
 }
 
@@ -377,7 +428,7 @@ fn it_waits_for_its_manager_and_says_so_once() {
 fn whoever_is_not_let_in_says_why_in_one_plain_line() {
     let error = || json!({"error_code": "E003", "error_description": "no\u{1b}[2J", "context": {"problem": "none"}});
     type Answers = fn(Value) -> Does;
-    let rows: [(Answers, &str); 5] = [
+    let rows: [(Answers, &str); 6] = [
         (
             |_| stand_in::rejects("Maximum players reached: \u{1b}]0;x\u{7} 2 may register"),
             "rejected: Maximum players",
@@ -400,6 +451,10 @@ fn whoever_is_not_let_in_says_why_in_one_plain_line() {
             "answered {\"status\":\"\\u001b[2J\"}",
         ),
         (|_| Does::Body("\u{1b}[2Jno".into()), "not JSON"),
+        (
+            |_| stand_in::status("404 Not Found", "nobody"),
+            "answered HTTP 404 \"nobody\"",
+        ),
     ];
     for (does, expected) in rows {
         let (world, error) = (World::new(&[]), error());

@@ -72,7 +72,7 @@ fn no_notice_is_longer_than_agents_read() {
         (200, 108),
         "what is legal at most"
     );
-    let event = league.start(None).unwrap();
+    let event = league.start(None, league.pairings()).unwrap();
     happen(&mut league, event);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
     let event = league.assign(1, &referees(&league)[..1], token);

@@ -4,12 +4,13 @@
 mod paper;
 
 use league::games::{Outcome, Scoring, TieBreak, forfeit, judge};
+use league::manager::league::Rules;
 use league::manager::league::{Event, League, Recorded};
 use league::manager::schedule::round_robin;
-use league::manager::settings::Rules;
 use league::manager::standings::ending;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Ending, Kind, Parity, Refusal, Standing};
+use league::wire::Wire;
 use paper::{at, caller, enter, local, meta, rules};
 use std::{cell::RefCell, collections::BTreeMap, collections::BTreeSet, time::Duration};
 
@@ -203,44 +204,37 @@ fn equals_are_told_apart_in_the_configured_order() {
 
 #[test]
 fn points_come_from_the_scoring_and_a_technical_loss_is_a_loss() {
-    let other = scoring([5, 2, 1, -1]);
-    // The game, then for each side: played, wins, draws, losses, usual points, points of the other scoring.
-    let rows = [
-        ("P01>P02", [1, 1, 0, 0, 3, 5], [1, 0, 0, 1, 0, 1]),
-        ("P01=P02", [1, 0, 1, 0, 1, 2], [1, 0, 1, 0, 1, 2]),
-        ("P01!P02", [1, 1, 0, 0, 3, 5], [1, 0, 0, 1, 0, -1]),
-        ("P01#P02", [1, 0, 0, 1, 0, -1], [1, 0, 0, 1, 0, -1]),
-        (
-            "P01>P02 P02>P01 P01=P02",
-            [3, 1, 1, 1, 4, 8],
-            [3, 1, 1, 1, 4, 8],
-        ),
-    ];
-    for (text, a, b) in rows {
-        let [usual, changed] =
-            [usual(), other.clone()].map(|scoring| standings(text, &[], &scoring, &[]));
-        for (id, expected) in [("P01", a), ("P02", b)] {
-            let row = |table: &[Standing]| table.iter().find(|row| row.player_id == id).cloned();
-            let (row, points) = (row(&usual).unwrap(), row(&changed).unwrap().points);
-            let counts = [row.played, row.wins, row.draws, row.losses].map(|count| count as i32);
-            assert_eq!(
-                [&counts[..], &[row.points, points]].concat(),
-                expected,
-                "{text}: {id}"
-            );
+    // The games; then of P01 and of P02 wins, draws, losses, the usual points, and the points of another scoring.
+    let rows = "
+        P01>P02                 | 1 0 0 3 5  | 0 0 1 0 1
+        P01=P02                 | 0 1 0 1 2  | 0 1 0 1 2
+        P01!P02                 | 1 0 0 3 5  | 0 0 1 0 -1
+        P01#P02                 | 0 0 1 0 -1 | 0 0 1 0 -1
+        P01>P02 P02>P01 P01=P02 | 1 1 1 4 8  | 1 1 1 4 8";
+    for row in rows.lines().skip(1) {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let table = |scoring| standings(columns[0], &[], &scoring, &[]);
+        let (usual, other) = (table(usual()), table(scoring([5, 2, 1, -1])));
+        for (id, expected) in ["P01", "P02"].iter().zip(&columns[1..]) {
+            let find = |table: &[Standing]| table.iter().find(|it| it.player_id == *id).cloned();
+            let (it, other) = (find(&usual).unwrap(), find(&other).unwrap());
+            let counts = format!("{} {} {}", it.wins, it.draws, it.losses);
+            let came = format!("{counts} {} {}", it.points, other.points);
+            assert_eq!(came, *expected, "{row}");
+            assert_eq!(it.played, it.wins + it.draws + it.losses, "{row}");
         }
     }
 }
 
 #[test]
 fn without_a_status_the_number_says_how_a_match_ended() {
-    let rows = [
-        (">", Ending::Win),
-        ("=", Ending::Draw),
-        ("!", Ending::TechnicalLoss),
-        ("#", Ending::TechnicalLoss),
-    ];
-    for (how, expected) in rows {
+    use Ending::{Draw, TechnicalLoss, Win};
+    for (how, expected) in [
+        (">", Win),
+        ("=", Draw),
+        ("!", TechnicalLoss),
+        ("#", TechnicalLoss),
+    ] {
         let mut result = ended(&format!("P01{how}P02")).for_manager(&usual());
         assert_eq!(ending(&result), expected, "{how} with its status");
         result.details.status = None;
@@ -253,62 +247,46 @@ fn the_retry_policy_counts_attempts_in_all() {
     let late = || CallError::Late(sec(30));
     let gone = || CallError::Unreachable("refused".into());
     let wrong = || CallError::wrong(Refusal::new(Code::E003, "nonsense"), "");
-    use Backoff::{Exponential, Fixed};
-    // Attempts in all, how they fail, the delays between them in seconds, and which attempt the answer is.
-    let rows = [
-        (3, Exponential, vec![], vec![], Ok(1)),
-        (3, Exponential, vec![gone()], vec![2], Ok(2)),
-        (3, Exponential, vec![late(), gone()], vec![2, 4], Ok(3)),
-        (
-            3,
-            Exponential,
-            vec![late(), late(), gone()],
-            vec![2, 4],
-            Err(gone()),
-        ),
-        (
-            3,
-            Fixed,
-            vec![late(), gone(), late()],
-            vec![2, 2],
-            Err(late()),
-        ),
-        (
-            5,
-            Exponential,
-            vec![late(), late(), late(), late()],
-            vec![2, 4, 8, 16],
-            Ok(5),
-        ),
-        (1, Exponential, vec![gone()], vec![], Err(gone())),
-        (3, Exponential, vec![late(), wrong()], vec![2], Err(wrong())), // the same again would not help
-    ];
-    for (attempts, backoff, failures, delays, expected) in rows {
-        let row = format!("{attempts} attempts, {backoff}, {failures:?}");
+    // Attempts in all, how they fail (late, gone, or wrong), the delays between them in seconds, and what comes of it.
+    let rows = "
+        3 exponential                     |             | 1
+        3 exponential gone                | 2           | 2
+        3 exponential late gone           | 2, 4        | 3
+        3 exponential late late gone      | 2, 4        | gone
+        3 fixed       late gone late      | 2, 2        | late
+        5 exponential late late late late | 2, 4, 8, 16 | 5
+        1 exponential gone                |             | gone
+        3 exponential late wrong          | 2           | wrong"; // the same again would not help
+    let failure = |word: &str| match word {
+        "late" => late(),
+        "gone" => gone(),
+        _ => wrong(),
+    };
+    for row in rows.lines().skip(1) {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let words: Vec<&str> = columns[0].split_whitespace().collect();
         let policy = RetryPolicy {
-            attempts,
+            attempts: words[0].parse().unwrap(),
             base_delay: sec(2),
-            backoff,
+            backoff: Backoff::read(&words[1].into()).unwrap(),
         };
         let pauses = RefCell::new(Vec::new());
         let mut made = 0;
         let attempt = || {
             made += 1;
-            failures.get(made - 1).cloned().map_or(Ok(made), Err)
+            let fails = words.get(made + 1).map(|word| failure(word));
+            fails.map_or(Ok(made), Err)
         };
-        let done = retry(
-            &policy,
-            |delay| pauses.borrow_mut().push(delay.as_secs()),
-            CallError::is_silence,
-            attempt,
-        );
+        let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs().to_string());
+        let done = retry(&policy, pause, CallError::is_silence, attempt);
+        let expected = columns[2].parse().map_err(|_| failure(columns[2]));
         assert_eq!(done, expected, "{row}");
-        assert_eq!(pauses.into_inner(), delays, "{row}");
+        assert_eq!(pauses.into_inner().join(", "), columns[1], "{row}");
     }
     let policy = RetryPolicy {
         attempts: 3,
         base_delay: sec(2),
-        backoff: Exponential,
+        backoff: Backoff::Exponential,
     };
     assert_eq!(policy.longest(sec(30)), sec(30 + 2 + 30 + 4 + 30));
 }

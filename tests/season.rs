@@ -8,107 +8,84 @@ use league::extras::figures::{Figures, equal_players, expected_by_player};
 use league::extras::luck::{self, Lottery};
 use league::extras::pages::Pages;
 use league::extras::season::add_up;
+use league::games::TieBreak;
 use league::manager::document::LeagueView;
-use league::manager::standings::{empty_row, ranked};
+use league::manager::standings::{add, empty_row, ranked};
 use league::net::retry::{Backoff, RetryPolicy};
+use league::protocol::MatchResult;
 use league::wire::Wire;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::{fs, sync::Arc, time::Duration};
 use support::World;
 
 /// A league of the results in `script`, its rounds parted by bars: `P01>P02` was won by the first, whose choice was
 /// another; `P01=P02` drawn, with equal choices; `P01!P02` lost technically by the second; `P01?P02` is not played yet.
 fn league(script: &str, is_local: bool) -> LeagueView {
-    let mut rows = BTreeMap::new();
-    let mut score = BTreeMap::<String, Vec<(String, i32)>>::new();
     let mut rounds = Vec::new();
-    let mut open = 0;
+    let mut rows = BTreeMap::new();
+    let mut recorded: Vec<MatchResult> = Vec::new();
     for (round, line) in (1..).zip(script.split('|')) {
         let mut matches = Vec::new();
         for (n, word) in (1..).zip(line.split_whitespace()) {
             let (a, b) = word.split_once(['>', '=', '!', '?']).unwrap();
-            let how = word.as_bytes()[a.len()];
+            let (ending, number, points, choice) = match word.as_bytes()[a.len()] {
+                b'=' => (json!("DRAW"), json!(4), [1, 1], json!("even")),
+                b'>' => (json!("WIN"), json!(4), [3, 0], json!("odd")),
+                b'!' => (json!("TECHNICAL_LOSS"), Value::Null, [3, 0], Value::Null),
+                _ => (Value::Null, Value::Null, [0, 0], Value::Null),
+            };
+            let winner = (points[0] > points[1]).then_some(a);
+            let score = json!({a: points[0], b: points[1]});
+            let choices = json!({a: "even", b: choice});
+            for id in [a, b] {
+                rows.entry(id).or_insert_with(|| empty_row(id, id));
+            }
             let mut game = json!({
-                "match_id": format!("R{round}M{n}"), "player_A_id": a, "player_B_id": b,
-                "status": if how == b'?' { "scheduled" } else { "completed" },
+                "match_id": format!("R{round}M{n}"), "player_A_id": a, "player_B_id": b, "status": "scheduled",
             });
-            open += usize::from(how == b'?');
-            let points = if how == b'=' { [1, 1] } else { [3, 0] };
-            for (id, points, rival) in [(a, points[0], b), (b, points[1], a)] {
-                let row = rows
-                    .entry(id.to_string())
-                    .or_insert_with(|| empty_row(id, id));
-                if how != b'?' {
-                    row.played += 1;
-                    row.points += points;
-                    row.wins += u32::from(points == 3);
-                    row.draws += u32::from(points == 1);
-                    row.losses += u32::from(points == 0);
-                    score
-                        .entry(id.into())
-                        .or_default()
-                        .push((rival.into(), points));
+            if !ending.is_null() {
+                let details = json!({"drawn_number": number, "choices": choices, "status": ending});
+                let result = json!({"winner": winner, "score": score, "details": details});
+                let result = MatchResult::read(&result).unwrap();
+                for id in [a, b] {
+                    add(rows.get_mut(id).unwrap(), &result);
                 }
-            }
-            if how != b'?' {
-                game["score"] = json!({a: points[0], b: points[1]});
-                game["recorded_at"] = json!("2026-11-22T10:00:00Z");
-                game["referee_id"] = json!("REF01");
-            }
-            match how {
-                b'=' => {
-                    game["ending"] = json!("DRAW");
-                    game["drawn_number"] = json!(4);
-                    game["choices"] = json!({a: "even", b: "even"});
-                }
-                b'>' => {
-                    game["ending"] = json!("WIN");
-                    game["winner"] = json!(a);
-                    game["drawn_number"] = json!(4);
-                    game["choices"] = json!({a: "even", b: "odd"});
-                }
-                b'!' => {
-                    game["ending"] = json!("TECHNICAL_LOSS");
-                    game["winner"] = json!(a);
-                    game["choices"] = json!({a: "even", b: null});
-                }
-                _ => {}
+                recorded.push(result);
+                game = json!({
+                    "match_id": game["match_id"], "player_A_id": a, "player_B_id": b, "status": "completed",
+                    "referee_id": "REF01", "recorded_at": "2026-11-22T10:00:00Z", "ending": ending,
+                    "winner": winner, "drawn_number": number, "choices": choices, "score": score,
+                });
             }
             matches.push(game);
         }
         rounds.push(json!({"round_id": round, "matches": matches}));
     }
-    let ties = json!(["wins", "head_to_head", "draws"]);
-    let scoring = json!({"win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties});
-    let against = |id: &str, group: &BTreeSet<String>| {
-        let own = score.get(id).into_iter().flatten();
-        own.filter(|(rival, _)| group.contains(rival))
-            .map(|(_, points)| points)
-            .sum()
-    };
-    let agents: Vec<Value> = rows
-        .keys()
-        .map(|id| {
-            json!({
-                "id": id, "kind": "player", "display_name": id, "state": "ACTIVE", "removed": false,
-            })
-        })
-        .collect();
-    let ties = Wire::read(&ties).unwrap();
-    let table: Vec<_> = ranked(
-        rows.into_values().collect::<Vec<_>>(),
-        &Vec::clone(&ties),
-        against,
-    );
-    let whole = json!({
-        "schema_version": "1.0.0", "league_id": "league_2025_even_odd",
-        "league": {"display_name": "League", "game": "Even/Odd", "register_at": "http://localhost:1/mcp", "scoring": scoring, "local": is_local},
-        "status": if open > 0 { "running" } else { "completed" }, "paused": false,
-        "current_round": 1, "total_rounds": rounds.len(), "matches_completed": 0, "total_matches": 0,
-        "agents": agents, "standings": table, "rounds": rounds,
+    let ties = [TieBreak::Wins, TieBreak::HeadToHead, TieBreak::Draws];
+    let table = ranked(rows.into_values().collect(), &ties, |id, group| {
+        let among = recorded
+            .iter()
+            .filter(|it| it.score.keys().all(|id| group.contains(id)));
+        among.filter_map(|result| result.score.get(id)).sum()
     });
-    LeagueView::read(&whole).unwrap()
+    let scoring = json!({
+        "win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties,
+    });
+    let heading = json!({
+        "display_name": "League", "game": "Even/Odd", "register_at": "", "scoring": scoring, "local": is_local,
+    });
+    let status = if script.contains('?') {
+        "running"
+    } else {
+        "completed"
+    };
+    let view = json!({
+        "schema_version": "1.0.0", "league_id": "league_2025_even_odd", "league": heading, "status": status,
+        "paused": false, "current_round": 1, "total_rounds": rounds.len(), "matches_completed": recorded.len(),
+        "total_matches": recorded.len(), "agents": [], "standings": table, "rounds": rounds,
+    });
+    LeagueView::read(&view).unwrap()
 }
 
 #[test]

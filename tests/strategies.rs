@@ -47,62 +47,40 @@ fn turn(opponent_id: &str, history: &str) -> Turn {
     }
 }
 
+/// A strategy, the history, the opponent, and the choice.
+const CHOICES: &str = "
+    even | | P02 | even
+    even | P02:ee | P02 | even
+    odd | | P02 | odd
+    odd | P02:oo | P02 | odd
+    alternate | | P02 | even
+    alternate | P02:eo | P03 | odd
+    alternate | P02:eo P03:oe | P04 | even
+    alternate | P02:eo P03:-e | P04 | odd      nothing was chosen in between
+    contrary | P02:ee | P02 | odd
+    contrary | P02:eo | P02 | even
+    contrary | P02:oe P02:oe P02:oo | P02 | odd
+    contrary | P02:oe P03:oo P03:oo | P02 | odd      of P02 more is known than of all others
+    contrary | P02:oe P02:oe P03:oo | P04 | odd      a newcomer is taken for one like all others
+    contrary | P02:o- P03:eo | P02 | even      P02 has never chosen
+    frequency | P02:ee P02:eo P02:ee | P02 | odd
+    frequency | P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo | P02 | even      the newest weigh most
+    pattern | P02:ee P02:eo P02:ee | P02 | even      after even came odd
+    pattern | P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee | P02 | odd      the longest stretch counts
+    pattern | P03:ee P03:ee P02:oo P02:oo | P02 | even      the matches of others say nothing";
+
 #[test]
 fn each_strategy_chooses_by_what_it_has_seen() {
-    let rows = [
-        ("even", "", "P02", "even"),
-        ("even", "P02:ee", "P02", "even"),
-        ("odd", "", "P02", "odd"),
-        ("odd", "P02:oo", "P02", "odd"),
-        ("alternate", "", "P02", "even"),
-        ("alternate", "P02:eo", "P03", "odd"),
-        ("alternate", "P02:eo P03:oe", "P04", "even"),
-        ("alternate", "P02:eo P03:-e", "P04", "odd"), // nothing was chosen in between
-        ("contrary", "P02:ee", "P02", "odd"),
-        ("contrary", "P02:eo", "P02", "even"),
-        ("contrary", "P02:oe P02:oe P02:oo", "P02", "odd"),
-        ("contrary", "P02:oe P03:oo P03:oo", "P02", "odd"), // of P02 more is known than of all others
-        ("contrary", "P02:oe P02:oe P03:oo", "P04", "odd"), // a newcomer is taken for one like all others
-        ("contrary", "P02:o- P03:eo", "P02", "even"),       // P02 has never chosen
-        ("frequency", "P02:ee P02:eo P02:ee", "P02", "odd"),
-        (
-            "frequency",
-            "P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo",
-            "P02",
-            "even",
-        ), // the newest weigh most
-        ("pattern", "P02:ee P02:eo P02:ee", "P02", "even"), // after even came odd
-        (
-            "pattern",
-            "P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee",
-            "P02",
-            "odd",
-        ), // the longest stretch counts
-        ("pattern", "P03:ee P03:ee P02:oo P02:oo", "P02", "even"), // others' matches say nothing
-    ];
-    for (strategy, history, opponent, expected) in rows {
-        let choose = named(strategy).unwrap();
-        let chosen = choose(&turn(opponent, history));
-        assert_eq!(
-            chosen.word(),
-            expected,
-            "{strategy} against {opponent} after {history:?}"
-        );
+    for row in CHOICES.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let choose = named(cells[0]).unwrap();
+        let chosen = choose(&turn(cells[2], cells[1]));
+        assert!(cells[3].starts_with(chosen.word()), "{row}: {chosen}");
     }
     assert!(named("nobody").is_none() && named("Even").is_none());
-    assert_eq!(
-        ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        [
-            "random",
-            "even",
-            "odd",
-            "alternate",
-            "contrary",
-            "frequency",
-            "pattern",
-            "coin"
-        ]
-    );
+    let all: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
+    let expected = "random even odd alternate contrary frequency pattern coin";
+    assert_eq!(all.join(" "), expected);
 }
 
 type Change = fn(&mut Turn, usize);

@@ -253,6 +253,7 @@ function drawNow() {
   const left = secondsLeft();
   const matches = league.rounds[round - 1]?.matches ?? [];
   const done = matches.filter(match => match.ending).length;
+  if (league.next_at && left === 0 && !league.paused) return put($("now"), `Round ${round} of ${rounds} begins now`);
   if (left > 0) {
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
     return put($("now"), `Round ${round} of ${rounds} begins in ${clock}`);
@@ -434,11 +435,15 @@ function ends(lines, named, { x, y }) {
     label.to = Math.max(label.at, free);
     free = label.to + 20;
   }
-  const over = Math.max(0, free - 20 - BOTTOM);
+  let floor = BOTTOM;
+  for (const label of [...labels].reverse()) {
+    label.to = Math.min(label.to, floor);
+    floor = label.to - 20;
+  }
   return labels.flatMap(({ id, at, to }) => [
-    ["line", { class: "leader", x1: x(last) + 3, y1: at, x2: RIGHT + 18, y2: to - over }],
-    ["line", { class: styleOf(id, named)[0], "stroke-width": 4, "stroke-dasharray": styleOf(id, named)[1], x1: RIGHT + 18, y1: to - over, x2: RIGHT + 36, y2: to - over }],
-    ["text", { class: "end", x: RIGHT + 40, y: to - over + 6 }, (byId.get(id)?.display_name ?? id).slice(0, 19)],
+    ["line", { class: "leader", x1: x(last) + 3, y1: at, x2: RIGHT + 18, y2: to }],
+    ["line", { class: styleOf(id, named)[0], "stroke-width": 4, "stroke-dasharray": styleOf(id, named)[1], x1: RIGHT + 18, y1: to, x2: RIGHT + 36, y2: to }],
+    ["text", { class: "end", x: RIGHT + 40, y: to + 6 }, (byId.get(id)?.display_name ?? id).slice(0, 19)],
   ]);
 }
 /** The same player keeps the same colour, whatever its rank; among the named of one colour the dashes differ. */
@@ -520,9 +525,10 @@ function drawCross() {
   }
   const table = $("cross");
   mark(table, many ? "many" : "");
-  const columns = order.map(id => ({ head: many ? number(id) : id, title: text(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
+  const columns = order.map((id, n) => ({ head: n + 1, title: text(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
   const who = { head: "Player", classes: "name", write: (cell, id) => nameLink(cell, id) };
-  fillTable(table, "Results: a row and a column for each player", [who, ...columns], order, id => id);
+  const place = { head: "", classes: "place", value: id => order.indexOf(id) + 1 };
+  fillTable(table, "Results: a row and a column for each player", [place, who, ...columns], order, id => id);
 }
 function crossCell(cell, id, other, met, many) {
   if (id === other) {
@@ -646,10 +652,10 @@ function drawPlayer(id) {
     { head: "Rival", classes: "name", write: (cell, { match }) => nameLink(cell, rival(match, id)) },
     { head: "Result", classes: "result", value: ({ match, round }) => match.ending ? letter(match, id)[0] : stage(match, round), marks: ({ match }) => match.ending ? letter(match, id)[1] : "" },
     { head: "Chose", classes: "id", value: ({ match }) => match.choices?.[id] ?? "" },
-    { head: "Rival chose", classes: "id", value: ({ match }) => match.choices?.[rival(match, id)] ?? "" },
-    { head: "Number", classes: "n", value: ({ match }) => match.drawn_number ?? "" },
+    { head: "Rival chose", classes: "id broad", value: ({ match }) => match.choices?.[rival(match, id)] ?? "" },
+    { head: "Number", classes: "n broad", value: ({ match }) => match.drawn_number ?? "" },
     { head: "Points", classes: "n", value: ({ match }) => match.score?.[id] ?? "" },
-    { head: "Expected", classes: "n", value: ({ match }) => worth(match) },
+    { head: "Expected", classes: "n broad", value: ({ match }) => worth(match) },
     { head: "Why", classes: "why broad", value: ({ match }) => isLost(match) && lostTechnically(match, id) ? (match.winner ? reason(match) : ownReason(match, id)) : "" },
   ], rows);
 }

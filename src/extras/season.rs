@@ -138,34 +138,37 @@ pub fn run(args: &Args) -> Result<(), Stop> {
         return Err(Stop::failed(words));
     }
     let players = add_up(&leagues);
-    let rows = || {
-        (1..)
-            .zip(&players)
-            .map(|(rank, player)| cells(rank, player))
-    };
-    let marked = rows().zip(&players).map(|(mut row, (_, sums))| {
-        row[1] += if sums.titles > 0 { CHAMPION } else { "" };
-        row
-    });
     let count = counted(leagues.len() as u32, "league");
     say(&format!("{count}, {}", shown(&config.league.display_name)));
     leagues
         .iter()
         .for_each(|league| say(&shown(&title(league))));
-    say("");
-    say(&columns(&HEADS, 1, marked));
-    say(
-        "\nIn the order of points per match. Expected: what the choices were worth before the draws.",
-    );
-    say(&format!("{}  was champion", CHAMPION.trim()));
-    if leagues.iter().any(has_namesakes) {
-        say("Several players of one league have the same name: they are kept apart by their ids.");
-    }
+    say_table(&players, leagues.iter().any(has_namesakes));
     let path = data.join("leagues").join(format!("{id}.season.csv"));
-    let rows = rows().map(|row| row.into_iter().map(Into::into).collect());
+    let rows = (1..)
+        .zip(&players)
+        .map(|(rank, player)| cells(rank, player));
+    let rows = rows.map(|row| row.into_iter().map(Into::into).collect());
     replace(&path, Access::Everybody, &csv(&HEADS.join(","), rows))?;
     say(&format!("as CSV in {}", path.display()));
     Ok(())
+}
+
+/// Prints the table, and what its words mean.
+fn say_table(players: &[(String, Sums)], has_namesakes: bool) {
+    let rows = (1..).zip(players).map(|(rank, player)| {
+        let mut row = cells(rank, player);
+        row[1] += if player.1.titles > 0 { CHAMPION } else { "" };
+        row
+    });
+    say(&format!("\n{}\n", columns(&HEADS, 1, rows)));
+    say(
+        "In the order of points per match. Expected: what the choices were worth before the draws.",
+    );
+    say(&format!("{}  was champion", CHAMPION.trim()));
+    if has_namesakes {
+        say("Several players of one league have the same name: they are kept apart by their ids.");
+    }
 }
 
 /// The documents of the leagues that were played to their end, the oldest first.

@@ -92,76 +92,87 @@ fn points(league: &League, player: &Member, against: Option<&Member>) -> Sample 
     )
 }
 
-/// The whole report, as lines for a terminal. `answers`: who has answered, after how many milliseconds.
-pub fn report(league: &League, answers: &[(String, u64)]) -> Vec<String> {
-    let (players, coin) = (league.members(Kind::Player), coin(&league.rules.scoring));
-    let names: Vec<String> = players.iter().map(|it| shown(&it.display_name)).collect();
-    let widest = names
-        .iter()
-        .map(|name| width(name))
-        .max()
-        .unwrap_or(0)
-        .max("Strategy".len());
-    let line =
-        |id: &str, name: &str, columns: &str| format!("{id:<4}  {}  {columns}", pad(name, widest));
-    let table = |head: &str, columns: &dyn Fn(&Member) -> String| -> Vec<String> {
-        let rows = players
-            .iter()
-            .zip(&names)
-            .map(|(it, name)| line(&it.id, name, &columns(it)));
-        std::iter::once(format!("\n{}", line("Id", "Strategy", head)))
-            .chain(rows)
-            .collect()
-    };
-    let won = |it: &Member| {
-        let sample = points(league, it, None);
-        let error = sample
-            .error
-            .map_or("    ?".into(), |error| format!("{error:.3}"));
-        format!(
-            "{:>7}     {:>5.3} ± {error}  {}",
-            sample.count,
-            sample.mean,
-            sample.verdict(coin)
-        )
-    };
-    let mut lines = table(
-        &format!("Matches  Points per match  ({coin:.2} is what a coin gets)"),
-        &won,
-    );
-    for opponents in players.chunks(COLUMNS) {
+/// The players of a practice, as its tables show them.
+struct Rows<'a> {
+    league: &'a League,
+    players: Vec<&'a Member>,
+    names: Vec<String>,
+    /// How many columns the names take.
+    widest: usize,
+}
+
+impl Rows<'_> {
+    fn line(&self, id: &str, name: &str, columns: &str) -> String {
+        format!("{id:<4}  {}  {columns}", pad(name, self.widest))
+    }
+
+    /// A table: a head, and a row for each player.
+    fn table(&self, head: &str, columns: impl Fn(&Member) -> String) -> Vec<String> {
+        let mut lines = vec![format!("\n{}", self.line("Id", "Strategy", head))];
+        for (player, name) in self.players.iter().zip(&self.names) {
+            lines.push(self.line(&player.id, name, &columns(player)));
+        }
+        lines
+    }
+
+    /// What everybody won, and whether that is more than luck.
+    fn won(&self) -> Vec<String> {
+        let coin = coin(&self.league.rules.scoring);
+        let head = format!("Matches  Points per match  ({coin:.2} is what a coin gets)");
+        self.table(&head, |player| {
+            let sample = points(self.league, player, None);
+            let Sample { count, mean, error } = sample;
+            let error = error.map_or("    ?".into(), |error| format!("{error:.3}"));
+            let verdict = sample.verdict(coin);
+            format!("{count:>7}     {mean:>5.3} ± {error}  {verdict}")
+        })
+    }
+
+    /// What everybody won against these opponents.
+    fn against(&self, opponents: &[&Member]) -> Vec<String> {
         let ids: String = opponents.iter().map(|it| format!("{:>6}", it.id)).collect();
-        let cell = |it: &Member, other: &Member| match points(league, it, Some(other)) {
+        let ids = self.line("", "", &ids);
+        let cell = |player: &Member, other: &Member| match points(self.league, player, Some(other))
+        {
             Sample { count: 0, .. } => format!("{:>6}", "-"),
             sample => format!("{:>6.2}", sample.mean),
         };
-        let cells = |it: &Member| {
-            opponents
-                .iter()
-                .map(|other| cell(it, other))
-                .collect::<String>()
-        };
-        lines.extend(table(
-            &format!("Points per match against\n{}", line("", "", &ids)),
-            &cells,
-        ));
+        self.table(&format!("Points per match against\n{ids}"), |player| {
+            opponents.iter().map(|other| cell(player, other)).collect()
+        })
     }
-    lines.extend(table(
-        "Technical losses  Answers in ms: median  worst",
-        &|it| {
-            let own = answers
-                .iter()
-                .filter(|(peer, _)| *peer == it.id)
-                .map(|(_, elapsed)| *elapsed);
-            let (median, worst) = median_and_worst(own.collect())
-                .map_or(("-".into(), "-".into()), |(median, worst)| {
-                    (median.to_string(), worst.to_string())
-                });
-            format!(
-                "{:>16}  {median:>21}  {worst:>5}",
-                league.stats(it).technical_losses
-            )
-        },
-    ));
+
+    /// Who lost technically, and how long everybody thought.
+    fn answered(&self, answers: &[(String, u64)]) -> Vec<String> {
+        self.table("Technical losses  Answers in ms: median  worst", |player| {
+            let own = answers.iter().filter(|(peer, _)| *peer == player.id);
+            let own = own.map(|(_, elapsed)| *elapsed).collect();
+            let (median, worst) = match median_and_worst(own) {
+                Some((median, worst)) => (median.to_string(), worst.to_string()),
+                None => ("-".into(), "-".into()),
+            };
+            let lost = self.league.stats(player).technical_losses;
+            format!("{lost:>16}  {median:>21}  {worst:>5}")
+        })
+    }
+}
+
+/// The whole report, as lines for a terminal. `answers`: who has answered, after how many milliseconds.
+pub fn report(league: &League, answers: &[(String, u64)]) -> Vec<String> {
+    let players = league.members(Kind::Player);
+    let names: Vec<String> = players.iter().map(|it| shown(&it.display_name)).collect();
+    let widths = names.iter().map(|name| width(name));
+    let widest = widths.max().unwrap_or(0).max("Strategy".len());
+    let rows = Rows {
+        league,
+        players,
+        names,
+        widest,
+    };
+    let mut lines = rows.won();
+    for opponents in rows.players.chunks(COLUMNS) {
+        lines.extend(rows.against(opponents));
+    }
+    lines.extend(rows.answered(answers));
     lines
 }

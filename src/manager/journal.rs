@@ -4,8 +4,8 @@
 //! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
 //! Read next: `rounds.rs`, which plays the league, and `notifier.rs`, which tells of it.
 
+use crate::manager::league::Rules;
 use crate::manager::league::{Event, League};
-use crate::manager::settings::Rules;
 use crate::net::sync::lock;
 use crate::object;
 use crate::program::storage::{self, Access};

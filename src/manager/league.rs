@@ -9,16 +9,42 @@
 //! (`control.rs`); and what is made of the state: the table (`standings.rs`), the schedule (`schedule.rs`), answers
 //! (`queries.rs`) and notices (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust.
 
-use crate::manager::schedule::matches_of;
-use crate::manager::settings::Rules;
-use crate::manager::standings::Record;
-use crate::protocol::{Kind, MatchResult, Progress, Standing};
+use crate::games::Scoring;
+use crate::manager::standings::{Record, by_number, ranked};
+use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing};
 use crate::wire::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::OnceLock;
+use std::time::Duration;
+
+/// What the configuration and the command line say about the league.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "named as in the files")]
+pub struct Rules {
+    pub league_id: String,
+    pub game_type: String,
+    pub scoring: Scoring,
+    pub cycles: u32,
+    pub min_players: usize,
+    /// How many may register at most: `max_players`, or `--players` where that is less.
+    pub max_players: usize,
+    pub listed: Vec<Listed>,
+    /// Whether tokens are demanded (`enable_auth_tokens`).
+    pub tokens: bool,
+    pub token_lifetime: Duration,
+}
+
+/// An agent that the agents configuration lists.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "named as in the file")]
+pub struct Listed {
+    pub kind: Kind,
+    pub id: String,
+    pub endpoint: String,
+    pub active: bool,
+}
 
 /// A registered agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,9 +163,9 @@ pub struct League {
     /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,
     /// What each player has done so far.
-    pub(super) records: BTreeMap<String, Record>,
+    records: BTreeMap<String, Record>,
     /// The table is sorted when somebody first looks at it.
-    pub(super) table: OnceLock<Vec<Standing>>,
+    table: OnceLock<Vec<Standing>>,
 }
 
 impl League {
@@ -351,6 +377,41 @@ impl League {
             (true, None) => Progress::Completed,
         }
     }
+
+    /// The table as it stands, best first.
+    pub fn table(&self) -> &[Standing] {
+        self.table.get_or_init(|| {
+            let rows = self.records.iter().map(|(id, record)| record.row(id));
+            let against = |id: &str, group: &BTreeSet<String>| {
+                let among = self
+                    .games(id)
+                    .filter(|game| group.contains(game.opponent(id)));
+                let score = |game: &Match| Some(*game.recorded.as_ref()?.result.score.get(id)?);
+                among.filter_map(score).sum()
+            };
+            ranked(rows.collect(), &self.rules.scoring.tiebreakers, against)
+        })
+    }
+
+    /// What a player has done so far.
+    pub fn record_of(&self, player_id: &str) -> Option<&Record> {
+        self.records.get(player_id)
+    }
+
+    /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
+    /// invited, and recovers with the next match that it plays.
+    pub fn state_of(&self, member: &Member) -> AgentState {
+        let record = self.records.get(&member.id);
+        if self.closed {
+            AgentState::Shutdown
+        } else if !self.started {
+            AgentState::Registered
+        } else if record.is_some_and(|record| record.suspended) {
+            AgentState::Suspended
+        } else {
+            AgentState::Active
+        }
+    }
 }
 
 impl Match {
@@ -372,7 +433,20 @@ impl Match {
     }
 }
 
-/// The order of ids by their numbers: P99 comes before P100.
-pub fn by_number(one: &str, other: &str) -> Ordering {
-    (one.len(), one).cmp(&(other.len(), other))
+/// The matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
+pub fn matches_of(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for (round, pairs) in (1..).zip(rounds) {
+        for (number, players) in (1..).zip(pairs) {
+            matches.push(Match {
+                id: format!("R{round}M{number}"),
+                round,
+                players: players.clone(),
+                assignment: None,
+                recorded: None,
+                voided: Vec::new(),
+            });
+        }
+    }
+    matches
 }

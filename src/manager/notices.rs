@@ -65,6 +65,7 @@ impl League {
             player_A_token: None,
             player_B_token: None,
             referee_id: None,
+            match_token: None,
         }
     }
 

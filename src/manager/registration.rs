@@ -4,8 +4,8 @@
 //! is: a member that shows its token or its registration key, somebody at a member's endpoint, or a newcomer. The rules
 //! in words stand in `protocol.md`, under "Registration" and "Registering again".
 
+use crate::manager::league::Listed;
 use crate::manager::league::{Event, League, Member};
-use crate::manager::settings::Listed;
 use crate::net::agent::Request;
 use crate::protocol::{
     AgentMeta, Code, Kind, LeagueRegisterResponse, RefereeRegisterResponse, Refusal, Verdict,

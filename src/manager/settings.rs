@@ -1,42 +1,14 @@
 //! What the files and the command line say to a manager: the rules of its league, how many agents start it, the lead
 //! between an announcement and its matches, and the operator's token.
 
-use crate::games::Scoring;
+use crate::manager::league::{Listed, Rules};
 use crate::net::secret::secret;
 use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::config::Config;
 use crate::program::storage::{self, Access};
-use crate::protocol::Kind;
 use crate::wire::token;
 use std::{fs, io, path::PathBuf, time::Duration};
-
-/// What the configuration and the command line say about the league.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "named as in the files")]
-pub struct Rules {
-    pub league_id: String,
-    pub game_type: String,
-    pub scoring: Scoring,
-    pub cycles: u32,
-    pub min_players: usize,
-    /// How many may register at most: `max_players`, or `--players` where that is less.
-    pub max_players: usize,
-    pub listed: Vec<Listed>,
-    /// Whether tokens are demanded (`enable_auth_tokens`).
-    pub tokens: bool,
-    pub token_lifetime: Duration,
-}
-
-/// An agent that the agents configuration lists.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "named as in the file")]
-pub struct Listed {
-    pub kind: Kind,
-    pub id: String,
-    pub endpoint: String,
-    pub active: bool,
-}
 
 /// The rules of the league: from the files, with at most `most` players, and `--cycles` before the file's.
 pub fn rules(program: &Program, most: Option<usize>) -> Result<Rules, Stop> {

@@ -4,9 +4,14 @@
 //! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
 use crate::games::{self, Scoring, TieBreak};
-use crate::manager::league::{League, Match, Member, by_number};
-use crate::protocol::{AgentState, Ending, MatchResult, Standing};
+use crate::protocol::{Ending, MatchResult, Standing};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The order of ids by their numbers: P99 comes before P100.
+pub fn by_number(one: &str, other: &str) -> Ordering {
+    (one.len(), one).cmp(&(other.len(), other))
+}
 
 /// How a result ended: its own word, or what the number says.
 pub fn ending(result: &MatchResult) -> Ending {
@@ -78,43 +83,6 @@ impl Record {
             draws: self.draws,
             losses: self.losses,
             points: self.points,
-        }
-    }
-}
-
-impl League {
-    /// The table as it stands, best first.
-    pub fn table(&self) -> &[Standing] {
-        self.table.get_or_init(|| {
-            let rows = self.records.iter().map(|(id, record)| record.row(id));
-            let against = |id: &str, group: &BTreeSet<String>| {
-                let among = self
-                    .games(id)
-                    .filter(|game| group.contains(game.opponent(id)));
-                let score = |game: &Match| Some(*game.recorded.as_ref()?.result.score.get(id)?);
-                among.filter_map(score).sum()
-            };
-            ranked(rows.collect(), &self.rules.scoring.tiebreakers, against)
-        })
-    }
-
-    /// What a player has done so far.
-    pub fn record_of(&self, player_id: &str) -> Option<&Record> {
-        self.records.get(player_id)
-    }
-
-    /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
-    /// invited, and recovers with the next match that it plays.
-    pub fn state_of(&self, member: &Member) -> AgentState {
-        let record = self.records.get(&member.id);
-        if self.closed {
-            AgentState::Shutdown
-        } else if !self.started {
-            AgentState::Registered
-        } else if record.is_some_and(|record| record.suspended) {
-            AgentState::Suspended
-        } else {
-            AgentState::Active
         }
     }
 }

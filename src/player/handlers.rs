@@ -45,6 +45,7 @@ impl Agent for Player {
     }
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
+        let name = message.name();
         let card = self.session.wait_for_card()?;
         let manager_is_true = || self.session.check_manager(request);
         match message {
@@ -68,15 +69,9 @@ impl Agent for Player {
                 self.warn(&sentences::about("the league manager says", &words));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
-            Message::ChooseMoveCall(it) => {
-                let words = format!(
-                    "this player plays even_odd, and no {}",
-                    cut(&it.game_type, 60)
-                );
-                return Err(Denial::rpc(-32601, words));
-            }
-            // For a referee or the manager, or an answer: refused before it comes here.
-            Message::RefereeRegisterRequest(_)
+            // Of another game, for a referee or the manager, or an answer.
+            Message::ChooseMoveCall(_)
+            | Message::RefereeRegisterRequest(_)
             | Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterRequest(_)
             | Message::LeagueRegisterResponse(_)
@@ -89,7 +84,7 @@ impl Agent for Player {
             | Message::MatchResultReport(_)
             | Message::MatchResultAck(_)
             | Message::LeagueQuery(_)
-            | Message::LeagueQueryResponse(_) => {}
+            | Message::LeagueQueryResponse(_) => return Err(Denial::not_taken(Kind::Player, name)),
         }
         Ok(None)
     }
@@ -155,32 +150,10 @@ impl Player {
     ) -> Result<Message, Denial> {
         let joined = self.joined(request, &call.match_id)?;
         check_is_for_us(card, Some(&call.player_id))?;
-        let response = ChooseParityResponse {
-            match_id: call.match_id.clone(),
-            player_id: call.player_id.clone(),
-            parity_choice: Unread::new(""),
-            auth_token: joined.token.clone(),
-        };
-        let decision = joined.decision.clone();
-        let turn = self.turn(request, call, joined);
-        let parity = decision.make(|| self.think(&turn))?;
-        let parity_choice = Unread::new(parity.word());
-        Ok(ChooseParityResponse {
-            parity_choice,
-            ..response
-        }
-        .into())
-    }
-
-    /// What we know of a match in which we must choose.
-    fn turn(&self, request: &Request, call: ChooseParityCall, joined: Joined) -> Turn {
         // Both times are by the referee's clock, which may be another than ours: only their distance tells us anything.
         let written = request.envelope.timestamp;
-        let time = match call.deadline > written {
-            true => call.deadline.distance(written),
-            false => Duration::ZERO,
-        };
-        Turn {
+        let time = call.deadline.max(written).distance(written);
+        let turn = Turn {
             player_id: call.player_id,
             opponent_id: joined.opponent_id,
             match_id: call.match_id,
@@ -189,7 +162,15 @@ impl Player {
             history: self.matches(),
             seed: self.seed,
             deadline: Instant::now() + time,
-        }
+        };
+        let parity = joined.decision.make(|| self.think(&turn))?;
+        let response = ChooseParityResponse {
+            match_id: turn.match_id,
+            player_id: turn.player_id,
+            parity_choice: Unread::new(parity.word()),
+            auth_token: joined.token,
+        };
+        Ok(response.into())
     }
 
     /// Asks the companion, and if that leaves it to us, our own `choose`.

@@ -53,11 +53,11 @@ impl Invitations {
     }
 
     /// A round begins: invitations to our matches will come. The token of our match stands beside the matches, or, as
-    /// some managers have it, in the match itself. Other players' matches are forgotten at once.
+    /// some managers have it, in the match. Other players' matches are forgotten at once.
     pub fn announce(&mut self, player_id: &str, round: RoundAnnouncement) {
         for entry in round.matches {
             if entry.player_A_id == player_id || entry.player_B_id == player_id {
-                let token = round.match_token.clone();
+                let token = round.match_token.clone().or(entry.match_token);
                 self.announced.insert(entry.match_id, token);
             }
         }

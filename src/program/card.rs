@@ -60,14 +60,14 @@ impl Cards<'_> {
         ))
     }
 
-    /// The card that is ours: of the id that we ask for (empty for any), else of our endpoint. One with a token is
-    /// better than one of an agent that was killed while it asked.
-    pub fn find(&self, wish: &str) -> Result<Option<Card>, Stop> {
+    /// The card that is ours: of the id that we ask for, else of our endpoint. One with a token is better than one of an
+    /// agent that was killed while it asked.
+    pub fn find(&self, wish: Option<&str>) -> Result<Option<Card>, Stop> {
         let files = fs::read_dir(self.data.join("agents"));
         let files = files.into_iter().flatten().flatten();
         let others = files.filter_map(|file| storage::read_json::<Card>(&file.path()));
         let of_endpoint = others.filter(|card| Endpoint::same(&card.endpoint, self.endpoint));
-        let of_wish: Option<Card> = storage::read_json(&self.file(wish));
+        let of_wish = wish.and_then(|wish| storage::read_json(&self.file(wish)));
         let mut cards: Vec<Card> = of_wish.into_iter().chain(of_endpoint).collect();
         cards.retain(|card| self.is_ours(card) || is_under_way(card));
         cards.sort_by_key(|card| card.token.is_empty());
@@ -106,7 +106,7 @@ impl Cards<'_> {
     }
 
     /// Removes a card that was written under another id than the manager gave.
-    pub fn drop(&self, id: &str) {
+    pub fn remove(&self, id: &str) {
         let _ = fs::remove_file(self.file(id));
     }
 }

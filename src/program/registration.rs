@@ -8,7 +8,7 @@ use crate::net::client::{About, Peer, conversation};
 use crate::net::retry::{CallError, pause};
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
-use crate::program::config::Config;
+use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::complain;
 use crate::program::{Program, id_option, operator_token};
 use crate::protocol::*;
@@ -30,54 +30,46 @@ enum Answer {
     Silence(String),
 }
 
-/// The id to ask for; empty for any.
-pub fn wish(kind: Kind, args: &Args) -> &str {
-    args.text(id_option(kind)).unwrap_or_default()
+/// What the files say of us.
+fn entry<'a>(kind: Kind, args: &Args, config: &'a Config) -> &'a AgentEntry {
+    config.agent(kind, args.text(id_option(kind)).unwrap_or_default())
 }
 
 /// What we are called: as asked for, as listed, or by default.
 pub fn display_name(program: &Program) -> String {
-    name(program.kind, &program.args, &program.config)
-}
-
-fn name(kind: Kind, args: &Args, config: &Config) -> String {
-    let listed = &config.agent(kind, wish(kind, args)).display_name.0;
-    args.text("--display-name").unwrap_or(listed).to_string()
+    let listed = &entry(program.kind, &program.args, &program.config).display_name;
+    let asked = program.args.text("--display-name");
+    asked.unwrap_or(&listed.0).into()
 }
 
 /// How many matches a referee plays at once: as asked for, as listed, or by default.
 pub fn max_concurrent_matches(args: &Args, config: &Config) -> Result<u32, Stop> {
-    let entry = config.agent(Kind::Referee, wish(Kind::Referee, args));
-    let listed = entry
-        .max_concurrent_matches
-        .or(config.referee_defaults.max_concurrent_matches);
-    let given = args.number("--max-concurrent-matches")?;
-    let at_once = given.or(listed.map(|listed| listed.0)).unwrap_or(1);
-    if !Within::<1, 10>::is_good(at_once) {
-        let why = format!("--max-concurrent-matches: got {at_once}, expected 1 to 10");
-        return Err(Stop::usage(why));
-    }
-    Ok(at_once)
+    let listed = entry(Kind::Referee, args, config).max_concurrent_matches;
+    let listed = listed.or(config.referee_defaults.max_concurrent_matches);
+    let asked = args.number("--max-concurrent-matches")?;
+    Ok(asked.or(listed.map(|it| it.0)).unwrap_or(1))
 }
 
 /// Checks what the command line says of us, before anything is done.
 pub fn check(kind: Kind, args: &Args, config: &Config) -> Result<(), Stop> {
-    let illegal = |option: &str, came: &str, expected: &str| {
-        Err(Stop::usage(format!(
-            "{option}: got {came:?}, expected {expected}"
-        )))
-    };
-    let name = name(kind, args, config);
-    if !DisplayName::is_good(&name) {
-        return illegal("--display-name", &name, DisplayName::EXPECTED);
-    }
-    let wish = wish(kind, args);
-    if !wish.is_empty() && !is_plain(wish) {
-        return illegal(id_option(kind), wish, "an id like P07");
-    }
     args.number::<u64>("--seed")?;
-    max_concurrent_matches(args, config)?;
-    Ok(())
+    let name = args.text("--display-name");
+    let id = args.text(id_option(kind));
+    let at_once = max_concurrent_matches(args, config)?;
+    let at_once_is_good = Within::<1, 10>::is_good(at_once);
+    let why = if let Some(name) = name.filter(|name| !DisplayName::is_good(name)) {
+        format!(
+            "--display-name: got {name:?}, expected {}",
+            DisplayName::EXPECTED
+        )
+    } else if let Some(id) = id.filter(|id| !is_plain(id)) {
+        format!("{}: got {id:?}, expected an id like P07", id_option(kind))
+    } else if !at_once_is_good {
+        format!("--max-concurrent-matches: got {at_once}, expected 1 to 10")
+    } else {
+        return Ok(());
+    };
+    Err(Stop::usage(why))
 }
 
 /// Asks the manager to let us in until it answers, with the token and the key of our card.
@@ -141,7 +133,7 @@ fn ask(program: &Program, card: &Card, about: &About) -> Result<Answer, Stop> {
 /// What we say of ourselves, and how long we wait for an answer.
 fn application(program: &Program, card: &Card) -> Result<(Message, Duration), Stop> {
     let (kind, args, config) = (program.kind, &program.args, &program.config);
-    let entry = config.agent(kind, wish(kind, args));
+    let entry = entry(kind, args, config);
     let timeouts = &config.system.timeouts;
     let mut meta = AgentMeta {
         display_name: display_name(program),

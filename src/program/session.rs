@@ -19,7 +19,6 @@ use crate::protocol::*;
 use crate::wire::equal;
 use serde_json::Value;
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,16 +36,21 @@ object! {
 pub struct Session {
     /// What it is made of.
     pub program: Arc<Program>,
-    card: Mutex<Option<Card>>,
-    /// Rung when there is a card.
-    registered: Condvar,
+    life: Mutex<Life>,
+    /// Rung when there is a card, and at the end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Life {
+    /// Who we are, once the manager has let us in.
+    card: Option<Card>,
     /// The lock on our id's card; ours while we run.
-    held: Mutex<Option<(String, File)>>,
+    held: Option<(String, File)>,
     /// Whether the manager has called us.
-    called: AtomicBool,
+    is_called: bool,
     /// How it ended, once it has.
-    end: Mutex<Option<Result<(), Stop>>>,
-    ended: Condvar,
+    end: Option<Result<(), Stop>>,
 }
 
 /// What a referee or player does beside answering.
@@ -67,12 +71,8 @@ pub fn run<P: Participant>(
     let sender = format!("{kind}:{wish}");
     let session = Arc::new(Session {
         program: Arc::new(Program::with(args, config, kind, &sender)?),
-        card: Mutex::new(None),
-        registered: Condvar::new(),
-        held: Mutex::new(None),
-        called: AtomicBool::new(false),
-        end: Mutex::new(None),
-        ended: Condvar::new(),
+        life: Mutex::default(),
+        changed: Condvar::new(),
     });
     let participant = make(Arc::clone(&session))?;
     let old = session.own_card()?;
@@ -96,32 +96,29 @@ impl Session {
 
     fn play_league(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let card = self.register(participant, old)?;
-        lock(&self.end).take(); // of the league before
         let name = shown(&registration::display_name(&self.program));
         let league = shown(&card.league_id);
         let id = &card.agent_id;
-        let wish = self.wish();
-        let note = match wish.is_empty() || wish == id {
-            true => String::new(),
-            false => format!(" ({wish} is taken, or no such id)"),
-        };
+        let other = self.wish().filter(|wish| wish != id);
+        let note = other.map_or(String::new(), |wish| {
+            format!(" ({wish} is taken, or no such id)")
+        });
         say(&format!("{name} is {id} in {league}{note}"));
-        let end = self.ended.wait_while(lock(&self.end), |end| end.is_none());
-        let end = end.unwrap_or_else(PoisonError::into_inner);
-        end.clone().unwrap_or(Ok(()))
+        let life = lock(&self.life);
+        let life = self.changed.wait_while(life, |life| life.end.is_none());
+        let life = life.unwrap_or_else(PoisonError::into_inner);
+        life.end.clone().unwrap_or(Ok(()))
     }
 
-    /// The id to ask for; empty for any.
-    fn wish(&self) -> &str {
-        registration::wish(self.program.kind, &self.program.args)
+    /// The id to ask for.
+    fn wish(&self) -> Option<&str> {
+        self.program.args.text(id_option(self.program.kind))
     }
 
     /// The card of an earlier run, its lock held; or none.
     fn own_card(&self) -> Result<Option<Card>, Stop> {
         let wish = self.wish();
-        if !wish.is_empty() {
-            self.hold(wish)?;
-        }
+        wish.map_or(Ok(()), |wish| self.hold(wish))?;
         let found = self.program.cards().find(wish)?;
         let held = found.iter().try_for_each(|card| self.hold(&card.agent_id));
         held.map(|()| found)
@@ -133,10 +130,7 @@ impl Session {
         let program = &self.program;
         let any = format!("new-{}", program.port);
         let card = Card {
-            agent_id: Some(self.wish())
-                .filter(|wish| !wish.is_empty())
-                .unwrap_or(&any)
-                .into(),
+            agent_id: self.wish().map_or(any, String::from),
             token: String::new(),
             registration_key: secret(32),
             league_id: program.league_id().into(),
@@ -145,15 +139,14 @@ impl Session {
             proves_itself: None,
             over: None,
         };
-        program.cards().keep(&card)?;
-        Ok(card)
+        program.cards().keep(&card).map(|()| card)
     }
 
     /// Takes the lock of an id, and lets go of another.
     fn hold(&self, id: &str) -> Result<(), Stop> {
-        let mut held = lock(&self.held);
-        if held.as_ref().is_none_or(|(known, _)| known != id) {
-            *held = Some((id.into(), self.program.cards().lock(id)?));
+        let mut life = lock(&self.life);
+        if life.held.as_ref().is_none_or(|(known, _)| known != id) {
+            life.held = Some((id.into(), self.program.cards().lock(id)?));
         }
         Ok(())
     }
@@ -161,10 +154,12 @@ impl Session {
     /// Registers, with the card of an earlier time if there is one; then signs, logs and begins under the id that the
     /// manager gave, and keeps the card. Requests that come meanwhile wait for it.
     pub fn register(&self, participant: &dyn Participant, old: Option<Card>) -> Result<Card, Stop> {
-        lock(&self.card).take(); // what the manager sends from now on may carry the next token: it waits for it
-        let is_first = old.is_none();
+        lock(&self.life).card = None; // what the manager sends from now on may carry the next token
+        // A token that we do not know means a registration of its own, perhaps in another run of the league.
+        let known = old.as_ref().map(|old| old.token.clone());
         let asking = old.map_or_else(|| self.new_card(), Ok)?;
         let card = registration::register(&self.program, &asking)?;
+        let is_fresh = known.is_none_or(|known| known != card.token);
         let id = &card.agent_id;
         let cards = self.program.cards();
         self.hold(id)?;
@@ -172,39 +167,38 @@ impl Session {
         let client = &self.program.client;
         client.sign_as(&format!("{}:{id}", self.program.kind), &card.league_id);
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
-        // A token that we do not know means a registration of its own, perhaps in another run of the league.
-        let fresh = is_first || asking.token != card.token;
-        if !fresh {
+        if !is_fresh {
             let words = format!("{id} is known again");
             client.log.orchestrator(Level::Info, "resumed", words);
         }
-        participant.begin(&card, fresh)?;
+        participant.begin(&card, is_fresh)?;
         cards.keep(&card)?;
         if asking.agent_id != *id && asking.token.is_empty() {
-            cards.drop(&asking.agent_id);
+            cards.remove(&asking.agent_id);
         }
-        *lock(&self.card) = Some(card.clone());
-        self.registered.notify_all();
+        let mut life = lock(&self.life);
+        life.card = Some(card.clone());
+        life.end = None; // of the league before
+        self.changed.notify_all();
         Ok(card)
     }
 
     /// Our card, if we have one already.
     pub fn card_now(&self) -> Option<Card> {
-        lock(&self.card).clone()
+        lock(&self.life).card.clone()
     }
 
     /// Our card, once the manager has let us in. A request that comes at that very moment waits for it.
     pub fn wait_for_card(&self) -> Result<Card, Refusal> {
-        let waiting = self
-            .registered
-            .wait_timeout_while(lock(&self.card), REGISTRATION, |card| card.is_none());
-        let (card, _) = waiting.unwrap_or_else(PoisonError::into_inner);
-        card.clone().ok_or_else(|| {
-            Refusal::new(
-                Code::E005,
-                "this agent is not registered with a league manager yet",
-            )
-        })
+        let is_unknown = |life: &mut Life| life.card.is_none();
+        let life = lock(&self.life);
+        let waited = self
+            .changed
+            .wait_timeout_while(life, REGISTRATION, is_unknown);
+        let (life, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let not_yet = "this agent is not registered with a league manager yet";
+        let card = life.card.clone();
+        card.ok_or_else(|| Refusal::new(Code::E005, not_yet))
     }
 
     /// The manager proves itself with our own token: see "Tokens" in `protocol.md`. A referee always demands it, a
@@ -228,20 +222,17 @@ impl Session {
             }
             None => {}
         }
-        self.called.store(true, Ordering::SeqCst);
+        lock(&self.life).is_called = true;
         Ok(())
     }
 
     /// Where we stand in our life.
     pub fn state(&self) -> AgentState {
-        if lock(&self.end).is_some() {
-            AgentState::Shutdown
-        } else if self.card_now().is_none() {
-            AgentState::Init
-        } else if self.called.load(Ordering::SeqCst) {
-            AgentState::Active
-        } else {
-            AgentState::Registered
+        match &*lock(&self.life) {
+            Life { end: Some(_), .. } => AgentState::Shutdown,
+            Life { card: None, .. } => AgentState::Init,
+            Life { is_called, .. } if *is_called => AgentState::Active,
+            _ => AgentState::Registered,
         }
     }
 
@@ -267,12 +258,12 @@ impl Session {
         self.finish(Ok(()))
     }
 
-    /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news.
+    /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news; the first end stands.
     pub fn finish(&self, end: Result<(), Stop>) -> bool {
-        let mut known = lock(&self.end);
-        let is_news = known.is_none();
-        known.get_or_insert(end); // the first stands
-        self.ended.notify_all();
+        let mut life = lock(&self.life);
+        let is_news = life.end.is_none();
+        life.end.get_or_insert(end);
+        self.changed.notify_all();
         is_news
     }
 }

@@ -174,7 +174,7 @@ impl Story {
             }
             "register" => self.register(command),
             "who" => self.who(command),
-            "start" => match self.league.start(Some(7)) {
+            "start" => match self.league.start(Some(7), self.league.pairings()) {
                 Ok(event) => self.happens(event, "started"),
                 Err(lacks) => lacks,
             },
@@ -425,7 +425,7 @@ fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
         match choices {
             Some(choices) => judge(players, choices, 8),
             None if failures == [None, None] => seeded(7, game),
-            None => forfeit(players, [None, None], failures.clone()),
+            None => forfeit(players, Vec::new(), failures.clone()),
         }
     }
 }

@@ -1,0 +1,48 @@
+//! How a league starts: what it lacks to do so, and who meets whom.
+
+use crate::manager::league::{Event, League, Match, matches_of};
+use crate::manager::schedule::round_robin;
+use crate::protocol::Kind;
+
+impl League {
+    /// What a league that has not started lacks to do so.
+    pub fn lacks(&self) -> Option<String> {
+        let players = self.members(Kind::Player).len();
+        let referees = self.members(Kind::Referee).len();
+        let needed = self.rules.min_players.max(2);
+        if self.started || players >= needed && referees > 0 {
+            return None;
+        }
+        Some(format!(
+            "{players} of at least {needed} players and {referees} of at least 1 referee have registered"
+        ))
+    }
+
+    /// Starts with these rounds, or says what is missing. Nothing is new where the league has started already.
+    pub fn start(
+        &self,
+        seed: Option<u64>,
+        rounds: Vec<Vec<[String; 2]>>,
+    ) -> Result<Option<Event>, String> {
+        match self.lacks() {
+            Some(lacks) => Err(lacks),
+            None => Ok((!self.started).then_some(Event::Started { seed, rounds })),
+        }
+    }
+
+    /// The matches with the players so far, as they would be if the league started now.
+    pub fn preview(&self) -> Vec<Match> {
+        matches_of(&self.pairings())
+    }
+
+    /// Everybody meets everybody.
+    pub fn pairings(&self) -> Vec<Vec<[String; 2]>> {
+        round_robin(&self.player_ids(), self.rules.cycles)
+    }
+
+    /// The ids of the players, in their order.
+    pub fn player_ids(&self) -> Vec<String> {
+        let players = self.members(Kind::Player).into_iter();
+        players.map(|player| player.id.clone()).collect()
+    }
+}
