@@ -35,7 +35,8 @@ enum Subject {
     RoundOver,
     /// The open matches of a round, and the number of this announcement.
     Announcement(u32, u64),
-    LeagueOver,
+    /// The league's end, after so many changes of the table.
+    LeagueOver(u64),
 }
 
 /// A notice on the board.
@@ -215,7 +216,7 @@ impl Board {
             contact.place = place;
             let subject = notice.map(|notice| notice.subject);
             drop(inside);
-            if let Some(Subject::Announcement(..) | Subject::LeagueOver) = subject {
+            if let Some(Subject::Announcement(..) | Subject::LeagueOver(_)) = subject {
                 self.store.nudge(); // the manager may wait for that
             }
         }
@@ -247,7 +248,8 @@ impl Board {
                 }
             }
             let last = notices.last().and_then(Option::as_ref);
-            let is_over = last.is_some_and(|notice| notice.subject == Subject::LeagueOver);
+            let is_over =
+                last.is_some_and(|notice| matches!(notice.subject, Subject::LeagueOver(_)));
             let is_watched = kind == Kind::Referee || contact.trouble.is_some();
             let interval = self.policy.base_delay;
             let waited = contact.called.map_or(interval, |at| at.elapsed());
@@ -268,7 +270,7 @@ impl Board {
         let subject = notice.map(|notice| notice.subject);
         let was_in_trouble = self.contact(id).trouble.is_some();
         let is_worth_more = |error: &CallError| match subject {
-            Some(Subject::LeagueOver) => error.is_silence(),
+            Some(Subject::LeagueOver(_)) => error.is_silence(),
             None | Some(Subject::Table) => false,
             _ if was_in_trouble => false, // the dead must not pile up work
             // That a referee is gone is the round loop's business, at once.
@@ -418,14 +420,16 @@ impl Board {
         lock(&self.inside).released == number
     }
 
-    /// Whether these agents have been told all that was posted.
-    pub fn has_told(&self, ids: &[String]) -> bool {
+    /// Whether the end of the league, as it now stands, has been posted, and all members have been told.
+    pub fn has_told_the_end(&self, league: &League) -> bool {
         let inside = lock(&self.inside);
+        let last = inside.notices.last().and_then(Option::as_ref);
+        let end = Subject::LeagueOver(league.tables);
         let is_through = |id: &String| {
             let contact = inside.contacts.get(id);
             contact.is_some_and(|it| !it.starts_anew && it.place >= inside.notices.len())
         };
-        ids.iter().all(is_through)
+        last.is_some_and(|notice| notice.subject == end) && league.members.keys().all(is_through)
     }
 
     /// Notes what the league waits for, if it does not go on.
@@ -516,7 +520,7 @@ impl Posted {
         let is_over = league.progress() == Progress::Completed;
         if let Some(end) = league.completed().filter(|_| is_over && !self.is_over) {
             news.push((
-                Subject::LeagueOver,
+                Subject::LeagueOver(league.tables),
                 end.into(),
                 "league-complete".into(),
                 None,

@@ -206,7 +206,8 @@ impl League {
         if let Some(here) = self.at_endpoint(meta)
             && here.id != own.id
         {
-            return Admission::taken(here, from.kind, None);
+            let reason = format!("{}: {}", unreachable(from.kind), taken(here));
+            return Admission::rejected(reason, None);
         }
         let member = described(own, meta);
         if member == *own && own.expires >= from.now.plus(self.rules.token_lifetime / 2) {
@@ -217,16 +218,20 @@ impl League {
 
     /// The agent asks from the endpoint of a member, but shows neither its token nor its key.
     fn without_token(&self, member: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
-        let is_same = member.kind == from.kind && member.peer == from.request.peer;
-        if is_same && self.is_open_to(from) {
-            let asked_just_now = from.now <= member.registered_at;
-            return match asked_just_now {
-                true => Admission::unchanged(member), // a new token at most once a second
-                false => self.renew(member, meta, from),
-            };
+        if !self.is_open_to(from) {
+            // Whoever waits for the next league must learn that it is only too late for this one.
+            let reason = format!("{}: {}", late(from.kind), taken(member));
+            return Admission::rejected(reason, Some(Code::E019));
         }
-        let late = self.started.then_some(Code::E019); // whoever stays waits for the next league
-        Admission::taken(member, from.kind, late)
+        if member.kind != from.kind || member.peer != from.request.peer {
+            let reason = format!("{}: {}", unreachable(from.kind), taken(member));
+            return Admission::rejected(reason, None);
+        }
+        let asked_just_now = from.now <= member.registered_at;
+        match asked_just_now {
+            true => Admission::unchanged(member), // a new token at most once a second
+            false => self.renew(member, meta, from),
+        }
     }
 
     /// A known agent with a new token; the old one is void.
@@ -374,15 +379,6 @@ impl Admission {
         Admission::Rejected { reason, code }
     }
 
-    /// The endpoint is that of a member, and the request does not show that it comes from this member.
-    fn taken(member: &Member, kind: Kind, code: Option<Code>) -> Admission {
-        let id = &member.id;
-        let cure = format!("if {id} lost its card, the operator can say: restore {id}");
-        let reason =
-            format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}");
-        Admission::rejected(format!("{}: {reason}", unreachable(kind)), code)
-    }
-
     /// The answer to a referee.
     pub fn for_referee(self, league_id: &str) -> RefereeRegisterResponse {
         match self {
@@ -431,6 +427,13 @@ fn described(known: &Member, meta: &AgentMeta) -> Member {
         uses_match_tokens: meta.uses_match_tokens == Some(true),
         ..known.clone()
     }
+}
+
+/// The endpoint is that of a member, and the request does not show that it comes from this member.
+fn taken(member: &Member) -> String {
+    let id = &member.id;
+    let cure = format!("if {id} lost its card, the operator can say: restore {id}");
+    format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}")
 }
 
 /// How an agent signs.
