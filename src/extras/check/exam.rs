@@ -376,8 +376,4 @@ impl Service for Ear {
     }
 
     fn fault(&self, _what: &str) {}
-
-    fn alarm(&self, what: &str) {
-        complain(what);
-    }
 }
