@@ -161,10 +161,10 @@ impl Document {
         let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
         let round = |round_id: u32, games: &[Match]| {
             let same = before.and_then(|view| settled(view, round_id));
-            Some(same.unwrap_or_else(|| {
+            same.unwrap_or_else(|| {
                 let matches = games.iter().map(match_view).collect();
                 Arc::new(RoundView { round_id, matches })
-            }))
+            })
         };
         let is_over = status.status == Progress::Completed;
         let end = league.completed().filter(|_| is_over);
