@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 const PACE: Duration = Duration::from_secs(1);
 
 object! {
-    /// The whole league. `next_at` is when the matches of an announced round begin.
+    /// The whole league. A round that has not changed is shared with the document before. `next_at` is when the matches of an announced round begin.
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
         status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
-        agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<RoundView>,
+        agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<Arc<RoundView>>,
         ; optional reason: String, next_at: Timestamp, champion: Champion,
     }
     /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
@@ -54,22 +54,12 @@ object! {
 impl LeagueView {
     /// A copy with the `wanted` rounds, and with endpoints only where the reader is `here`, on this machine.
     pub fn copy(&self, here: bool, wanted: impl Fn(&RoundView) -> bool) -> LeagueView {
-        let rounds = self.rounds.iter().filter(|round| wanted(round)).cloned();
-        let mut agents = self.agents.clone();
+        let mut copy = self.clone();
+        copy.rounds.retain(|round| wanted(round));
         if !here {
-            agents.iter_mut().for_each(|agent| agent.endpoint = None);
+            copy.agents.iter_mut().for_each(|it| it.endpoint = None);
         }
-        LeagueView {
-            schema_version: self.schema_version.clone(),
-            league_id: self.league_id.clone(),
-            league: self.league.clone(),
-            agents,
-            standings: self.standings.clone(),
-            rounds: rounds.collect(),
-            reason: self.reason.clone(),
-            champion: self.champion.clone(),
-            ..*self
-        }
+        copy
     }
 }
 
@@ -130,10 +120,10 @@ impl Document {
         let mut newest = lock(&self.made);
         let made = self.store.read(|league| match &*newest {
             Some(made) if !self.is_old(made, league) => made.clone(),
-            _ => Made {
+            before => Made {
                 changes: self.changes(league),
                 at: Instant::now(),
-                view: Arc::new(self.view(league)),
+                view: Arc::new(self.view(league, before.as_ref())),
             },
         });
         newest.insert(made).clone()
@@ -149,13 +139,16 @@ impl Document {
         is_due && made.changes != self.changes(league)
     }
 
-    fn view(&self, league: &League) -> LeagueView {
+    fn view(&self, league: &League, before: Option<&Made>) -> LeagueView {
         let status = league.status(self.board.waiting());
         let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
         let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
         let round = |round_id: u32, games: &[Match]| {
             let matches = games.iter().map(match_view).collect();
-            Some(RoundView { round_id, matches })
+            let round = RoundView { round_id, matches };
+            let mut known = before.into_iter().flat_map(|made| &made.view.rounds);
+            let same = known.find(|known| ***known == round);
+            Some(same.cloned().unwrap_or_else(|| Arc::new(round)))
         };
         let is_over = status.status == Progress::Completed;
         let end = league.completed().filter(|_| is_over);
