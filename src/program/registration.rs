@@ -205,9 +205,6 @@ fn admission(program: &Program, card: &Card, reply: Message) -> Result<Admittanc
             }
         }
         Message::LeagueError(error) => Err(Stop::failed(format!("refused: {}", error.explain()))),
-        other => {
-            let words = format!("the league manager answers with {}", other.name());
-            Err(Stop::failed(words))
-        }
+        other => Err(Stop::failed(format!("answered with {}", other.name()))),
     }
 }
