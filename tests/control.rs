@@ -111,10 +111,7 @@ fn every_order_survives_the_death_of_the_manager() {
     assert_eq!(table.len(), 4);
     let said = say(&world, &manager, &["again"]);
     assert!(said.contains("a new lobby opens"), "{said}");
-    wait_until("a new lobby is open", || {
-        let status = ["status", "--manager", &manager.url()];
-        world.word(&status).1.contains("waiting")
-    });
+    wait_until("a new lobby is open", || leagues(&world).0 == 2);
 }
 
 /// What the ends of rounds said that a peer was told: which round, and how many draws.
@@ -284,7 +281,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     wait_until("two are here", || world.journal().len() == 4);
     say(&world, &manager, &["start"]);
     let late = world.player(&manager, "P03", &["--stay"]);
-    late.line("league already started: waiting for the next league (--stay)");
+    late.complains("league already started: waiting for the next league (--stay)");
     gate.open();
     wait_for_leagues(&world, 1);
     say(&world, &manager, &["again"]);

@@ -18,13 +18,15 @@ use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Up to so many players every result is told with a table of its own. Above, tables are paced, so that telling costs
 /// the same however many listen: at least so much time for each player lies between two tables.
 const UNPACED: usize = 16;
 const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
+/// How often an agent is told anew at most, however often it registers.
+const ANEW: Duration = Duration::from_secs(1);
 /// How long the board's thread sleeps at most when nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -75,12 +77,23 @@ pub struct Contact {
     pub is_asked: bool,
     /// The newest announcement that it was told, or that could not be delivered.
     pub announced: u64,
-    /// Whether it begins again with what still matters.
+    /// Whether it begins again with what still matters, and when it last did.
     starts_anew: bool,
+    began: Option<Instant>,
     /// The notice that it reads next.
     place: usize,
     called: Option<Instant>,
     has_thread: bool,
+}
+
+impl Contact {
+    /// Goes back to the first notice that still matters.
+    fn begin_anew(&mut self, notices: &[Option<Arc<Notice>>]) -> usize {
+        self.starts_anew = false;
+        self.began = Some(Instant::now());
+        self.place = still_matters_from(notices);
+        self.place
+    }
 }
 
 #[derive(Default)]
@@ -234,9 +247,13 @@ impl Board {
                 ..
             } = &mut *inside;
             let contact = contacts.entry(id.into()).or_default();
-            if std::mem::take(&mut contact.starts_anew) {
-                contact.place = still_matters_from(notices);
-                return (contact.place, None);
+            if contact.starts_anew {
+                let since = contact.began.map_or(ANEW, |began| began.elapsed());
+                if since >= ANEW {
+                    return (contact.begin_anew(notices), None);
+                }
+                inside = self.rung(inside, ANEW - since);
+                continue;
             }
             let is_due = |notice: &&Arc<Notice>| match notice.subject {
                 Subject::Announcement(_, number) => kind == Kind::Player || number <= *released,
@@ -260,9 +277,14 @@ impl Board {
                 true => interval.saturating_sub(waited),
                 false => IDLE,
             };
-            let rung = self.bell.wait_timeout(inside, limit);
-            inside = rung.unwrap_or_else(PoisonError::into_inner).0;
+            inside = self.rung(inside, limit);
         }
+    }
+
+    /// Waits until the bell is rung, at most `limit`.
+    fn rung<'a>(&self, inside: MutexGuard<'a, Inside>, limit: Duration) -> MutexGuard<'a, Inside> {
+        let rung = self.bell.wait_timeout(inside, limit);
+        rung.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Tells an agent a notice, or pings it, as often as that is worth it, and notes how it went.
