@@ -4,7 +4,7 @@
 
 mod support;
 
-use league::program::terminal::{pad, width};
+use league::extras::columns::{pad, width};
 use serde_json::{Value, json};
 use std::{
     fs,
