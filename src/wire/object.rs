@@ -217,27 +217,8 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
         .filter(|key| schema["properties"].get(key).is_none());
     unknown.map(String::as_str).find(|key| {
         let key = letters(key);
-        key == wanted
-            || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted))
-            || one_slip(&key, &wanted)
+        key == wanted || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted))
     })
-}
-
-/// Whether two words differ by one letter that was added, left out, replaced or swapped with its neighbour.
-fn one_slip(one: &str, other: &str) -> bool {
-    let (a, b) = (one.as_bytes(), other.as_bytes());
-    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[start..], &b[start..]);
-    let end = a
-        .iter()
-        .rev()
-        .zip(b.iter().rev())
-        .take_while(|(x, y)| x == y)
-        .count();
-    match (&a[..a.len() - end], &b[..b.len() - end]) {
-        ([x, y], [u, v]) => x == v && y == u,
-        (a, b) => a.len() <= 1 && b.len() <= 1,
-    }
 }
 
 macro_rules! plain {
