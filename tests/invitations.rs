@@ -50,9 +50,9 @@ fn announcement(
     players: [&str; 2],
     match_token: Option<&str>,
 ) -> RoundAnnouncement {
-    RoundAnnouncement::read(&json!({"league_id": "league", "round_id": 1, "matches": [{
+    RoundAnnouncement::read(&json!({"league_id": "league", "round_id": 1, "match_token": match_token, "matches": [{
         "match_id": match_id, "game_type": "even_odd", "player_A_id": players[0], "player_B_id": players[1],
-        "referee_endpoint": "http://localhost:8001/mcp", "match_token": match_token,
+        "referee_endpoint": "http://localhost:8001/mcp",
     }]}))
     .unwrap()
 }

@@ -45,8 +45,9 @@ const STRANGER: Referee = Referee("tok-strange", "conv-true");
 
 /// The announcement of our match, with the token of its invitation.
 fn announces(match_id: &str, match_token: Option<&str>) -> Value {
-    let more = match_token.map_or(json!({}), |token| json!({"match_token": token}));
-    stand_in::announces(&[(match_id, "http://localhost:8001/mcp", more)])
+    let token = match_token.map_or(Value::Null, |token| json!(token));
+    let whole = stand_in::announces(&[(match_id, "http://localhost:8001/mcp", json!({}))]);
+    but(&whole, "match_token", token)
 }
 
 /// What came back: the error's code, the message's type, or `ok`.

@@ -28,6 +28,7 @@ fn turn(strategy: &str, opponent_id: &str, history: &str) -> Turn {
                 (text[..3].into(), made(&text[5..])),
             ]),
             reason: None,
+            moves: None,
         },
     };
     Turn {

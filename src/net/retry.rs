@@ -80,7 +80,11 @@ impl CallError {
                 format!("answered JSON-RPC error {code} {words:?}{to}{times}{instead}")
             }
             Wrong(refusal, _) if !refusal.is_no_answer() => {
-                format!("answered{to} wrongly{times}: {}", refusal.explain())
+                format!(
+                    "answered{} wrongly{times}: {}",
+                    phrase(" ", tool),
+                    refusal.explain()
+                )
             }
             Wrong(_, came) if came.is_empty() => format!("answered nothing{to}{times}{instead}"),
             Wrong(refusal, came) => {

@@ -34,7 +34,7 @@ impl Exam {
         let entry = match self.kind() {
             Kind::Referee => format!("'referee_endpoint': '{agent}', {a}, {b}"),
             _ => format!(
-                "'referee_endpoint': '{manager}', 'player_A_id': 'P90', 'player_B_id': 'P91', 'match_token': '{token}'"
+                "'referee_endpoint': '{manager}', 'player_A_id': 'P90', 'player_B_id': 'P91'"
             ),
         };
         let row = "'player_id': 'P90', 'display_name': 'Agent', 'points': 3";
@@ -42,7 +42,7 @@ impl Exam {
             RefereeRegisterResponse "{is_in}, 'referee_id': 'REF90'";
             LeagueRegisterResponse  "{is_in}, 'player_id': 'P90'";
             LeagueQueryResponse     "'success': false, 'error': {{'error_code': 'E003', 'error_name': 'MISSING_REQUIRED_FIELD', 'error_description': 'no league'}}";
-            RoundAnnouncement       "'auth_token': '{own}', 'round_id': {n}, 'matches': [{{'match_id': 'R{n}M1', 'game_type': 'even_odd', {entry}}}]";
+            RoundAnnouncement       "'auth_token': '{own}', 'round_id': {n}, 'match_token': '{token}', 'matches': [{{'match_id': 'R{n}M1', 'game_type': 'even_odd', {entry}}}]";
             GameInvitation          "{game}, 'player_id': 'P90', 'opponent_id': 'P91', 'role_in_match': 'PLAYER_A', 'game_type': 'even_odd'";
             GameJoinAck             "'accept': true, 'arrival_timestamp': '{now}'";
             ChooseParityCall        "{game}, 'player_id': 'P90', 'game_type': 'even_odd', 'deadline': '{deadline}', 'context': {{'opponent_id': 'P91', 'round_id': {n}}}";
