@@ -27,7 +27,7 @@ struct Page<T> {
 #[derive(Serialize)]
 struct Rounds<'a> {
     league_id: &'a str,
-    rounds: &'a [RoundView],
+    rounds: &'a [Arc<RoundView>],
 }
 
 /// The files of a league, and what they said when they were written.
@@ -77,7 +77,8 @@ impl Pages {
     }
 
     fn write_tables(&self, view: &LeagueView) -> Vec<io::Error> {
-        let is_over = |round: &&RoundView| round.matches.iter().all(|game| game.ending.is_some());
+        let is_over =
+            |round: &&Arc<RoundView>| round.matches.iter().all(|game| game.ending.is_some());
         let standings = json!({
             "league_id": view.league_id,
             "version": view.matches_completed,

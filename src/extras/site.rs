@@ -120,7 +120,7 @@ impl Numbered {
         let version = before.map_or(clock, |before| clock.max(before.version + 1));
         // Before the start there is no schedule, only what it would be with those who are here.
         let before = before.filter(|before| before.view.status != Progress::Waiting);
-        let changed = |(place, round): (usize, &RoundView)| match before {
+        let changed = |(place, round): (usize, &Arc<RoundView>)| match before {
             Some(before) if before.view.rounds.get(place) == Some(round) => before.changed[place],
             _ => version,
         };

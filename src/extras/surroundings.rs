@@ -186,8 +186,11 @@ impl Around for Surroundings {
         }
     }
 
-    fn ended(&self, manager: &Manager) {
+    fn keep(&self, manager: &Manager) {
         write_pages(&self.pages, manager);
+    }
+
+    fn ended(&self, manager: &Manager) {
         if let Some(screen) = lock(&self.screen).take() {
             let _ = screen.recv_timeout(FAREWELL);
         }

@@ -26,7 +26,7 @@ object! {
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
         status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
-        agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<RoundView>,
+        agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<Arc<RoundView>>,
         ; optional reason: String, next_at: Timestamp, champion: Champion,
     }
     /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
@@ -78,6 +78,8 @@ impl LeagueView {
 struct Made {
     changes: (u64, u64),
     at: Instant,
+    /// How often results had been voided: then every round may have changed.
+    voids: u64,
     view: Arc<LeagueView>,
 }
 
@@ -133,7 +135,8 @@ impl Document {
             _ => Made {
                 changes: self.changes(league),
                 at: Instant::now(),
-                view: Arc::new(self.view(league)),
+                voids: voids(league),
+                view: Arc::new(self.view(league, newest.as_ref())),
             },
         });
         newest.insert(made).clone()
@@ -149,13 +152,19 @@ impl Document {
         is_due && made.changes != self.changes(league)
     }
 
-    fn view(&self, league: &League) -> LeagueView {
+    /// Makes the document. Rounds in which nothing has changed are those of the one before.
+    fn view(&self, league: &League, before: Option<&Made>) -> LeagueView {
+        let before = before.filter(|made| made.voids == voids(league));
+        let before = before.map(|made| &made.view);
         let status = league.status(self.board.waiting());
         let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
         let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
         let round = |round_id: u32, games: &[Match]| {
-            let matches = games.iter().map(match_view).collect();
-            Some(RoundView { round_id, matches })
+            let same = before.and_then(|view| settled(view, round_id));
+            same.unwrap_or_else(|| {
+                let matches = games.iter().map(match_view).collect();
+                Arc::new(RoundView { round_id, matches })
+            })
         };
         let is_over = status.status == Progress::Completed;
         let end = league.completed().filter(|_| is_over);
@@ -177,6 +186,18 @@ impl Document {
             champion: end.map(|end| end.champion),
         }
     }
+}
+
+/// How often results have been voided.
+fn voids(league: &League) -> u64 {
+    league.tables - league.played.len() as u64
+}
+
+/// A round that was over when that document was made.
+fn settled(view: &LeagueView, round_id: u32) -> Option<Arc<RoundView>> {
+    let is_over = view.status != Progress::Waiting && round_id < view.current_round;
+    let round = view.rounds.get(round_id as usize - 1).filter(|_| is_over)?;
+    Some(Arc::clone(round))
 }
 
 fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {

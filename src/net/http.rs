@@ -15,7 +15,6 @@
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
 use crate::net::sync::{lock, spawn};
-use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -138,8 +137,6 @@ pub trait Service: Send + Sync + 'static {
     fn page(&self, path: &str, from: &Visitor) -> Option<Reply>;
     /// Told when something of our own broke: a panic, no thread, no descriptor.
     fn fault(&self, what: &str);
-    /// Told when a peer does harm that we cannot undo, once for each address: for the person at the terminal.
-    fn alarm(&self, what: &str);
     /// Has the program take its own place, because of this; comes back only if that cannot be.
     fn start_anew(&self, _why: &str) {}
 }
@@ -190,7 +187,6 @@ pub fn serve(
         service,
         max_body,
         door: Arc::clone(&door),
-        told_of: Mutex::default(),
     });
     thread::Builder::new()
         .name("accept".into())
@@ -217,7 +213,16 @@ fn report_panics(service: Arc<dyn Service>) {
 /// One server after the other, for ever: each until its accept thread is gone.
 fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
     let began = Instant::now();
+    let bounds = Bounds::find();
+    let look = || {
+        if began.elapsed() >= LEAST_LIFE
+            && let Some(why) = bounds.as_ref().and_then(Bounds::excess)
+        {
+            desk.service.start_anew(&why);
+        }
+    };
     loop {
+        look();
         let panics = STRANGE_PANICS.load(Ordering::SeqCst);
         let Some(crew) = Crew::new(listener, desk) else {
             thread::sleep(PAUSE);
@@ -233,11 +238,7 @@ fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
             if crew.waiting.load(Ordering::SeqCst) == 0 {
                 crew.hire();
             }
-            if began.elapsed() >= LEAST_LIFE
-                && let Some(why) = excess()
-            {
-                desk.service.start_anew(&why);
-            }
+            look();
             thread::park_timeout(LOOK);
         };
         if let End::Lost(why) = end {
@@ -256,34 +257,46 @@ fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(not(unix))]
-fn excess() -> Option<String> {
-    None
+/// How much a program may hold. Only Linux tells us what it does.
+struct Bounds {
+    descriptors: u64,
+    /// In kilobytes.
+    memory: u64,
 }
 
-/// Says what this program has too much of: memory, or descriptors. Only Linux tells us.
-#[cfg(unix)]
-fn excess() -> Option<String> {
-    let status = match fs::File::open("/proc/self/status") {
-        Ok(status) => status,
-        Err(error) if error.raw_os_error() == Some(24) => {
-            return Some("no descriptor is left".into());
-        }
-        Err(_) => return None,
-    };
-    // The lowest free descriptor is the one that we were given: all below it are taken.
-    let taken = status.as_raw_fd() as u64;
-    let most = number(
-        &fs::read_to_string("/proc/self/limits").ok()?,
-        "Max open files",
-    )?;
-    if taken >= most / 5 * 4 {
-        return Some(format!("{taken} of {most} descriptors are taken"));
+impl Bounds {
+    fn find() -> Option<Bounds> {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let descriptors = number(&read("/proc/self/limits")?, "Max open files")?;
+        let memory = number(&read("/proc/meminfo")?, "MemTotal:")?;
+        Some(Bounds {
+            descriptors: descriptors / 5 * 4,
+            memory: MOST_MEMORY.min(memory / 2),
+        })
     }
-    let held = number(&io::read_to_string(status).ok()?, "VmRSS:")?;
-    let machine = number(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
-    let is_too_much = held >= MOST_MEMORY.min(machine / 2);
-    is_too_much.then(|| format!("{} MiB of memory are held", held >> 10))
+
+    /// Says what this program has too much of: memory, or descriptors.
+    #[cfg(unix)]
+    fn excess(&self) -> Option<String> {
+        let Ok(status) = fs::File::open("/proc/self/status") else {
+            return Some("no descriptor is left".into());
+        };
+        // The lowest free descriptor is the one that we were given: all below it are taken.
+        let taken = status.as_raw_fd() as u64;
+        let held = number(&io::read_to_string(status).ok()?, "VmRSS:")?;
+        if taken >= self.descriptors {
+            Some(format!("{taken} descriptors are taken"))
+        } else if held >= self.memory {
+            Some(format!("{} MiB of memory are held", held >> 10))
+        } else {
+            None
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn excess(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The first number behind a word, in a file of the system.
@@ -374,36 +387,19 @@ struct Desk {
     service: Arc<dyn Service>,
     max_body: usize,
     door: Arc<Door>,
-    /// The addresses whose absurd claims were told.
-    told_of: Mutex<HashSet<IpAddr>>,
 }
 
 impl Desk {
     /// Answers a request, and counts it while it is in our hands.
     fn take(&self, request: Request) {
-        if request
-            .body_length()
-            .is_some_and(|claimed| claimed > ABSURD)
-        {
-            return self.forget(request);
+        if request.body_length().unwrap_or_default() > ABSURD {
+            return std::mem::forget(request); // it cannot be dropped: see above
         }
         *self.door.count() += 1;
         let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
         *self.door.count() -= 1;
         self.door.left.notify_all();
         drop(answered); // a panic was reported by the hook
-    }
-
-    /// Leaks a request that cannot be dropped, and says once whose it is.
-    fn forget(&self, request: Request) {
-        let peer = Visitor::new(&request).address;
-        let claimed = request.body_length().unwrap_or_default();
-        if lock(&self.told_of).insert(peer) {
-            let words = format!("{peer} claims to send a body of {claimed} bytes");
-            let harm = "each such request takes two descriptors for good";
-            self.service.alarm(&format!("{words}: {harm}"));
-        }
-        std::mem::forget(request);
     }
 
     fn answer(&self, mut request: Request) {

@@ -85,13 +85,8 @@ impl Service for Server {
         self.client.log.orchestrator(Level::Error, "fault", what);
     }
 
-    fn alarm(&self, what: &str) {
-        self.client.log.orchestrator(Level::Warning, "alarm", what);
-        (self.complain)(what);
-    }
-
     fn start_anew(&self, why: &str) {
-        self.alarm(&format!("{why}: the program takes its own place"));
+        (self.complain)(&format!("{why}: the program takes its own place"));
         (self.start_anew)();
     }
 }

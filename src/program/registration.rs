@@ -9,7 +9,7 @@ use crate::net::retry::{CallError, pause};
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
 use crate::program::config::{AgentEntry, Config};
-use crate::program::terminal::complain;
+use crate::program::terminal::{complain, say, shown};
 use crate::program::{Program, id_option, operator_token};
 use crate::protocol::*;
 use crate::wire::{DisplayName, Within, is_plain};
@@ -84,9 +84,9 @@ pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
     };
     let mut said: Option<(String, Instant)> = None;
     loop {
-        let (words, wait, remind_after) = match ask(program, card, &about)? {
+        let (words, is_late) = match ask(program, card, &about)? {
             Answer::Accepted(card) => return Ok(card),
-            Answer::Silence(words) => (words, program.config.retry().base_delay, REMINDER),
+            Answer::Silence(words) => (words, false),
             // Another run of the league does not know our token; the operator's word may help.
             Answer::Rejected(_) | Answer::Late(_)
                 if operator.is_some() && about.auth_token != operator =>
@@ -94,21 +94,26 @@ pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
                 about.auth_token = operator.clone();
                 continue;
             }
-            Answer::Late(reason) if stays => {
-                let words = format!("{reason}: waiting for the next league (--stay)");
-                (words, NEXT_LEAGUE, Duration::MAX)
-            }
+            Answer::Late(reason) if stays => (
+                format!("{reason}: waiting for the next league (--stay)"),
+                true,
+            ),
             Answer::Rejected(reason) | Answer::Late(reason) => {
                 return Err(Stop::failed(format!("rejected: {reason}")));
             }
         };
-        let is_fresh =
-            |(known, when): &(String, Instant)| *known == words && when.elapsed() < remind_after;
+        let is_fresh = |(known, when): &(String, Instant)| {
+            *known == words && (is_late || when.elapsed() < REMINDER)
+        };
         if !said.as_ref().is_some_and(is_fresh) {
-            complain(&words);
+            let tell = if is_late { say } else { complain };
+            tell(&shown(&words));
             said = Some((words, Instant::now()));
         }
-        pause(wait);
+        pause(match is_late {
+            true => NEXT_LEAGUE,
+            false => program.config.retry().base_delay,
+        });
     }
 }
 

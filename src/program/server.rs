@@ -1,4 +1,7 @@
-//! How a program answers: from its port to its agent.
+//! How a program answers: from its port to its agent, in threads of its own (`net/http.rs`).
+//!
+//! From here on it says on standard output where it listens, and, if that is another address, where others reach it. A
+//! program that another one has started ends when its standard input closes.
 
 use crate::net::agent::Agent;
 use crate::net::http::{self, Door};
@@ -26,7 +29,7 @@ pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Resul
         complain,
         start_anew: Box::new(start_anew),
         shown: Mutex::default(),
-        noise: Noise::default(),
+        noise: Noise::new(),
     };
     let door = http::serve(program.listener()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));
