@@ -17,10 +17,10 @@ mod messages;
 mod player;
 mod referee;
 
+use crate::net::answer::answered;
 use crate::net::client::{About, MAX_NOTICE, call, ok};
 use crate::net::http::{self, Reply, Service, Visitor};
 use crate::net::retry::{pause, quotable};
-use crate::net::rpc::answered;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
 use crate::program::args::{Args, Stop};
