@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::net::http::{self, Reply, Service, Visitor};
-use crate::net::rpc::answered;
+use crate::net::answer::answered;
 use crate::net::secret::secret;
 use std::net::TcpListener;
 
