@@ -155,13 +155,13 @@ impl Exchange {
             let (_, inner) = around.iter().find(|(key, _)| key.ends_with(outer))?;
             around = inner.as_object()?;
         }
-        let came = match around.get(name) {
-            Some(it) => format!("{name} {it}"),
-            None => format!("no {name}"),
+        let it = around.get(name).unwrap_or(&Value::Null);
+        let came = match it {
+            Value::Null => format!("no {name}"),
+            it => format!("{name} {it}"),
         };
-        let good = good(around.get(name).unwrap_or(&Value::Null));
-        let found = self.shows(came, expected, good);
-        Some(found.forgiven_if(!around.contains_key(name)))
+        let found = self.shows(came, expected, good(it));
+        Some(found.forgiven_if(it.is_null()))
     }
 
     /// Judges whether a field of the reply is exactly this text.
