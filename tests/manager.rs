@@ -47,7 +47,7 @@ const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
                 Value::Null,
             )
         },
-        r#"answered choose_parity wrongly, three times: has "choice", expected "parity_choice""#,
+        r#"answered choose_parity wrongly, three times: parity_choice: has "choice", expected "parity_choice""#,
     ),
     (
         "Silent",
