@@ -38,7 +38,12 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some("local" | "class") | None => {}
         Some(_) => return operator::run(&args),
     }
-    let mut around = Surroundings::default();
+    let mut around = Surroundings {
+        terminal: Terminal {
+            quiet: args.has("--quiet"),
+        },
+        ..Surroundings::default()
+    };
     let cycles = practice::cycles(&args)?;
     if args.word == Some("local") {
         around.is_local = true;
@@ -105,13 +110,12 @@ struct Surroundings {
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
     turned_away: Mutex<TurnedAway>,
-    terminal: OnceLock<Terminal>,
+    terminal: Terminal,
 }
 
 impl Around for Surroundings {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
         let site = Arc::clone(self.site(manager));
-        let _ = self.terminal.set(manager.terminal);
         let each_match = Terminal {
             quiet: manager.terminal.quiet || self.practice.is_some(),
         };
@@ -180,8 +184,8 @@ impl Around for Surroundings {
 
     fn turned_away(&self, words: &str) {
         let line = lock(&self.turned_away).line(shown(words), Instant::now());
-        if let (Some(line), Some(terminal)) = (line, self.terminal.get()) {
-            terminal.say(&line);
+        if let Some(line) = line {
+            self.terminal.say(&line);
         }
     }
 
