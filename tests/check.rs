@@ -245,7 +245,7 @@ fn answer(request: &Value, own: &str, matches: &mut HashMap<String, Value>) -> R
             let entry = &asked["matches"][0];
             matches.insert(
                 entry["match_id"].as_str().unwrap().into(),
-                entry["match_token"].clone(),
+                asked["match_token"].clone(),
             );
             Ok(json!({"status": "ok"}))
         }

@@ -110,8 +110,7 @@ struct Surroundings {
 
 impl Around for Surroundings {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
-        let site = Site::new(&manager.document, program::logs(&manager.program.args));
-        let site = Arc::clone(self.site.get_or_init(|| Arc::new(site)));
+        let site = Arc::clone(self.site(manager));
         let _ = self.terminal.set(manager.terminal);
         let each_match = Terminal {
             quiet: manager.terminal.quiet || self.practice.is_some(),
@@ -175,8 +174,8 @@ impl Around for Surroundings {
         self.is_comparison.then(|| comparison::pairings(players))
     }
 
-    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        self.site.get()?.page(path, query, peer)
+    fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+        self.site(manager).page(path, query, peer)
     }
 
     fn turned_away(&self, words: &str) {
@@ -209,9 +208,16 @@ impl Around for Surroundings {
         if let Some(children) = &mut *lock(&self.children) {
             children.wait(FAREWELL);
         }
-        if let Some(site) = self.site.get() {
-            site.linger();
-        }
+        self.site(manager).linger();
+    }
+}
+
+impl Surroundings {
+    /// The pages; somebody may ask for one before the league begins.
+    fn site(&self, manager: &Manager) -> &Arc<Site> {
+        let logs = || program::logs(&manager.program.args);
+        let new = || Arc::new(Site::new(&manager.document, logs()));
+        self.site.get_or_init(new)
     }
 }
 

@@ -236,11 +236,7 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let packet = self.write(message, about);
-        let line = Line {
-            peer: Some(&to.id),
-            ..Line::default()
-        };
-        self.note("message_sent", &packet, line);
+        self.note("message_sent", &packet, Line::with(&to.id));
         self.send(to, message.tool(), &packet, limit)
     }
 
@@ -325,11 +321,15 @@ impl Client {
         let started = Instant::now();
         let result = self.post(to, method, params, limit);
         if let Err(error) = &result {
+            let field = match error {
+                CallError::Wrong(refusal, _) => refusal.field_name(),
+                _ => None,
+            };
             let line = Line {
                 level: Level::Warning,
                 peer: Some(&to.id),
                 error_code: Some(error.code().code()),
-                field: error.field(),
+                field,
                 elapsed_ms: Some(started.elapsed().as_millis() as u64),
                 message: Some(Body::Words(error.explain())),
                 ..Line::default()

@@ -452,9 +452,10 @@ fn finish(mut request: Request, response: &[u8]) {
 /// Finishes a request that claims too much: all of them in one thread, so that what tiny_http allocates is one
 /// allocation, used again.
 fn leave_to_one(request: Request, response: Vec<u8>) {
-    static ONE: OnceLock<Mutex<Sender<(Request, Vec<u8>)>>> = OnceLock::new();
+    type Left = (Request, Vec<u8>);
+    static ONE: OnceLock<Mutex<Sender<Left>>> = OnceLock::new();
     let one = ONE.get_or_init(|| {
-        let (sender, left) = channel::<(Request, Vec<u8>)>();
+        let (sender, left) = channel::<Left>();
         spawn("leftovers", move || {
             for (request, response) in left {
                 finish(request, &response);

@@ -51,6 +51,16 @@ pub struct Line<'a> {
     pub message: Option<Body<'a>>,
 }
 
+impl<'a> Line<'a> {
+    /// A line about what goes to a peer or comes from it.
+    pub fn with(peer: &'a str) -> Line<'a> {
+        Line {
+            peer: Some(peer),
+            ..Line::default()
+        }
+    }
+}
+
 /// What a line says.
 #[derive(Debug, Clone)]
 pub enum Body<'a> {

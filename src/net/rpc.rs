@@ -54,6 +54,13 @@ pub struct Answer {
     pub refused: Option<String>,
 }
 
+impl Answer {
+    fn done(result: Value) -> Answer {
+        let refused = None;
+        Answer { result, refused }
+    }
+}
+
 impl Service for Server {
     fn call(&self, body: &[u8], from: &Visitor) -> Reply {
         let mut origins = from.headers("Origin");
@@ -229,10 +236,10 @@ impl Server {
         let packet = arguments.as_object().unwrap_or(&nothing);
         if self.noise.count(peer, &self.client.log) {
             let address = peer.to_string();
+            let message = Some(Body::Beginning(packet));
             let line = Line {
-                peer: Some(&address),
-                message: Some(Body::Beginning(packet)),
-                ..Line::default()
+                message,
+                ..Line::with(&address)
             };
             self.client.note("tool_called", packet, line);
         }
@@ -243,10 +250,7 @@ impl Server {
             None => Err(Denial::not_taken(self.agent.kind(), name)),
         };
         match self.guarded(run) {
-            Ok(result) => Ok(Answer {
-                result,
-                refused: None,
-            }),
+            Ok(result) => Ok(Answer::done(result)),
             Err(denial) => self.deny(packet, peer, denial),
         }
     }
@@ -264,10 +268,10 @@ impl Server {
         let sender = sender.unwrap_or(&address);
         let log = &self.client.log;
         let note = || {
+            let message = Some(Body::Beginning(packet));
             let line = Line {
-                peer: Some(sender),
-                message: Some(Body::Beginning(packet)),
-                ..Line::default()
+                message,
+                ..Line::with(sender)
             };
             self.client.note("message_received", packet, line);
             log.supplied(sender, supplied);
@@ -291,10 +295,7 @@ impl Server {
         };
         let read = protocol::read(params).map_err(Denial::Refused);
         match read.and_then(handle) {
-            Ok(None) => Ok(Answer {
-                result: ok(),
-                refused: None,
-            }),
+            Ok(None) => Ok(Answer::done(ok())),
             Ok(Some(message)) => Ok(self.reply(packet, &message, None, true)),
             Err(denial) => self.deny(packet, peer, denial),
         }
