@@ -8,12 +8,14 @@ use league::protocol::Parity;
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 use support::*;
 
-/// The matches of a local league that was played to its end.
+/// The matches of a local league that was played to its end; `folder` is where it is kept.
 fn matches(world: &World, folder: &str) -> Vec<Value> {
-    let document = world.data(&format!("{folder}leagues/league_2025_even_odd/league.json"));
+    let document = world.data(&format!("{folder}/league.json"));
     let rounds = document["rounds"].as_array().unwrap();
     let matches = rounds
         .iter()
@@ -34,7 +36,7 @@ fn memory() {
     let mut league = world.start("league_manager", &arguments);
     assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
     let mut differed = BTreeMap::from([("P02", 0), ("P03", 0), ("P04", 0)]);
-    for game in matches(&world, "practice/") {
+    for game in matches(&world, "practice/leagues/league_2025_even_odd") {
         let choices = &game["choices"];
         for (rival, count) in &mut differed {
             let [ours, theirs] = [&choices["P01"], &choices[*rival]];
@@ -115,10 +117,11 @@ fn pause() {
     }
 }
 
-/// Rock, paper, scissors is a game: who wins, and what is legal when.
+/// Rock, paper, scissors is a game: what is legal, who wins, and a league of it that two players in Python play.
 #[test]
 fn game() {
-    let game = games::named("rock_paper_scissors").expect("a game of that name");
+    const NAME: &str = "rock_paper_scissors";
+    let game = games::named(NAME).expect("a game of that name");
     assert!(game.at_once && game.draws.is_none());
     let all = ["rock", "paper", "scissors"];
     let legal: BTreeSet<&str> = (game.legal)(&[]).into_iter().collect();
@@ -134,6 +137,45 @@ fn game() {
             let winner = game.judge(players, moves, None).winner;
             let expected = [None, Some(0), Some(1)][(3 + one - other) % 3];
             assert_eq!(winner, expected, "{a} against {b}");
+        }
+    }
+    let python = Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|it| it.status.success()) {
+        return eprintln!("the league is left out: there is no python3");
+    }
+    let world = World::new(&[]);
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
+    copy(&tree.join("config"), &world.folder.join("config"));
+    let template = fs::read_to_string(tree.join("bin/player.py")).unwrap();
+    let script = world.folder.join("rps.py");
+    fs::write(
+        &script,
+        template.replace("[\"even_odd\"]", &format!("[{NAME:?}]")),
+    )
+    .unwrap();
+    let mine = format!("python3 {0},python3 {0}", script.display());
+    let id = format!("league_2025_{NAME}");
+    let mut arguments = vec!["local", "--players", "2", "--cycles", "9", "--mine", &mine];
+    arguments.extend(["--league-id", &id]);
+    let mut league = world.start("league_manager", &arguments);
+    assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
+    for game in matches(&world, &format!("practice/leagues/{id}")) {
+        assert!(
+            ["WIN", "DRAW"].contains(&game["ending"].as_str().unwrap()),
+            "{game}"
+        );
+    }
+}
+
+/// Copies a folder and all that is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for path in fs::read_dir(from).unwrap().map(|it| it.unwrap().path()) {
+        let copied = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &copied);
+        } else {
+            fs::copy(&path, &copied).unwrap();
         }
     }
 }
