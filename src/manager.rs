@@ -69,7 +69,7 @@ pub trait Around: Send + Sync {
     }
 
     /// What a browser at `peer` is shown at a path, with what stands behind its question mark.
-    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
+    fn page(&self, _manager: &Manager, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
     }
 
