@@ -9,7 +9,6 @@ use league::wire::Wire;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 use std::{env, fs};
 use support::*;
 
@@ -117,7 +116,7 @@ fn pause() {
     }
 }
 
-/// Rock, paper, scissors is a game: what is legal, who wins, and a league of it that two players in Python play.
+/// Rock, paper, scissors is a game: what is legal, who wins, and a league of it.
 #[test]
 fn game() {
     const NAME: &str = "rock_paper_scissors";
@@ -139,44 +138,22 @@ fn game() {
             assert_eq!(winner, expected, "{a} against {b}");
         }
     }
-    let python = Command::new("python3").arg("--version").output();
-    if !python.is_ok_and(|it| it.status.success()) {
-        return eprintln!("the league is left out: there is no python3");
-    }
-    let world = World::new(&[]);
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
-    copy(&tree.join("config"), &world.folder.join("config"));
-    let template = fs::read_to_string(tree.join("bin/player.py")).unwrap();
-    let script = world.folder.join("rps.py");
-    fs::write(
-        &script,
-        template.replace("[\"even_odd\"]", &format!("[{NAME:?}]")),
+    let world = World::new(&[(
+        "leagues/league_2025_even_odd.json",
+        "/game_type",
+        json!(NAME),
+    )]);
+    let registry = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/games/games_registry.json");
+    fs::copy(
+        registry,
+        world.folder.join("config/games/games_registry.json"),
     )
     .unwrap();
-    let mine = format!("python3 {0},python3 {0}", script.display());
-    let id = format!("league_2025_{NAME}");
-    let mut arguments = vec!["local", "--players", "2", "--cycles", "9", "--mine", &mine];
-    arguments.extend(["--league-id", &id]);
-    let mut league = world.start("league_manager", &arguments);
+    let mut league = world.start("league_manager", &["local", "--players", "4"]);
     assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
-    for game in matches(&world, &format!("practice/leagues/{id}")) {
-        assert!(
-            ["WIN", "DRAW"].contains(&game["ending"].as_str().unwrap()),
-            "{game}"
-        );
-    }
-}
-
-/// Copies a folder and all that is in it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for path in fs::read_dir(from).unwrap().map(|it| it.unwrap().path()) {
-        let copied = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &copied);
-        } else {
-            fs::copy(&path, &copied).unwrap();
-        }
+    for game in matches(&world, "leagues/league_2025_even_odd") {
+        let ending = game["ending"].as_str().unwrap();
+        assert!(["WIN", "DRAW"].contains(&ending), "{game}");
     }
 }
 
