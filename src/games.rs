@@ -13,7 +13,7 @@ pub mod tic_tac_toe;
 
 pub use chance::mix;
 pub use even_odd::{NUMBERS, judge, parity};
-pub use messages::{CHOOSE_MOVE, Messages, called};
+pub use messages::{CHOOSE_MOVE, Messages, called, field_of};
 pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
 pub use replay::{moves, reported};
 

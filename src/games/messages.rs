@@ -36,6 +36,13 @@ pub static CHOOSE_MOVE: Messages = Messages {
     field: "move",
 };
 
+/// The field in which an answer of that `message_type` has its move.
+pub fn field_of(answer_name: &str) -> Option<&'static str> {
+    let mut pairs = GAMES.iter().map(|game| game.messages);
+    let found = pairs.find(|pair| pair.answer_name == answer_name)?;
+    Some(found.field)
+}
+
 /// The call for a move that a message is, and the pair that it belongs to.
 pub fn called(message: &Message) -> Option<(ChooseMoveCall, &'static Messages)> {
     let mut pairs = GAMES.iter().map(|game| game.messages);
