@@ -132,6 +132,11 @@ const USAGE: Usage = Usage {
             "for `check`: one JSON document instead of lines",
         ),
         (
+            "--as",
+            "ID",
+            "for `check`: the id under which the agent is examined [the one that it asks for]",
+        ),
+        (
             "--manager",
             "URL",
             "for `start`, `status` and orders: the manager [as listed in agents_config.json]",

@@ -69,14 +69,18 @@ pub trait Around: Send + Sync {
     }
 
     /// What a browser at `peer` is shown at a path, with what stands behind its question mark.
-    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
+    fn page(&self, _manager: &Manager, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
     }
 
     /// Somebody was turned away who should perhaps hear of it from a person.
     fn turned_away(&self, _words: &str) {}
 
-    /// All matches are played, and everybody has been told.
+    /// All matches are played, and everybody has been told. The league is not closed yet: what must not be lost if the
+    /// manager dies is kept now, since nobody resumes a closed league.
+    fn keep(&self, _manager: &Manager) {}
+
+    /// The league is closed.
     fn ended(&self, _manager: &Manager) {}
 }
 
@@ -243,15 +247,13 @@ impl Manager {
     fn say_farewell(&self) -> io::Result<()> {
         let limit = self.program.config.generic_limit();
         let longest = self.program.config.retry().longest(limit) + limit;
-        let is_told = |league: &League| {
-            let ids: Vec<String> = league.members.keys().cloned().collect();
-            self.board.has_told(&ids)
-        };
+        let is_told = |league: &League| self.board.has_told_the_end(league);
         self.store.wait(longest, is_told);
         if !self.store.read(is_told) {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
+        self.around.keep(self);
         self.close()
     }
 

@@ -30,7 +30,7 @@ use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::complain;
 use crate::protocol::Kind;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const OPTIONS: &[Opt] = &[
@@ -111,7 +111,22 @@ pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode
         let beside = Arc::new(Beside::new(&args)?);
         let companion = Arc::clone(&beside);
         session::run(args, Kind::Player, |session| {
-            Ok(Player::new(session, Box::new(choose), companion, seed))
+            let player = Arc::new(Player {
+                invitations: Mutex::new(no_invitations(&session)),
+                history: Mutex::new(None),
+                session,
+                choose: Box::new(choose),
+                beside: companion,
+                seed,
+            });
+            let writer = Arc::clone(&player);
+            spawn("history", move || {
+                loop {
+                    pause(WRITING);
+                    writer.write_history();
+                }
+            });
+            Ok(player)
         })?;
         beside.stay();
         Ok(())
@@ -126,28 +141,9 @@ struct Player {
     invitations: Mutex<Invitations>,
     /// There once we are registered.
     history: Mutex<Option<History>>,
-    /// Ourselves, for the thread that writes the history.
-    here: Weak<Player>,
 }
 
 impl Player {
-    fn new(
-        session: Arc<Session>,
-        choose: Box<Choose>,
-        beside: Arc<Beside>,
-        seed: Option<u64>,
-    ) -> Arc<Player> {
-        Arc::new_cyclic(|here| Player {
-            invitations: Mutex::new(no_invitations(&session)),
-            history: Mutex::new(None),
-            here: here.clone(),
-            session,
-            choose,
-            beside,
-            seed,
-        })
-    }
-
     /// Every match of ours that is over.
     fn matches(&self) -> Arc<Vec<Past>> {
         let history = lock(&self.history);
@@ -178,7 +174,6 @@ fn no_invitations(session: &Session) -> Invitations {
 
 impl Participant for Player {
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
-        static ONCE: Once = Once::new();
         decision::show_panics();
         if fresh {
             *lock(&self.invitations) = no_invitations(&self.session); // those of an older league are nothing
@@ -187,16 +182,6 @@ impl Participant for Player {
         let folder = folder.join(&card.agent_id);
         let history = History::open(&folder, &card.agent_id, &card.league_id, fresh)?;
         *lock(&self.history) = Some(history);
-        ONCE.call_once(|| {
-            let here = self.here.clone();
-            spawn("history", move || {
-                while let Some(player) = here.upgrade() {
-                    player.write_history();
-                    drop(player);
-                    pause(WRITING);
-                }
-            });
-        });
         Ok(())
     }
 }

@@ -293,10 +293,10 @@ fn the_official_python_sdk_plays_a_league() {
     if !has_it.is_ok_and(|has_it| has_it.status.success()) {
         return eprintln!("left out: {python} has no package mcp, 2.x");
     }
-    let readme = include_str!("../README.md");
-    let (_, from) = readme
+    let page = include_str!("../src/guide/models.md");
+    let (_, from) = page
         .split_once("```python\n# play.py")
-        .expect("the README has it");
+        .expect("the page has it");
     let script = format!("# play.py{}", from.split_once("```").unwrap().0);
     let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:odd");
     let script = script.replace("http://localhost:8101/mcp", &player.url());

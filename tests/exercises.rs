@@ -4,9 +4,10 @@
 mod support;
 
 use league::games::{self, TieBreak};
+use league::protocol::Parity;
 use league::wire::Wire;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use support::*;
 
@@ -46,4 +47,104 @@ fn memory() {
             "{mine} differed from {rival} in {count} of 40 matches"
         );
     }
+}
+
+/// Of two players with as many points, the one that lost technically stands lower.
+#[test]
+fn tie() {
+    let tie = TieBreak::read(&json!("technical_losses")).expect("a word of TieBreak");
+    let mut league = paper::started(4, &[2]);
+    league.rules.scoring.tiebreakers = vec![tie];
+    // P01 and P04 play, and P02 and P03. P01 does not choose, and P02 loses as one loses.
+    paper::play_round(&mut league, 1, |game| {
+        let seat = |id: &str| game.players.iter().position(|it| it == id);
+        let players = game.players.clone();
+        match (seat("P01"), seat("P02")) {
+            (Some(seat), _) => {
+                let mut failures = [None, None];
+                failures[seat] = Some("did not choose".to_string());
+                games::forfeit(players, Vec::new(), failures)
+            }
+            (_, Some(0)) => games::judge(players, [Parity::Odd, Parity::Even], 8),
+            _ => games::judge(players, [Parity::Even, Parity::Odd], 8),
+        }
+    });
+    let table = league.table().iter().map(|row| &*row.player_id);
+    let table: Vec<&str> = table.collect();
+    assert_eq!(table, ["P03", "P04", "P02", "P01"]);
+}
+
+/// GAME_OVER says how long the match took, and the player shows it.
+#[test]
+fn field() {
+    let world = World::new(&[]);
+    let mut manager = world.manager(&["--players", "2", "--lead-sec", "0"]);
+    let _referee = world.referee(&manager, "REF01", &[]);
+    let mut player = world.player(&manager, "P01", &[]);
+    let _other = world.player(&manager, "P02", &[]);
+    assert!(manager.wait().success() && player.wait().success());
+    let told = received(&world, "P01", "GAME_OVER");
+    let duration = &told[0]["duration_ms"];
+    assert!(
+        duration.is_u64(),
+        "GAME_OVER has no duration_ms: {}",
+        told[0]
+    );
+    let words = format!(", after {duration} ms");
+    let output = player.output();
+    assert!(
+        output.contains(&words),
+        "the player does not show {words:?}: {output}"
+    );
+}
+
+/// All players hear of every break, and of none when the league is over.
+#[test]
+fn pause() {
+    let world = World::new(&[]);
+    let mut league = world.start("league_manager", &["local", "--players", "4"]);
+    assert!(league.wait().success());
+    for player in ["P01", "P02", "P03", "P04"] {
+        let told = received(&world, player, "BREAK_ANNOUNCEMENT");
+        let rounds: Vec<&Value> = told.iter().map(|it| &it["round_id"]).collect();
+        assert_eq!(
+            rounds,
+            [1, 2],
+            "{player} was told of breaks after these rounds"
+        );
+    }
+}
+
+/// Rock, paper, scissors is a game: who wins, and what is legal when.
+#[test]
+fn game() {
+    let game = games::named("rock_paper_scissors").expect("a game of that name");
+    assert!(game.at_once && game.draws.is_none());
+    let all = ["rock", "paper", "scissors"];
+    let legal: BTreeSet<&str> = (game.legal)(&[]).into_iter().collect();
+    assert_eq!(legal, BTreeSet::from(all));
+    for (one, a) in all.iter().enumerate() {
+        for (other, b) in all.iter().enumerate() {
+            let moves = games::moves(&[a, b]);
+            assert!(
+                (game.legal)(&moves).is_empty(),
+                "it goes on after {a} and {b}"
+            );
+            let players = ["P01", "P02"].map(String::from);
+            let winner = game.judge(players, moves, None).winner;
+            let expected = [None, Some(0), Some(1)][(3 + one - other) % 3];
+            assert_eq!(winner, expected, "{a} against {b}");
+        }
+    }
+}
+
+/// What a player was sent, by its own log.
+fn received(world: &World, player: &str, message_type: &str) -> Vec<Value> {
+    let is_that = |line: &Value| {
+        line["component"] == player
+            && line["event_type"] == "message_received"
+            && line["message_type"] == message_type
+    };
+    let lines = world.logs().into_iter().filter(is_that);
+    lines.map(|line| line["message"].clone()).collect()
 }

@@ -255,8 +255,8 @@ fn check_told(outcome: &Outcome, number: Value, choices: Value, moves: Value, po
 fn moves_that_cannot_have_been_made_are_refused() {
     let rows: [(&Game, &str, Option<u32>, &str); 10] = [
         (&even_odd::GAME, "eo", Some(4), ""),
-        (&even_odd::GAME, "eo", Some(11), "number"),
-        (&even_odd::GAME, "eo", None, "number"),
+        (&even_odd::GAME, "eo", Some(11), "got 11, must be 1 to 10"),
+        (&even_odd::GAME, "eo", None, "got no number"),
         (&even_odd::GAME, "e", Some(4), "not over: P02"),
         (&even_odd::GAME, "eoe", Some(4), "not P01's turn"),
         (
@@ -265,7 +265,7 @@ fn moves_that_cannot_have_been_made_are_refused() {
             Some(4),
             "move 2: parity_choice: got \"x\"",
         ),
-        (&tic_tac_toe::GAME, "14253", Some(4), "number"),
+        (&tic_tac_toe::GAME, "14253", Some(4), "nothing is drawn"),
         (&tic_tac_toe::GAME, "1425", None, "not over: P01"),
         (&tic_tac_toe::GAME, "142536", None, "not P02's turn"),
         (&tic_tac_toe::GAME, "11", None, "move 2: move: got \"1\""),

@@ -337,6 +337,7 @@ const WRONG_ACK: &[(&str, Code, &str)] = &[
     ("accept=\"true\"", Code::E003, ""),
 ];
 const WRONG_CHOICE: &[(&str, Code, &str)] = &[
+    ("-parity_choice", Code::E003, ""),
     (
         "parity_choice=\"Even\"",
         Code::E004,
@@ -394,8 +395,7 @@ fn answers(good: &Value, own: &[(&str, Code, &str)]) -> Vec<(Does, Option<CallEr
 /// How P02 failed, so many times.
 fn how(error: &CallError, wanted: &str, times: &str) -> String {
     let tool = Entry::of_message(wanted).unwrap().tool;
-    let (happened, expected) = error.told(tool, wanted);
-    format!("{happened}{times}{expected}")
+    error.told(tool, times, wanted)
 }
 
 #[test]

@@ -303,6 +303,10 @@ fn tools_say_what_they_are() {
                     .unwrap()
                     .retain(|key| !is_supplied(&key));
                 assert_eq!(schema["required"], whole, "{tool}");
+            } else {
+                let page = include_str!("../src/protocol.md");
+                let row = format!("| `{name}` | {}", kind.word().trim_start_matches("league_"));
+                assert!(page.contains(&row), "no row {row}");
             }
             if schema["properties"]["sender"].is_object() {
                 for key in [

@@ -308,7 +308,7 @@ fn a_history_has_each_match_once_as_it_ended_last_and_belongs_to_one_registratio
         );
     }
     assert!(thinking.is_empty(), "whoever thinks keeps what it had");
-    history.write(true).unwrap();
+    history.write().unwrap();
     let all = [past("R1M1", "b"), past("R2M1", "a")];
     assert_eq!(folder.history(false).matches().as_slice(), all);
     assert!(folder.history(true).matches().is_empty());

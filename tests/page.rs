@@ -4,7 +4,7 @@
 
 mod support;
 
-use league::program::terminal::{pad, width};
+use league::extras::columns::{pad, width};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -17,7 +17,8 @@ const LEAGUE: &str = "leagues/league_2025_even_odd";
 
 /// A GET: the status, the head and the body.
 fn get(url: &str, path: &str) -> (u16, String, String) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let host = url.split('/').nth(2).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let answer = raw(url, request.as_bytes(), PATIENCE);
     let (status, body) = parted(&answer);
     (
@@ -29,6 +30,12 @@ fn get(url: &str, path: &str) -> (u16, String, String) {
 
 fn document(url: &str) -> Value {
     serde_json::from_str(&get(url, "/league.json").2).unwrap()
+}
+
+/// What stands between two words of a text.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap();
+    rest.split(after).next().unwrap()
 }
 
 /// A header of a head.
@@ -48,7 +55,7 @@ fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn the_document_follows_the_league_and_is_sent_once() {
+fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
     let world = World::new(&[]);
     let manager = world.manager(&["--lead-sec", "0"]);
     let url = manager.url();
@@ -99,28 +106,16 @@ fn the_document_follows_the_league_and_is_sent_once() {
 
     let referee = world.referee(&manager, "REF01", &[]);
     referee.line(" is REF01");
-    send(
-        &url,
-        &message(
-            "START_LEAGUE",
-            "launcher",
-            json!({"league_id": "league_2025_even_odd"}),
-        ),
-    );
+    world.word(&["start", "--manager", &url]);
     peers[1].first("CHOOSE_PARITY_CALL"); // the other has chosen, this one has not
     let plain = json!({"match_id": "R3M1", "player_A_id": "P11", "player_B_id": "P12", "status": "assigned", "referee_id": "REF01"});
     let playing = until("R3M1 is in play", || {
-        Some(document(&url)).filter(|it| {
-            matches_of(it)
-                .nth(2)
-                .is_some_and(|game| game["status"] == "assigned")
-        })
+        let now = document(&url);
+        let game = matches_of(&now).nth(2)?;
+        (game["status"] == "assigned").then(|| now.clone())
     });
-    assert_eq!(
-        matches_of(&playing).nth(2),
-        Some(&plain),
-        "no choice before the result"
-    );
+    let game = matches_of(&playing).nth(2);
+    assert_eq!(game, Some(&plain), "no choice before the result");
     assert!(!playing.to_string().contains("tok-"), "a token: {playing}");
     let (status, _, why) = get(&url, "/trace/R3M1");
     assert_eq!(
@@ -180,8 +175,7 @@ fn the_page_is_safe_and_has_its_data_inside() {
     let nonces = [(), ()].map(|()| {
         let (status, head, page) = get(&url, "/");
         let policy = header(&head, "Content-Security-Policy");
-        let nonce = policy.split("'nonce-").nth(1).unwrap();
-        let nonce = nonce.split('\'').next().unwrap().to_string();
+        let nonce = between(policy, "'nonce-", "'").to_string();
         assert!(status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"));
         assert!(policy.starts_with("default-src 'none'") && !page.contains("{{"));
         let own = page.matches(&format!("nonce=\"{nonce}\"")).count();
@@ -213,12 +207,8 @@ fn the_page_is_safe_and_has_its_data_inside() {
 
 /// The data inside a page.
 fn data(page: &str) -> Value {
-    let inside = page
-        .split("<script type=\"application/json\"")
-        .nth(1)
-        .unwrap();
+    let inside = between(page, "<script type=\"application/json\"", "</script>");
     let inside = inside.split_once('>').unwrap().1;
-    let inside = inside.split("</script>").next().unwrap();
     assert!(!inside.contains('<'), "no name ends the script: {inside}");
     serde_json::from_str(inside).unwrap()
 }
@@ -466,13 +456,7 @@ fn browse(world: &World, url: &str) -> Option<String> {
 
 /// The text of the cells of a table of a page, by row.
 fn table(page: &str, id: &str) -> Vec<Vec<String>> {
-    let table = page
-        .split(&format!("<table id=\"{id}\""))
-        .nth(1)
-        .unwrap()
-        .split("</table>")
-        .next()
-        .unwrap();
+    let table = between(page, &format!("<table id=\"{id}\""), "</table>");
     let text = |html: &str| {
         let pieces = html
             .split('<')
@@ -589,11 +573,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     for wanted in wanted {
         assert!(page.contains(wanted), "no {wanted}: {page}");
     }
-    let drawn = page
-        .split("<pre id=\"diagram\" aria-hidden=\"true\">")
-        .nth(1)
-        .unwrap();
-    let drawn = drawn.split("</pre>").next().unwrap();
+    let drawn = between(&page, "<pre id=\"diagram\" aria-hidden=\"true\">", "</pre>");
     let drawn = drawn.replace("&lt;", "<").replace("&gt;", ">");
     let said = get(&url, "/trace/R1M1").2;
     assert_eq!(drawn, said, "the match that the address names is open");

@@ -39,35 +39,71 @@ fn silent_about_tokens() -> Peer {
     Peer::new(|request| stand_in::accepts(request, TOKEN, false))
 }
 
-const TRUE: Referee = Referee("tok-true", "conv-true");
-const REPLAY: Referee = Referee("tok-true", "conv-replay");
-const STRANGER: Referee = Referee("tok-strange", "conv-true");
+const JOINS: &str = "GAME_JOIN_ACK";
+const CHOOSES: &str = "CHOOSE_PARITY_RESPONSE";
 
-/// The announcement of our match, with the token of its invitation.
-fn announces(match_id: &str, match_token: Option<&str>) -> Value {
-    let more = match_token.map_or(json!({}), |token| json!({"match_token": token}));
-    stand_in::announces(&[(match_id, "http://localhost:8001/mcp", more)])
+/// Who speaks, by the first word: the referee that the manager announced, the same in a match that is played again, or
+/// a stranger.
+fn referee(who: &str) -> Referee {
+    match who {
+        "true" => Referee("tok-true", "conv-true"),
+        "replay" => Referee("tok-true", "conv-replay"),
+        _ => Referee("tok-strange", "conv-true"),
+    }
+}
+
+/// A line of a story: `true invites R1M1`, `manager announces R1M1 tok-true`, `manager ends TOKEN`.
+fn said(line: &str) -> Value {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let who = referee(words[0]);
+    let last = words.get(3).or(words.get(2)).copied();
+    match (words[0], words[1]) {
+        ("manager", "announces") => {
+            let mut round =
+                stand_in::announces(&[(words[2], "http://localhost:8001/mcp", json!({}))]);
+            if let Some(token) = words.get(3) {
+                round["match_token"] = json!(token);
+            }
+            round
+        }
+        ("manager", "ends") => completed(last),
+        ("manager", _) => {
+            let table = json!({"round_id": 1, "standings": []});
+            notice("LEAGUE_STANDINGS_UPDATE", last, table)
+        }
+        (_, "invites") => who.invites(words[2]),
+        (_, "asks") => who.asks(words[2]),
+        (_, "complains") => who.complains(words[2]),
+        (_, "ends") => who.ends(words[2], words[3]),
+        _ => panic!("{line}"),
+    }
 }
 
 /// What came back: the error's code, the message's type, or `ok`.
 fn told(reply: &Value) -> &str {
     let kinds = ["error_code", "message_type", "status"];
-    kinds
-        .iter()
-        .find_map(|key| reply[key].as_str())
-        .unwrap_or_else(|| panic!("{reply}"))
+    let mut found = kinds.iter().filter_map(|key| reply[key].as_str());
+    found.next().unwrap_or_else(|| panic!("{reply}"))
 }
 
-/// Sends each message, and compares what comes back.
-fn converse(player: &Agent, name: &str, dialogue: &[(Value, &str)]) {
-    for (n, (message, expected)) in dialogue.iter().enumerate() {
-        let reply = send(&player.url(), message);
-        assert_eq!(told(&reply), *expected, "{name}, line {n}: {reply}");
+/// Sends what each line says, and compares what comes back.
+fn converse(player: &Agent, story: &str) {
+    converse_without(player, &[], story);
+}
+
+fn converse_without(player: &Agent, fields: &[&str], story: &str) {
+    for line in story.trim().lines() {
+        let (line, expected) = line.split_once(": ").unwrap();
+        let message = fields
+            .iter()
+            .fold(said(line), |it, field| but(&it, field, Value::Null));
+        let reply = send(&player.url(), &message);
+        let short = told(&reply)
+            .replace(JOINS, "joins")
+            .replace(CHOOSES, "chooses");
+        assert_eq!(short, expected, "{line} in {story}: {reply}");
     }
 }
-
-const JOINS: &str = "GAME_JOIN_ACK";
-const CHOOSES: &str = "CHOOSE_PARITY_RESPONSE";
 
 fn state(player: &Agent) -> Value {
     call(&player.url(), "get_player_state", json!({}))["result"].clone()
@@ -77,15 +113,15 @@ fn state(player: &Agent) -> Value {
 fn it_joins_and_chooses_under_the_match_token() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
     let player = player(&world, &manager, &["--strategy", "even"]);
-    let joined = send(&player.url(), &TRUE.invites("R1M1"));
-    let chosen = send(&player.url(), &TRUE.asks("R1M1"));
-    for (reply, message_type, own, value) in [
-        (&joined, JOINS, "accept", json!(true)),
-        (&chosen, CHOOSES, "parity_choice", json!("even")),
+    for (line, message_type, own, value) in [
+        ("true invites R1M1", JOINS, "accept", json!(true)),
+        ("true asks R1M1", CHOOSES, "parity_choice", json!("even")),
     ] {
+        let reply = send(&player.url(), &said(line));
         let expected = json!({
             "protocol": "league.v2", "message_type": message_type, "sender": "player:P01", "match_id": "R1M1",
-            "conversation_id": TRUE.1, "auth_token": TRUE.0, "player_id": "P01", "league_id": LEAGUE, own: value,
+            "conversation_id": "conv-true", "auth_token": "tok-true", "player_id": "P01", "league_id": LEAGUE,
+            own: value,
         });
         for (field, value) in expected.as_object().unwrap() {
             assert_eq!(reply[field], *value, "{field} in {reply}");
@@ -93,83 +129,60 @@ fn it_joins_and_chooses_under_the_match_token() {
     }
 }
 
+/// Whom a player believes whose manager has promised a token.
+const BELIEVED: &str = "
+manager announces R1M1 tok-true: ok
+strange invites R1M1: E012
+true asks R1M1: E015
+true invites R1M1: joins
+strange asks R1M1: E012
+strange complains R1M1: E012
+strange ends R1M1 P02: E012
+replay asks R1M1: E015
+true complains R1M1: ok
+true asks R1M1: chooses";
+
+/// What it sees in its terminal meanwhile.
+const SEEN: &str = "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token
+P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R1M1\", which we
+P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3, asked again, 29.5 s are left; expected CHOOSE_PARITY_RESPONSE; Technical loss";
+
 #[test]
 fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
     let mut player = player(&world, &manager, &["--strategy", "even"]);
-    let mut not_for_us = TRUE.invites("R5M1");
-    not_for_us["player_id"] = "P02".into();
-    converse(
-        &player,
-        "announced",
-        &[
-            (announces("R1M1", Some("tok-true")), "ok"),
-            (STRANGER.invites("R1M1"), "E012"),
-            (TRUE.asks("R1M1"), "E015"),
-            (TRUE.invites("R1M1"), JOINS),
-            (STRANGER.asks("R1M1"), "E012"),
-            (STRANGER.complains("R1M1"), "E012"),
-            (STRANGER.ends("R1M1", "P02"), "E012"),
-            (REPLAY.asks("R1M1"), "E015"),
-            (TRUE.complains("R1M1"), "ok"),
-            (TRUE.asks("R1M1"), CHOOSES),
-            (not_for_us, "E012"),
-        ],
-    );
+    converse(&player, BELIEVED);
+    let not_for_us = but(&said("true invites R5M1"), "player_id", json!("P02"));
+    assert_eq!(told(&send(&player.url(), &not_for_us)), "E012");
     let before = state(&player)
         .to_string()
         .replace("\"strategy\":\"even\"", "");
-    assert!(
-        !before.contains("even") && !before.contains("odd"),
-        "a choice before its match is over: {before}"
-    );
-    converse(
-        &player,
-        "twice",
-        &[
-            (TRUE.ends("R1M1", "P01"), "ok"),
-            (TRUE.ends("R1M1", "P01"), "ok"),
-        ],
-    );
-    let record = |wins, losses| json!({"wins": wins, "losses": losses, "draws": 0});
+    let shows_choice = before.contains("even") || before.contains("odd");
+    assert!(!shows_choice, "a choice before its match is over: {before}");
+    converse(&player, "true ends R1M1 P01: ok\ntrue ends R1M1 P01: ok");
+    let won_once = json!({"wins": 1, "losses": 0, "draws": 0});
     let after = state(&player);
-    assert_eq!(
-        (
-            &after["record"],
-            &after["matches"][0]["result"]["choices"]["P01"]
-        ),
-        (&record(1, 0), &json!("even"))
-    );
-    let again = [
-        (REPLAY.invites("R1M1"), JOINS),
-        (REPLAY.ends("R1M1", "P02"), "ok"),
-        (TRUE.ends("R1M1", "P01"), "E015"),
-        (completed(Some(TOKEN)), "ok"),
-    ];
-    let matches = state(&player);
-    converse(&player, "played again", &again);
-    assert!(matches["record"] == record(1, 0) && player.wait().success());
+    assert_eq!(after["record"], won_once);
+    assert_eq!(after["matches"][0]["result"]["choices"]["P01"], "even");
+    let again = "replay invites R1M1: joins\nreplay ends R1M1 P02: ok\ntrue ends R1M1 P01: E015";
+    converse(&player, again);
+    converse(&player, &format!("manager ends {TOKEN}: ok"));
+    assert!(player.wait().success());
     let page = world.data("players/P01/history.json");
+    let winner = &page["matches"][0]["result"]["winner_player_id"];
+    assert_eq!(winner, "P02", "the last end counts: {page}");
+    // How it ended is shown in colour of nobody's choosing, once for each end.
+    let output = player.output();
+    let complained = player.stderr.lock().unwrap().clone();
     assert_eq!(
-        page["matches"][0]["result"]["winner_player_id"], "P02",
-        "the last end counts: {page}"
-    );
-    // What its person sees: how it ended, in colour of nobody's choosing, and whom it refused and why.
-    let (said, complained) = (player.output(), player.stderr.lock().unwrap().clone());
-    assert_eq!(
-        said.matches("R1M1: so it \u{fffd}[2J went").count(),
+        output.matches("R1M1: so it \u{fffd}[2J went").count(),
         2,
-        "once for each end: {said}"
+        "{output}"
     );
-    for line in [
-        "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token",
-        "P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R1M1\", which we",
-        "P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3, asked again, \
-         29.5 s are left; expected CHOOSE_PARITY_RESPONSE; Technical loss\n",
-    ] {
+    for line in SEEN.lines() {
         assert!(complained.contains(line), "{line} in {complained}");
     }
-    check_no_token(&(said + &complained));
+    check_no_token(&(output + &complained));
     assert!(!complained.contains('\u{1b}'));
 }
 
@@ -178,14 +191,9 @@ fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() 
     for (manager, expected) in [(stand_in::manager(), 1), (silent_about_tokens(), 2)] {
         let world = World::new(&[]);
         let player = player(&world, &manager, &[]);
-        let dialogue = [
-            (STRANGER.invites("S1"), JOINS),
-            (STRANGER.ends("S1", "P01"), "ok"),
-            (announces("R1M1", None), "ok"),
-            (TRUE.invites("R1M1"), JOINS),
-            (TRUE.ends("R1M1", "P01"), "ok"),
-        ];
-        converse(&player, "a stranger and a true one", &dialogue);
+        let story = "strange invites S1: joins\nstrange ends S1 P01: ok\nmanager announces R1M1: ok\n\
+            true invites R1M1: joins\ntrue ends R1M1 P01: ok";
+        converse(&player, story);
         until("the history is written", || {
             let page = world.data("players/P01/history.json");
             let known = page["matches"].as_array()?.len();
@@ -196,29 +204,18 @@ fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() 
 
 #[test]
 fn what_the_configuration_does_not_demand_may_be_missing() {
-    let without = |message: Value, fields: &[&str]| {
-        fields
-            .iter()
-            .fold(message, |it, field| but(&it, field, Value::Null))
-    };
     for (key, fields) in [
-        ("enable_auth_tokens", &["auth_token"][..]),
-        (
-            "strict_envelope",
-            &["sender", "timestamp", "conversation_id"],
-        ),
+        ("enable_auth_tokens", "auth_token"),
+        ("strict_envelope", "sender timestamp conversation_id"),
     ] {
         let world = World::new(&[("system.json", &format!("/security/{key}"), json!(false))]);
         let manager = stand_in::manager();
         let player = player(&world, &manager, &[]);
-        let dialogue = [
-            (announces("R1M1", Some("tok-true")), "ok"),
-            (without(TRUE.invites("R1M1"), fields), JOINS),
-            (without(TRUE.asks("R1M1"), fields), CHOOSES),
-            (without(TRUE.complains("R1M1"), fields), "ok"),
-            (without(TRUE.ends("R1M1", "P01"), fields), "ok"),
-        ];
-        converse(&player, key, &dialogue);
+        converse(&player, "manager announces R1M1 tok-true: ok");
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let story = "true invites R1M1: joins\ntrue asks R1M1: chooses\n\
+            true complains R1M1: ok\ntrue ends R1M1 P01: ok";
+        converse_without(&player, &fields, story);
     }
 }
 
@@ -227,26 +224,20 @@ fn only_the_manager_ends_it_from_its_first_moment_on() {
     for (manager, without) in [(stand_in::manager(), "E011"), (silent_about_tokens(), "ok")] {
         let world = World::new(&[]);
         let mut player = player(&world, &manager, &[]);
-        let table = |token| {
-            notice(
-                "LEAGUE_STANDINGS_UPDATE",
-                token,
-                json!({"round_id": 1, "standings": []}),
-            )
-        };
         // The manager has not said a word since the registration.
-        let mut dialogue = vec![
-            (table(None), without),
-            (table(Some("tok-p01-wrong")), "E012"),
-            (completed(Some("tok-p01-wrong")), "E012"),
-            (table(Some(TOKEN)), "ok"),
-        ];
+        let story = "manager tells tok-p01-wrong: E012\nmanager ends tok-p01-wrong: E012";
+        converse(&player, story);
+        converse(&player, &format!("manager tells {TOKEN}: ok"));
+        converse_without(
+            &player,
+            &["auth_token"],
+            &format!("manager tells -: {without}"),
+        );
         if without == "E011" {
-            dialogue.push((completed(None), "E011"));
+            converse_without(&player, &["auth_token"], "manager ends -: E011");
         }
-        converse(&player, "strangers", &dialogue);
         assert!(player.child.try_wait().unwrap().is_none() && state(&player)["state"] == "ACTIVE");
-        converse(&player, "the manager", &[(completed(Some(TOKEN)), "ok")]);
+        converse(&player, &format!("manager ends {TOKEN}: ok"));
         assert!(player.wait().success());
     }
 }
@@ -256,64 +247,45 @@ fn its_history_lives_as_long_as_its_registration() {
     let (world, fresh) = (World::new(&[]), AtomicUsize::new(0));
     let manager = Peer::new(move |request| {
         let new = || format!("{TOKEN}{}", fresh.fetch_add(1, Ordering::SeqCst));
-        let token = request["params"]["auth_token"]
-            .as_str()
-            .map_or_else(new, String::from); // renewed in place
+        let token = request["params"]["auth_token"].as_str();
+        let token = token.map_or_else(new, String::from); // renewed in place
         stand_in::accepts(request, &token, true)
     });
     let mut first = player(&world, &manager, &[]);
-    let announced = notice(
-        "ROUND_ANNOUNCEMENT",
-        Some(&format!("{TOKEN}0")),
-        announces("R1M1", None),
+    let first_token = format!("{TOKEN}0");
+    let announced = but(
+        &said("manager announces R1M1"),
+        "auth_token",
+        json!(first_token),
     );
-    let dialogue = [
-        (announced, "ok"),
-        (TRUE.invites("R1M1"), JOINS),
-        (TRUE.ends("R1M1", "P01"), "ok"),
-    ];
-    converse(&first, "a match", &dialogue);
-    let port = first
-        .url()
-        .replace("http://localhost:", "")
-        .replace("/mcp", "");
+    assert_eq!(told(&send(&first.url(), &announced)), "ok");
+    converse(&first, "true invites R1M1: joins\ntrue ends R1M1 P01: ok");
     world.data("players/P01/history.json");
+    let port = first.port();
     first.kill();
-    for (name, port, id) in [
-        ("the same port", &*port, "P01"),
-        (
-            "the same port, and the id that it first asked for but did not get",
-            &port,
-            "p1",
-        ),
-        ("another port", "0", "P01"),
-    ] {
+    // The same port; the same port, and an id that it asks for but does not get; another port.
+    for (port, id) in [(&*port, "P01"), (&port, "p1"), ("0", "P01")] {
         let mut again = player(&world, &manager, &["--port", port, "--player-id", id]);
-        assert_eq!(state(&again)["record"]["wins"], 1, "{name}");
+        assert_eq!(state(&again)["record"]["wins"], 1, "{port} {id}");
         let request = manager.received("LEAGUE_REGISTER_REQUEST").pop().unwrap();
-        assert_eq!(request["auth_token"], format!("{TOKEN}0"), "{name}");
-        assert_eq!(
-            request["player_meta"]["contact_endpoint"],
-            again.url(),
-            "{name}"
-        );
+        assert_eq!(request["auth_token"], first_token, "{port} {id}");
+        assert_eq!(request["player_meta"]["contact_endpoint"], again.url());
         again.kill();
     }
     fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
     let fresh = player(&world, &manager, &[]);
     assert_eq!(state(&fresh)["matches"], json!([]));
     let kept = files(&world.folder.join("data/players"));
+    let mut kept = kept.iter().map(|path| path.to_string_lossy());
     assert!(
-        kept.iter()
-            .any(|path| path.to_string_lossy().contains("/P01~")),
-        "set aside, not lost: {kept:?}"
+        kept.any(|path| path.contains("/P01~")),
+        "set aside, not lost"
     );
 }
 
 #[test]
 fn what_comes_before_it_knows_its_id_waits() {
-    let world = World::new(&[]);
-    let gate = Gate::default();
+    let (world, gate) = (World::new(&[]), Gate::default());
     let door = gate.clone();
     let manager = Peer::new(move |request| {
         door.pass();
@@ -322,18 +294,17 @@ fn what_comes_before_it_knows_its_id_waits() {
     let player = unregistered(&world, &manager, &[]);
     manager.first("LEAGUE_REGISTER_REQUEST");
     let (answer, answers) = channel();
-    for message in [
-        announces("R9M1", None),
-        TRUE.invites("R1M1"),
-        completed(None),
+    for (line, without) in [
+        ("manager announces R9M1", ""),
+        ("true invites R1M1", ""),
+        ("manager ends -", "auth_token"),
     ] {
+        let message = but(&said(line), without, Value::Null);
         let (url, answer) = (player.url(), answer.clone());
         thread::spawn(move || answer.send(told(&send(&url, &message)).to_string()));
     }
-    assert!(
-        answers.recv_timeout(Duration::from_millis(300)).is_err(),
-        "answered before it is registered"
-    );
+    let early = answers.recv_timeout(Duration::from_millis(300));
+    assert!(early.is_err(), "answered before it is registered");
     gate.open();
     let mut all = [(); 3].map(|()| answers.recv_timeout(PATIENCE).unwrap());
     all.sort();
@@ -353,7 +324,7 @@ fn it_waits_for_its_manager_and_says_so() {
     let arguments = ["--manager", &bare, "--contact-endpoint", contact];
     let mut player = world.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
-    converse(&player, "the end", &[(completed(Some(TOKEN)), "ok")]);
+    converse(&player, &format!("manager ends {TOKEN}: ok"));
     assert!(player.wait().success());
     let said = player.stderr.lock().unwrap().clone();
     let waits = format!(
@@ -418,7 +389,7 @@ fn from_another_machine_it_is_where_the_manager_sees_it() {
     player.line(&format!("others reach us at {endpoint}"));
     assert_eq!(world.data("agents/P07.json")["endpoint"], endpoint);
     assert_eq!(
-        told(&send(&endpoint, &TRUE.asks("R1M1"))),
+        told(&send(&endpoint, &said("true asks R1M1"))),
         "E015",
         "it answers there"
     );

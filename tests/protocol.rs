@@ -449,8 +449,8 @@ fn faults_are_explained() {
         ),
         (
             choice,
-            json!({"parity_chioce": 1, "parity_choice": "-"}),
-            "\"parity_chioce\", expected \"parity_choice\"",
+            json!({"parityChoice": 1, "parity_choice": "-"}),
+            "\"parityChoice\", expected \"parity_choice\"",
         ),
         (
             choice,

@@ -27,8 +27,8 @@ fn turn(opponent_id: &str, history: &str) -> Turn {
                 ("P01".into(), made(&text[4..5])),
                 (text[..3].into(), made(&text[5..])),
             ]),
-            moves: None,
             reason: None,
+            moves: None,
         },
     };
     Turn {

@@ -1,265 +1,216 @@
-//! `league_manager check`: examines one agent, a player or a referee in any language. It stands where the manager would
-//! stand, lets the agent register, calls it, and judges what comes: every check runs, a line each.
+//! `league_manager check` examines one agent, a player or a referee in any language. The examination stands where the
+//! manager would stand, lets the agent register, calls it, and judges what comes. Every check makes a line, and the last
+//! line says whether the agent would play in our league.
 //!
-//! The checks are tables: who demands it, the section of `protocol.md`, a name, and what is looked at. A check whose
-//! call got no answer sees nothing and is skipped: an earlier one says why. Here is what every agent must do; read
-//! `check/player.rs` and `check/referee.rs` next. It touches no league's files: it writes none.
+//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands, what it is called, at
+//! which steps it looks, and what must be so. A step is a message that we send or are sent; `check/exam.rs` says how
+//! steps are named. A check whose step did not happen is skipped, since an earlier check says why. This file has what
+//! every agent must do. Read `check/player.rs` and `check/referee.rs` next. An examination writes no league's files.
 
 /// A table of checks.
 macro_rules! checks {
-    ($it:ident: $($weight:ident $section:literal $name:literal $look:expr;)*) => {
-        &[$(($weight, $section, $name, |$it: &Exam| $look),)*]
+    ($exam:ident, $it:ident:
+        $($weight:ident $section:literal $name:literal $steps:tt $look:expr;)*) => {
+        &[$(Check {
+            weight: $weight,
+            section: $section,
+            name: $name,
+            steps: $steps,
+            look: |$exam, $it| {
+                let _ = ($exam, $it); // many need only one of them
+                Option::from($look)
+            },
+        },)*]
     };
 }
 
+mod desk;
 mod exam;
+mod exchange;
 mod messages;
 mod player;
 mod referee;
 
-use crate::net::client::{About, MAX_NOTICE, call, ok};
-use crate::net::http::{self, Reply, Service, Visitor};
+use crate::net::client::{MAX_NOTICE, call, ok};
 use crate::net::retry::{pause, quotable};
-use crate::net::rpc::answered;
-use crate::net::secret::secret;
 use crate::net::sync::lock;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::{Terminal, complain, say, shown};
 use crate::program::{Program, end_with_stdin};
 use crate::protocol::*;
-use crate::wire::{DisplayName, Endpoint, Timestamp, Url, Version, Wire, Within, token};
+use crate::wire::{DisplayName, Timestamp, Url, Version, Wire, Within, token};
 use crate::words;
 use exam::*;
+use exchange::*;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use std::{io, thread};
 
-/// One thing that is looked at: who demands it, the section, its name, and what is found. Nothing: it cannot be seen.
-type Check = (
-    Weight,
-    &'static str,
-    &'static str,
-    fn(&Exam) -> Option<Finding>,
-);
-/// How a check ends that finds something wrong, and whether our own league forgives that, which others need not: so it
-/// is for what the protocol demands, for what our league does not insist on, and for what only we demand.
-type Weight = (Grade, bool);
-const MUST: Weight = (Grade::Failed, false);
-const FORGIVEN: Weight = (Grade::Failed, true);
-const OURS: Weight = (Grade::Warned, false);
+/// One row of a table.
+struct Check {
+    weight: Weight,
+    section: &'static str,
+    name: &'static str,
+    /// The steps have semicolons between them. Where there is none, the check looks at the registration.
+    steps: &'static str,
+    /// The look returns what it finds in a step, or nothing where it cannot see.
+    look: fn(&Exam, &Exchange) -> Option<Finding>,
+}
 
-/// What is expected of a time.
+/// A weight says how a check ends that finds something wrong, and whether our own league forgives that. Where it does not
+/// say, the finding does.
+type Weight = (Grade, Option<bool>);
+/// The protocol demands these; our own league insists on them always, partly, or never.
+const MUST: Weight = (Grade::Failed, Some(false));
+const PARTLY: Weight = (Grade::Failed, None);
+const FORGIVEN: Weight = (Grade::Failed, Some(true));
+/// Nobody insists on these, but they are wise.
+const WISE: Weight = (Grade::Warned, Some(true));
+
+/// This is expected of a time.
 const TIME: &str = "a UTC time like \"2025-01-15T10:30:00Z\"";
-/// What every agent is sent, and how it is spoilt.
-const END: &str = RoundCompleted::NAME;
-const WRONG_TOKEN: &str = ", 'auth_token': 'x'";
-const NO_TOKEN: &str = ", 'auth_token': null";
 
-const REGISTRATION: &[Check] = checks! { it:
-    FORGIVEN "Transport"    "it registers by JSON-RPC 2.0, with an id" {
-        let (exchange, expected) = (it.registration(), "\"jsonrpc\": \"2.0\", a method, params and an id");
-        let call = &exchange.json;
-        exchange.shows(call, expected, call["jsonrpc"] == "2.0" && call["params"].is_object() && !call["id"].is_null())
+const REGISTRATION: &[Check] = checks! { exam, it:
+    PARTLY "Transport" "it registers by JSON-RPC 2.0, with an id" "" {
+        let good = it.json["jsonrpc"] == "2.0" && !it.json["id"].is_null();
+        let found = it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good);
+        found.forgiven_if(it.is_bare())
     };
-    MUST     "Registration" "its method is that of its kind" {
-        let (exchange, short) = (it.registration(), format!("register_{}", it.kind()));
-        let came = &exchange.json["method"];
-        let good = *came == *short || *came == *exchange.text("message_type") || came.is_null();
-        exchange.shows(came, format!("{short:?}"), good)
+    PARTLY "Registration" "its method is that of its kind" "" {
+        let (came, expected) = (it.method(), format!("register_{}", exam.kind()));
+        let good = came == expected || came == it.text("message_type") || it.is_bare();
+        it.shows(came, expected, good).forgiven_if(Entry::of_method(came).is_none())
     };
-    MUST     "Registration" "message_type is a registration" {
+    MUST "Registration" "message_type is a registration" "" {
         let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
-        it.says("message_type", &names.join(" or "), |it| names.iter().any(|name| it == name))
+        it.field("message_type", names.join(" or "), |it| names.iter().any(|name| it == name))
     };
-    MUST     "Envelope"     "protocol is league.v2"      it.says("protocol", "\"league.v2\"", |it| it == PROTOCOL);
-    MUST     "Envelope"     "sender names its kind" {
-        let with = format!("{}:", it.kind());
-        it.says("sender", &format!("\"{with}NAME\""), |it| it.as_str().is_some_and(|it| it.starts_with(&with)))
+    PARTLY "Envelope" "protocol is league.v2" "" it.equals("protocol", PROTOCOL);
+    FORGIVEN "Envelope" "sender names its kind" "" {
+        let kind = format!("{}:", exam.kind());
+        let good = |it: &Value| it.as_str().is_some_and(|it| it.starts_with(&kind));
+        it.field("sender", format!("\"{kind}NAME\""), good)
     };
-    MUST     "Envelope"     "conversation_id is a text"  it.says("conversation_id", "a text that is not empty", |it| is::<String>(it) && it != "");
-    MUST     "Time"         "timestamp is UTC"           it.says("timestamp", TIME, is::<Timestamp>);
-    OURS     "Time"         "its clock is right"         it.says("timestamp", "at most 60 s from ours", |it| Timestamp::read(it).map_or(true, |it| it.distance(Timestamp::now()) < Duration::from_secs(60)));
-    MUST     "Registration" "it says what it is"         it.says("meta", "an object", Value::is_object);
-    MUST     "Registration" "display_name"               it.says("meta.display_name", DisplayName::EXPECTED, is::<DisplayName>);
-    MUST     "Registration" "version"                    it.says("meta.version", Version::EXPECTED, is::<Version>);
-    MUST     "Registration" "game_types"                 it.says("meta.game_types", "a list with \"even_odd\"", |it| Vec::<String>::read(it).is_ok_and(|it| it.iter().any(|it| it == GAME)));
-    MUST     "Registration" "contact_endpoint"           it.says("meta.contact_endpoint", "a URL that we can call", |it| Url::read(it).is_ok_and(|it| it.0.len() <= 200));
-    MUST     "Registration" "protocol_version, if any"   it.says("meta.protocol_version", "\"2.1.0\", or none", |it| it.as_str().map_or(it.is_null(), |it| it.split('.').next() == Some("2")));
-    MUST     "Registration" "somebody answers at its contact_endpoint" {
-        Endpoint::parse(&it.endpoint()).ok()?;
-        let came = if it.is_there() { "an answer" } else { "none" };
-        Some(Finding::new("ping", came, "any HTTP answer", it.is_there()))
+    PARTLY "Envelope" "conversation_id is a text" ""
+        it.field("conversation_id", "a text", is::<String>);
+    FORGIVEN "Time" "timestamp is UTC" "" it.field("timestamp", TIME, is::<Timestamp>);
+    WISE "Time" "its clock is right" "" it.field("timestamp", "at most 60 s from ours", |it| {
+        let off = |it: Timestamp| it.distance(Timestamp::now());
+        Timestamp::read(it).map_or(true, |it| off(it) < Duration::from_secs(60))
+    });
+    MUST "Registration" "it says what it is" "" {
+        it.field(&format!("{}_meta", exam.kind()), "an object", Value::is_object)
+    };
+    MUST "Registration" "display_name" ""
+        it.field("_meta/display_name", DisplayName::EXPECTED, is::<DisplayName>);
+    MUST "Registration" "version" "" it.field("_meta/version", Version::EXPECTED, is::<Version>);
+    MUST "Registration" "game_types" "" it.field("_meta/game_types", "[\"even_odd\"]", |it| {
+        Vec::<String>::read(it).is_ok_and(|it| it.iter().any(|it| it == GAME))
+    });
+    MUST "Registration" "contact_endpoint" "" {
+        let good = |it: &Value| Url::read(it).is_ok_and(|it| it.0.len() <= 200);
+        it.field("_meta/contact_endpoint", "a URL that we can call", good)
+    };
+    MUST "Registration" "protocol_version, if any" "" {
+        let good = |it: &Value| it.as_str().map_or(it.is_null(), |it| it.starts_with("2."));
+        it.field("_meta/protocol_version", "\"2.1.0\", or none", good)
+    };
+    MUST "Registration" "somebody answers at its contact_endpoint" "" {
+        Url::read(&exam.endpoint().into()).ok()?;
+        let came = if exam.is_there() { "an answer" } else { "none" };
+        Finding::new("ping", came, "any HTTP answer", exam.is_there())
     };
 };
 
-const NOTICES: &[Check] = checks! { it:
-    MUST     "Standings and notices" "ROUND_COMPLETED is taken"                it.send(END, 1, "")?.taken();
-    FORGIVEN "Transport"             "an integer id is echoed"                 it.echo(4711);
-    FORGIVEN "Transport"             "a string id is echoed"                   it.echo("check");
-    OURS     "Tokens"                "a notice with a wrong token is refused"  it.send(END, 1, WRONG_TOKEN)?.refused(Code::E012);
-    OURS     "Tokens"                "a notice without a token is refused"     it.send(END, 1, NO_TOKEN)?.refused(Code::E011);
-    OURS     "Ping and liveness"     "ping is answered"                        it.plain("ping")?.taken();
-    MUST     "Transport"             "an unknown method is an error"           it.plain("no_such_method")?.failed(-32601);
-    MUST     "Transport"             "broken JSON is an error"                 it.post("{\"jsonrpc\":", "{\"jsonrpc\":")?.failed(-32700);
-    MUST     "Limits"                "it survives a large body" {
-        let large = Packet::from_iter([("x".to_string(), "x".repeat(2 << 20).into())]);
-        let (first, next) = (it.post("2 MB", &call("ping", &large, 1))?, it.post("2 MB, then ping", &call("ping", &Packet::new(), 1))?);
-        next.shows(format!("{}; then {}", first.came, next.came), "HTTP 413 or an error; then an answer", next.status != 0)
+const NOTICES: &[Check] = checks! { exam, it:
+    FORGIVEN "Standings and notices" "ROUND_COMPLETED is taken" "ROUND_COMPLETED" it.taken();
+    FORGIVEN "Transport" "an integer id is echoed" r#"ROUND_COMPLETED with {"id": 4711}"#
+        it.echoes("4711");
+    FORGIVEN "Transport" "a string id is echoed" r#"ROUND_COMPLETED with {"id": "check"}"#
+        it.echoes("\"check\"");
+    WISE "Tokens" "a notice with a wrong token is refused"
+        r#"ROUND_COMPLETED with {"auth_token": "x"}"#
+        it.refused(Code::E012);
+    WISE "Tokens" "a notice without a token is refused"
+        r#"ROUND_COMPLETED with {"auth_token": null}"#
+        it.refused(Code::E011);
+    WISE "Ping and liveness" "ping is answered" "ping" it.taken();
+    FORGIVEN "Transport" "an unknown method is an error" "no_such_method" it.failed(-32601);
+    WISE "Transport" "broken JSON is an error" "broken JSON" it.failed(-32700);
+    MUST "Limits" "it survives a large body" "2 MB" {
+        let next = exam.step("ping with all its senses")?;
+        let came = format!("{}; then {}", it.came, next.came);
+        next.shows(came, "HTTP 413 or an error; then an answer", next.status != 0)
     };
-    OURS     "MCP"                   "its tools are listed" {
-        let wanted = if it.kind() == Kind::Referee { "notify_round" } else { "choose_parity" };
-        let list = it.plain("tools/list")?;
-        let has_it = |tools: &Vec<Value>| tools.iter().any(|tool| tool["name"] == wanted);
-        list.shows(&list.came, format!("tools, {wanted} among them"), list.json["result"]["tools"].as_array().is_some_and(has_it))
+    WISE "MCP" "its tools are listed" "tools/list" {
+        let is_referee = exam.kind() == Kind::Referee;
+        let wanted = if is_referee { "notify_round" } else { "choose_parity" };
+        let tools = it.json["result"]["tools"].as_array();
+        let good = tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == wanted));
+        it.shows(&it.came, format!("tools, {wanted} among them"), good)
     };
-    MUST     "Standings and notices" "LEAGUE_COMPLETED is taken"               it.send(LeagueCompleted::NAME, 1, "")?.taken();
+    FORGIVEN "Standings and notices" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
 };
 
 /// Waits for an agent to register, and examines it.
 pub fn run(args: Args) -> Result<(), Stop> {
-    let exam = Exam::begin(args)?;
+    let exam = desk::open(args)?;
     let kind = exam.kind();
-    let own = if kind == Kind::Referee {
-        referee::CHECKS
-    } else {
-        player::CHECKS
+    let own = match kind {
+        Kind::Referee => referee::CHECKS,
+        _ => player::CHECKS,
     };
-    let findings = [REGISTRATION, own, NOTICES]
-        .into_iter()
-        .flatten()
-        .map(|check| exam.make(check));
-    let findings: Vec<Finding> = findings
-        .inspect(|it| exam.terminal.say(&shown(&it.line())))
+    let mut findings = Vec::new();
+    for check in [REGISTRATION, own, NOTICES].into_iter().flatten() {
+        let finding = exam.make(check);
+        exam.terminal.say(&shown(&finding.line()));
+        findings.push(finding);
+    }
+    if exam.terminal.quiet {
+        say(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
+    }
+    let count = |grade: Grade| {
+        let number = findings.iter().filter(|it| it.grade == grade).count();
+        format!("{number} {grade}")
+    };
+    let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped].map(count);
+    exam.terminal
+        .say(&format!("a {kind}: {}", grades.join(", ")));
+    let failed = || findings.iter().filter(|it| it.grade == Grade::Failed);
+    let fatal: Vec<&str> = failed()
+        .filter(|it| !it.forgiven)
+        .map(|it| it.check)
         .collect();
-    let count = |grade| {
-        findings
-            .iter()
-            .filter(|finding| finding.grade == grade)
-            .count()
-    };
-    let [good, failed, warned, skipped] =
-        [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped].map(count);
-    match exam.terminal.quiet {
-        true => say(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?),
-        false => say(&format!(
-            "a {kind}: {good} ok, {failed} FAIL, {warned} warn, {skipped} skip"
-        )),
-    }
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(Stop::failed(format!(
-            "the {kind} fails {failed} of its checks"
-        )))
-    }
+    let line = if exam.terminal.quiet { complain } else { say };
+    line(&match fatal.join("; ") {
+        why if why.is_empty() => "it WOULD PLAY in our league".into(),
+        why => format!("it would NOT play in our league, by what fails: {why}"),
+    });
+    failed().next().map_or(Ok(()), |_| Err(Stop::failed("")))
 }
 
 impl Exam {
-    /// Listens, as the league manager and as the two players that a referee is given, until an agent has registered.
-    fn begin(args: Args) -> Result<Arc<Exam>, Stop> {
-        end_with_stdin(&args, 1, || ());
-        let terminal = Terminal {
-            quiet: args.has("--json"),
-        };
-        let program = Program::new(args, Kind::Manager, "league_manager")?;
-        program
-            .client
-            .sign_as("league_manager", program.league_id());
-        let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
-        let listeners = [program.listener()?, player()?, player()?];
-        let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
-        let urls = [
-            program.endpoint.clone(),
-            url(&listeners[1])?,
-            url(&listeners[2])?,
-        ];
-        let (heard, made, is_there) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        let exam = Arc::new(Exam {
-            program,
-            secret: secret(32),
-            urls,
-            terminal,
-            heard,
-            made,
-            is_there,
+    /// Makes a check, and looks at the worst of its steps.
+    fn make(&self, check: &Check) -> Finding {
+        let look = |step| (check.look)(self, &self.step(step)?);
+        let mut finding = worst(check.steps.split("; ").map(look)).unwrap_or_else(|| {
+            let nothing = Finding::new("", "", "", false);
+            Finding {
+                grade: Grade::Skipped,
+                ..nothing
+            }
         });
-        for (who, listener) in listeners.into_iter().enumerate() {
-            http::serve(listener, MAX_NOTICE, Arc::new(Ear(Arc::clone(&exam), who)))?;
+        if finding.grade == Grade::Failed {
+            finding.grade = check.weight.0;
+            finding.forgiven = check.weight.1.unwrap_or(finding.forgiven);
         }
-        let line = if terminal.quiet { complain } else { say };
-        line(&format!("listening on {}", exam.urls[0]));
-        line("an examination, no league: start your agent now, as always");
-        while !until(Duration::from_secs(3600), || {
-            exam.registration().status != 0
-        }) {}
-        pause(Duration::from_millis(200)); // it has to read that it is in
-        Ok(exam)
-    }
-
-    /// Makes a check.
-    fn make(&self, (weight, section, check, look): &Check) -> Finding {
-        let found = look(self).unwrap_or_else(|| Finding {
-            grade: Grade::Skipped,
-            ..Finding::new("", "", "", false)
-        });
-        let (grade, forgiven) = if found.grade == Grade::Failed {
-            *weight
-        } else {
-            (found.grade, false)
-        };
         Finding {
-            check,
-            section,
-            grade,
-            forgiven,
-            ..found
-        }
-    }
-
-    /// A field of its registration; `meta` is what it says of itself.
-    fn says(&self, field: &str, expected: &str, good: impl Fn(&Value) -> bool) -> Option<Finding> {
-        let field = if field.starts_with("meta") {
-            format!("{}_{field}", self.kind())
-        } else {
-            field.into()
-        };
-        self.registration().field(&field, expected, good)
-    }
-
-    /// Calls a method without parameters.
-    fn plain(&self, method: &str) -> Option<Exchange> {
-        self.call(90, method, &Packet::new().into())
-    }
-
-    /// Whether a JSON-RPC id comes back as it is.
-    fn echo(&self, id: impl Into<Value>) -> Option<Finding> {
-        let id = id.into();
-        let exchange = self.call(&id, "notify_round_completed", &self.message(END, 1, ""))?;
-        let came = exchange.json.as_object()?.get("id").unwrap_or(&Value::Null);
-        exchange.shows(format!("id {came}"), format!("id {id}"), *came == id)
-    }
-
-    /// What the manager answers: everybody is let in; the first report of the first match is not heard, any other is.
-    fn manage(&self, asked: &Exchange) -> Option<Value> {
-        let own = |key: &str| format!(", '{key}': {}", asked.message()[key]);
-        let is_first = asked.text("match_id") == "R1M1"
-            && self.heard(0, MatchResultReport::NAME, 1).len() == 1;
-        match asked.text("message_type") {
-            MatchResultReport::NAME if is_first => None,
-            MatchResultReport::NAME => {
-                Some(self.message(MatchResultAck::NAME, 0, &own("match_id")))
-            }
-            LeagueQuery::NAME => {
-                Some(self.message(LeagueQueryResponse::NAME, 0, &own("query_type")))
-            }
-            _ if self.kind() == Kind::Referee => {
-                Some(self.message(RefereeRegisterResponse::NAME, 0, ""))
-            }
-            _ => Some(self.message(LeagueRegisterResponse::NAME, 0, "")),
+            check: check.name,
+            section: check.section,
+            ..finding
         }
     }
 }

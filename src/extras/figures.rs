@@ -10,6 +10,7 @@ use crate::manager::standings::{Record, equals, ranked};
 use crate::protocol::{Ending, Parity, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The figures of one document. They stand beside its fields in `league.json` as it is served.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -107,7 +108,8 @@ fn points_against<'a>(
 
 /// The places that each player has gained since the newest round that has a result began.
 fn moves(view: &LeagueView) -> BTreeMap<String, i32> {
-    let has_result = |round: &RoundView| round.matches.iter().any(|game| game.ending.is_some());
+    let has_result =
+        |round: &Arc<RoundView>| round.matches.iter().any(|game| game.ending.is_some());
     let newest = view.rounds.iter().rposition(has_result).unwrap_or(0);
     if newest == 0 {
         return BTreeMap::new();

@@ -2,9 +2,8 @@
 //! is played; the report and the tables for spreadsheets at its end. The truth is the journal: whoever deletes these
 //! files loses nothing. A file that cannot be written keeps no other from being written, and is tried again.
 
-use crate::extras::figures::matches;
 use crate::extras::{csv, report};
-use crate::manager::document::{LeagueView, MatchView, RoundView};
+use crate::manager::document::{LeagueView, RoundView};
 use crate::net::retry::{RetryPolicy, pause};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
@@ -27,7 +26,7 @@ struct Page<T> {
 #[derive(Serialize)]
 struct Rounds<'a> {
     league_id: &'a str,
-    rounds: &'a [RoundView],
+    rounds: &'a [Arc<RoundView>],
 }
 
 /// The files of a league, and what they said when they were written.
@@ -56,28 +55,33 @@ impl Pages {
     /// Writes the files in which something is new; gives back what went wrong.
     pub fn write(&mut self, view: &Arc<LeagueView>) -> Vec<io::Error> {
         let before = self.written.take();
-        let before = before.as_deref();
+        let rounds = before.iter().flat_map(|before| &before.rounds);
+        let old: BTreeMap<u32, &Arc<RoundView>> =
+            rounds.map(|round| (round.round_id, round)).collect();
+        let is_new = |round: &&Arc<RoundView>| {
+            let old = old.get(&round.round_id);
+            old.is_none_or(|old| !Arc::ptr_eq(old, round))
+        };
         let mut errors = Vec::new();
-        if before.is_none_or(|before| before.rounds != view.rounds) {
-            errors.extend(self.write_tables(view));
-        }
-        let known: BTreeMap<&str, &MatchView> = before
-            .into_iter()
-            .flat_map(matches)
-            .map(|game| (&*game.match_id, game))
-            .collect();
-        for game in matches(view).filter(|game| game.referee_id.is_some()) {
-            let path = self.matches.join(format!("{}.json", game.match_id));
-            if known.get(&*game.match_id) != Some(&game) {
-                errors.extend(write_page(&path, game).err());
+        for round in view.rounds.iter().filter(is_new) {
+            let known = old.get(&round.round_id).map(|old| &old.matches);
+            for game in round.matches.iter().filter(|it| it.referee_id.is_some()) {
+                if known.is_none_or(|known| !known.contains(game)) {
+                    let path = self.matches.join(format!("{}.json", game.match_id));
+                    errors.extend(write_page(&path, game).err());
+                }
             }
+        }
+        if before.is_none() || view.rounds.iter().any(|round| is_new(&round)) {
+            errors.extend(self.write_tables(view));
         }
         self.written = Some(Arc::clone(view)).filter(|_| errors.is_empty());
         errors
     }
 
     fn write_tables(&self, view: &LeagueView) -> Vec<io::Error> {
-        let is_over = |round: &&RoundView| round.matches.iter().all(|game| game.ending.is_some());
+        let is_over =
+            |round: &&Arc<RoundView>| round.matches.iter().all(|game| game.ending.is_some());
         let standings = json!({
             "league_id": view.league_id,
             "version": view.matches_completed,

@@ -120,11 +120,14 @@ impl Numbered {
         let version = before.map_or(clock, |before| clock.max(before.version + 1));
         // Before the start there is no schedule, only what it would be with those who are here.
         let before = before.filter(|before| before.view.status != Progress::Waiting);
-        let changed = |(place, round): (usize, &RoundView)| match before {
-            Some(before) if before.view.rounds.get(place) == Some(round) => before.changed[place],
-            _ => version,
+        let changed = |(place, round): (usize, &Arc<RoundView>)| {
+            let before = before?;
+            let known = before.view.rounds.get(place)?;
+            Arc::ptr_eq(known, round).then_some(before.changed[place])
         };
-        let changed = view.rounds.iter().enumerate().map(changed).collect();
+        let rounds = view.rounds.iter().enumerate();
+        let changed = rounds.map(|round| changed(round).unwrap_or(version));
+        let changed = changed.collect();
         let figures = Figures::of(&view);
         Numbered {
             version,

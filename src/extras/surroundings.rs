@@ -49,7 +49,12 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some("local" | "class") | None => {}
         Some(_) => return operator::run(&args),
     }
-    let mut around = Surroundings::default();
+    let mut around = Surroundings {
+        terminal: Terminal {
+            quiet: args.has("--quiet"),
+        },
+        ..Surroundings::default()
+    };
     let cycles = practice::cycles(&args)?;
     if args.word == Some("local") {
         around.is_local = true;
@@ -107,7 +112,7 @@ struct Surroundings {
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
     turned_away: Mutex<TurnedAway>,
-    terminal: OnceLock<Terminal>,
+    terminal: Terminal,
 }
 
 impl Surroundings {
@@ -148,9 +153,7 @@ impl Surroundings {
 
 impl Around for Surroundings {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
-        let site = Site::new(&manager.document, program::logs(&manager.program.args));
-        let site = Arc::clone(self.site.get_or_init(|| Arc::new(site)));
-        let _ = self.terminal.set(manager.terminal);
+        let site = Arc::clone(self.site(manager));
         let each_match = Terminal {
             quiet: manager.terminal.quiet || self.practice.is_some(),
         };
@@ -219,19 +222,22 @@ impl Around for Surroundings {
         self.is_comparison.then(|| comparison::pairings(players))
     }
 
-    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        self.site.get()?.page(path, query, peer)
+    fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+        self.site(manager).page(path, query, peer)
     }
 
     fn turned_away(&self, words: &str) {
         let line = lock(&self.turned_away).line(shown(words), Instant::now());
-        if let (Some(line), Some(terminal)) = (line, self.terminal.get()) {
-            terminal.say(&line);
+        if let Some(line) = line {
+            self.terminal.say(&line);
         }
     }
 
-    fn ended(&self, manager: &Manager) {
+    fn keep(&self, manager: &Manager) {
         write_pages(&self.pages, manager);
+    }
+
+    fn ended(&self, manager: &Manager) {
         if let Some(screen) = lock(&self.screen).take() {
             let _ = screen.recv_timeout(FAREWELL);
         }
@@ -250,9 +256,16 @@ impl Around for Surroundings {
         if let Some(children) = &mut *lock(&self.children) {
             children.wait(FAREWELL);
         }
-        if let Some(site) = self.site.get() {
-            site.linger();
-        }
+        self.site(manager).linger();
+    }
+}
+
+impl Surroundings {
+    /// The pages; somebody may ask for one before the league begins.
+    fn site(&self, manager: &Manager) -> &Arc<Site> {
+        let logs = || program::logs(&manager.program.args);
+        let new = || Arc::new(Site::new(&manager.document, logs()));
+        self.site.get_or_init(new)
     }
 }
 

@@ -18,13 +18,15 @@ use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Up to so many players every result is told with a table of its own. Above, tables are paced, so that telling costs
 /// the same however many listen: at least so much time for each player lies between two tables.
 const UNPACED: usize = 16;
 const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
+/// How often an agent is told anew at most, however often it registers.
+const ANEW: Duration = Duration::from_secs(1);
 /// How long the board's thread sleeps at most when nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -35,7 +37,8 @@ enum Subject {
     RoundOver,
     /// The open matches of a round, and the number of this announcement.
     Announcement(u32, u64),
-    LeagueOver,
+    /// The league's end, after so many changes of the table.
+    LeagueOver(u64),
 }
 
 /// A notice on the board.
@@ -74,12 +77,23 @@ pub struct Contact {
     pub is_asked: bool,
     /// The newest announcement that it was told, or that could not be delivered.
     pub announced: u64,
-    /// Whether it begins again with what still matters.
+    /// Whether it begins again with what still matters, and when it last did.
     starts_anew: bool,
+    began: Option<Instant>,
     /// The notice that it reads next.
     place: usize,
     called: Option<Instant>,
     has_thread: bool,
+}
+
+impl Contact {
+    /// Goes back to the first notice that still matters.
+    fn begin_anew(&mut self, notices: &[Option<Arc<Notice>>]) -> usize {
+        self.starts_anew = false;
+        self.began = Some(Instant::now());
+        self.place = still_matters_from(notices);
+        self.place
+    }
 }
 
 #[derive(Default)]
@@ -168,8 +182,13 @@ impl Board {
                 self.update(id, |contact| contact.has_thread = has_thread);
             }
         }
-        let (news, next_look) = self.store.read(|league| news(league, posted));
-        for (subject, message, about) in news {
+        let (news, next_look) = self.store.read(|league| posted.news(league));
+        for (subject, message, words, round_id) in news {
+            let about = About {
+                conversation_id: conversation(&words),
+                round_id,
+                ..About::default()
+            };
             let readers = members.iter().filter(|(_, kind)| is_for(subject, *kind));
             self.client.note_to_many(&message, &about, readers.count());
             self.put_up(Notice {
@@ -210,7 +229,7 @@ impl Board {
             contact.place = place;
             let subject = notice.map(|notice| notice.subject);
             drop(inside);
-            if let Some(Subject::Announcement(..) | Subject::LeagueOver) = subject {
+            if let Some(Subject::Announcement(..) | Subject::LeagueOver(_)) = subject {
                 self.store.nudge(); // the manager may wait for that
             }
         }
@@ -228,9 +247,13 @@ impl Board {
                 ..
             } = &mut *inside;
             let contact = contacts.entry(id.into()).or_default();
-            if std::mem::take(&mut contact.starts_anew) {
-                contact.place = still_matters_from(notices);
-                return (contact.place, None);
+            if contact.starts_anew {
+                let since = contact.began.map_or(ANEW, |began| began.elapsed());
+                if since >= ANEW {
+                    return (contact.begin_anew(notices), None);
+                }
+                inside = self.rung(inside, ANEW - since);
+                continue;
             }
             let is_due = |notice: &&Arc<Notice>| match notice.subject {
                 Subject::Announcement(_, number) => kind == Kind::Player || number <= *released,
@@ -242,7 +265,8 @@ impl Board {
                 }
             }
             let last = notices.last().and_then(Option::as_ref);
-            let is_over = last.is_some_and(|notice| notice.subject == Subject::LeagueOver);
+            let is_over =
+                last.is_some_and(|notice| matches!(notice.subject, Subject::LeagueOver(_)));
             let is_watched = kind == Kind::Referee || contact.trouble.is_some();
             let interval = self.policy.base_delay;
             let waited = contact.called.map_or(interval, |at| at.elapsed());
@@ -253,9 +277,14 @@ impl Board {
                 true => interval.saturating_sub(waited),
                 false => IDLE,
             };
-            let rung = self.bell.wait_timeout(inside, limit);
-            inside = rung.unwrap_or_else(PoisonError::into_inner).0;
+            inside = self.rung(inside, limit);
         }
+    }
+
+    /// Waits until the bell is rung, at most `limit`.
+    fn rung<'a>(&self, inside: MutexGuard<'a, Inside>, limit: Duration) -> MutexGuard<'a, Inside> {
+        let rung = self.bell.wait_timeout(inside, limit);
+        rung.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Tells an agent a notice, or pings it, as often as that is worth it, and notes how it went.
@@ -263,7 +292,7 @@ impl Board {
         let subject = notice.map(|notice| notice.subject);
         let was_in_trouble = self.contact(id).trouble.is_some();
         let is_worth_more = |error: &CallError| match subject {
-            Some(Subject::LeagueOver) => error.is_silence(),
+            Some(Subject::LeagueOver(_)) => error.is_silence(),
             None | Some(Subject::Table) => false,
             _ if was_in_trouble => false, // the dead must not pile up work
             // That a referee is gone is the round loop's business, at once.
@@ -413,14 +442,16 @@ impl Board {
         lock(&self.inside).released == number
     }
 
-    /// Whether these agents have been told all that was posted.
-    pub fn has_told(&self, ids: &[String]) -> bool {
+    /// Whether the end of the league, as it now stands, has been posted, and all members have been told.
+    pub fn has_told_the_end(&self, league: &League) -> bool {
         let inside = lock(&self.inside);
+        let last = inside.notices.last().and_then(Option::as_ref);
+        let end = Subject::LeagueOver(league.tables);
         let is_through = |id: &String| {
             let contact = inside.contacts.get(id);
             contact.is_some_and(|it| !it.starts_anew && it.place >= inside.notices.len())
         };
-        ids.iter().all(is_through)
+        last.is_some_and(|notice| notice.subject == end) && league.members.keys().all(is_through)
     }
 
     /// Notes what the league waits for, if it does not go on.
@@ -482,69 +513,64 @@ fn refusal(answer: &Value) -> Option<String> {
     ))
 }
 
-/// What is new in the league since it was last posted, and when to look again at the latest.
-fn news(league: &League, posted: &mut Posted) -> (Vec<(Subject, Message, About)>, Duration) {
-    let mut news = Vec::new();
-    let mut add = |subject, message, words: String, round_id| {
-        let about = About {
-            conversation_id: conversation(&words),
-            round_id,
-            ..About::default()
-        };
-        news.push((subject, message, about));
-    };
-    let is_over = league.progress() == Progress::Completed;
-    let mut next_look = IDLE;
-    if league.tables > posted.tables {
+/// What is to be put up: what it is about, the message, and the words and the round of its conversation.
+type News = (Subject, Message, String, Option<u32>);
+
+impl Posted {
+    /// What is new in the league since it was last posted, and when to look again at the latest.
+    fn news(&mut self, league: &League) -> (Vec<News>, Duration) {
+        let mut news = Vec::new();
+        let next_look = self.table(league, &mut news);
+        let rounds = league.rounds_completed;
+        for round in self.rounds.min(rounds) + 1..=rounds {
+            let message = league.round_completed(round).into();
+            let words = format!("round-{round}-complete");
+            news.push((Subject::RoundOver, message, words, Some(round)));
+        }
+        self.rounds = rounds;
+        if let Some(round) = league.open_round()
+            && league.announcements != self.announcements
+        {
+            self.announcements = league.announcements;
+            let message = league.announcement(round, None);
+            if !message.matches.is_empty() {
+                let subject = Subject::Announcement(round, league.announcements);
+                let words = format!("round-{round}-announce");
+                news.push((subject, message.into(), words, Some(round)));
+            }
+        }
+        let is_over = league.progress() == Progress::Completed;
+        if let Some(end) = league.completed().filter(|_| is_over && !self.is_over) {
+            news.push((
+                Subject::LeagueOver(league.tables),
+                end.into(),
+                "league-complete".into(),
+                None,
+            ));
+        }
+        self.is_over = is_over;
+        (news, next_look)
+    }
+
+    /// The table, if there is a new one and it is time for it; else how long until then.
+    fn table(&mut self, league: &League, news: &mut Vec<News>) -> Duration {
+        if league.tables == self.tables {
+            return IDLE;
+        }
         let players = league.members(Kind::Player).len();
         let pace = match players {
             0..=UNPACED => Duration::ZERO,
             _ => PACE_PER_PLAYER * players as u32,
         };
-        let since = posted.table_at.map_or(pace, |at| at.elapsed());
-        if is_over || league.rounds_completed > posted.rounds || since >= pace {
-            add(
-                Subject::Table,
-                league.standings_update().into(),
-                "standings".into(),
-                None,
-            );
-            posted.tables = league.tables;
-            posted.table_at = Some(Instant::now());
-        } else {
-            next_look = pace - since;
+        let since = self.table_at.map_or(pace, |at| at.elapsed());
+        let ends_a_round = league.rounds_completed > self.rounds;
+        if since < pace && !ends_a_round && league.open_round().is_some() {
+            return pace - since;
         }
+        let message = league.standings_update().into();
+        news.push((Subject::Table, message, "standings".into(), None));
+        self.tables = league.tables;
+        self.table_at = Some(Instant::now());
+        IDLE
     }
-    let rounds = league.rounds_completed;
-    for round in posted.rounds.min(rounds) + 1..=rounds {
-        let words = format!("round-{round}-complete");
-        add(
-            Subject::RoundOver,
-            league.round_completed(round).into(),
-            words,
-            Some(round),
-        );
-    }
-    posted.rounds = rounds;
-    if let Some(round) = league.open_round()
-        && league.announcements != posted.announcements
-    {
-        let subject = Subject::Announcement(round, league.announcements);
-        let words = format!("round-{round}-announce");
-        let announcement = league.announcement(round, None);
-        if !announcement.matches.is_empty() {
-            add(subject, announcement.into(), words, Some(round));
-        }
-        posted.announcements = league.announcements;
-    }
-    if let Some(end) = league.completed().filter(|_| is_over && !posted.is_over) {
-        add(
-            Subject::LeagueOver,
-            end.into(),
-            "league-complete".into(),
-            None,
-        );
-    }
-    posted.is_over = is_over;
-    (news, next_look)
 }

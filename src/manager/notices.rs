@@ -6,10 +6,10 @@
 //! read. See "Rounds" and "Standings and notices" in `protocol.md`.
 
 use crate::manager::league::{League, Match, MatchAssignment, Member};
-use crate::manager::standings::ending;
+use crate::manager::standings::{Record, ending};
 use crate::protocol::{
     Champion, Ending, FinalRow, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
-    RoundAnnouncement, RoundCompleted, RoundSummary, Standing, Tally,
+    RoundAnnouncement, RoundCompleted, RoundSummary, Standing,
 };
 
 impl League {
@@ -81,22 +81,12 @@ impl League {
             referee_id: Some(given.referee_id.clone()),
             player_A_endpoint: self.endpoint(a),
             player_B_endpoint: self.endpoint(b),
-            player_A_standings: self.tally(a),
-            player_B_standings: self.tally(b),
+            player_A_standings: self.record_of(a).map(Record::tally),
+            player_B_standings: self.record_of(b).map(Record::tally),
             player_A_token: token(0),
             player_B_token: token(1),
             ..self.entry(game, given)
         }
-    }
-
-    /// What a player has won, lost and drawn so far.
-    fn tally(&self, player_id: &str) -> Option<Tally> {
-        let record = self.record_of(player_id)?;
-        Some(Tally {
-            wins: record.wins,
-            losses: record.losses,
-            draws: record.draws,
-        })
     }
 
     /// The table as a notice, with the round of the last result.

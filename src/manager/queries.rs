@@ -5,10 +5,10 @@
 //! Read next: `notices.rs`, what is told unasked.
 
 use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::{ending, lost_technically};
+use crate::manager::standings::Record;
 use crate::protocol::{
-    AgentState, Code, Ending, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity,
-    Progress, QueryError, QueryParams, QueryType, Refusal, Standing, Tally,
+    AgentState, Code, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity,
+    Progress, QueryError, QueryType, Refusal, Standing, Tally,
 };
 use crate::wire::{Fault, Wire, cut};
 use crate::{object, words};
@@ -55,67 +55,44 @@ impl League {
         query: &LeagueQuery,
         sender: &Member,
     ) -> Result<LeagueQueryResponse, Refusal> {
-        let query_type =
-            String::read(&query.query_type.0).map_err(|fault| fault.under("query_type"))?;
-        let error = |refusal: Refusal| QueryError {
-            error_code: refusal.code.to_string(),
-            error_name: refusal.code.name().into(),
-            error_description: refusal.explain(),
-        };
-        Ok(match self.answer_data(query, sender) {
-            Ok(data) => LeagueQueryResponse {
-                query_type,
-                success: true,
-                data: Some(data),
-                error: None,
-            },
-            Err(why) => LeagueQueryResponse {
-                query_type,
-                success: false,
-                data: None,
-                error: Some(error(why)),
-            },
+        let query_type = String::read(&query.query_type.0);
+        let answer = self.answer_data(query, sender);
+        Ok(LeagueQueryResponse {
+            query_type: query_type.map_err(|fault| fault.under("query_type"))?,
+            success: answer.is_ok(),
+            error: answer.as_ref().err().map(|refusal| QueryError {
+                error_code: refusal.code.to_string(),
+                error_name: refusal.code.name().into(),
+                error_description: refusal.explain(),
+            }),
+            data: answer.ok(),
         })
     }
 
     fn answer_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Packet, Refusal> {
         let at = |field: &'static str| move |fault: Fault| Refusal::from(fault.under(field));
         let query_type = query.query_type.get().map_err(at("query_type"))?;
-        let params = match &query.query_params {
-            Some(params) => params.get().map_err(at("query_params"))?,
-            None => QueryParams {
-                player_id: None,
-                round_id: None,
-            },
-        };
+        let asked = query.query_params.as_ref().map(|params| params.get());
+        let asked = asked.transpose().map_err(at("query_params"))?;
+        let (player_id, round) = asked.map_or((None, None), |it| (it.player_id, it.round_id));
         let player = || {
-            let id = match (&params.player_id, sender.kind) {
-                (Some(id), _) => id,
-                (None, Kind::Player) => &sender.id,
-                (None, _) => {
-                    return Err(Refusal::field(
-                        Code::E003,
-                        "query_params.player_id",
-                        "missing",
-                    ));
-                }
-            };
-            let unknown = || format!("Player ID {} not found in registry", cut(id, 60));
-            self.player(id)
+            let own = (sender.kind == Kind::Player).then(|| sender.id.clone());
+            let missing = || Refusal::field(Code::E003, "query_params.player_id", "missing");
+            let id = player_id.clone().or(own).ok_or_else(missing)?;
+            let unknown = || format!("Player ID {} not found in registry", cut(&id, 60));
+            self.player(&id)
                 .ok_or_else(|| Refusal::new(Code::E005, unknown()))
         };
         let data = match query_type {
             QueryType::Standings => serde_json::to_value(self.standings_data()),
-            QueryType::Schedule => serde_json::to_value(self.schedule(params.round_id)?),
+            QueryType::Schedule => serde_json::to_value(self.schedule(round)?),
             QueryType::NextMatch => serde_json::to_value(NextMatchData {
                 next_match: self.next_match(&player()?.id),
             }),
             QueryType::PlayerStats => serde_json::to_value(self.stats(player()?)),
         };
-        Ok(data
-            .ok()
-            .and_then(|data| data.as_object().cloned())
-            .unwrap_or_default())
+        let data = data.ok().and_then(|data| data.as_object().cloned());
+        Ok(data.unwrap_or_default())
     }
 
     /// The table as an answer.
@@ -126,7 +103,7 @@ impl League {
     }
 
     /// What `each` makes of every round; before the start of those that there would be with the players so far.
-    pub fn by_round<T>(&self, each: impl Fn(u32, &[Match]) -> Option<T>) -> Vec<T> {
+    pub fn by_round<T>(&self, each: impl Fn(u32, &[Match]) -> T) -> Vec<T> {
         let preview = if self.started {
             Vec::new()
         } else {
@@ -138,31 +115,24 @@ impl League {
             &preview
         };
         let rounds = matches.chunk_by(|one, other| one.round == other.round);
-        rounds
-            .filter_map(|games| each(games.first()?.round, games))
-            .collect()
+        rounds.map(|games| each(games[0].round, games)).collect()
     }
 
     /// The schedule, or one round of it.
     pub fn schedule(&self, round: Option<u32>) -> Result<ScheduleData, Refusal> {
-        let rounds = self.by_round(|round_id, games| {
-            let wanted = round.is_none_or(|round| round == round_id);
-            wanted.then(|| ScheduledRound {
-                round_id,
-                matches: games.iter().map(scheduled).collect(),
-            })
+        let mut rounds = self.by_round(|round_id, games| {
+            let matches = games.iter().map(scheduled).collect();
+            ScheduledRound { round_id, matches }
         });
-        match round {
-            Some(_) if rounds.is_empty() => {
-                let last = self.by_round(|_, _| Some(())).len();
-                Err(Refusal::field(
-                    Code::E003,
-                    "query_params.round_id",
-                    format!("must be 1 to {last}"),
-                ))
+        let last = rounds.len();
+        if let Some(round) = round {
+            rounds.retain(|it| it.round_id == round);
+            if rounds.is_empty() {
+                let problem = format!("must be 1 to {last}");
+                return Err(Refusal::field(Code::E003, "query_params.round_id", problem));
             }
-            _ => Ok(ScheduleData { rounds }),
         }
+        Ok(ScheduleData { rounds })
     }
 
     fn next_match(&self, player_id: &str) -> Option<NextMatch> {
@@ -180,7 +150,23 @@ impl League {
     pub fn stats(&self, player: &Member) -> PlayerStats {
         let record = self.record_of(&player.id).cloned().unwrap_or_default();
         let row = record.row(&player.id);
-        let mut stats = PlayerStats {
+        let mut choices = ChoiceCounts { even: 0, odd: 0 };
+        let mut opponents = BTreeMap::<String, Record>::new();
+        for game in self.games(&player.id) {
+            let Some(recorded) = &game.recorded else {
+                continue;
+            };
+            let result = &recorded.result;
+            let opponent = opponents.entry(game.opponent(&player.id).into());
+            opponent.or_default().add(&player.id, result);
+            match result.details.choices.get(&player.id) {
+                Some(Some(Parity::Even)) => choices.even += 1,
+                Some(Some(Parity::Odd)) => choices.odd += 1,
+                _ => {}
+            }
+        }
+        let against = opponents.into_iter();
+        PlayerStats {
             player_id: row.player_id,
             display_name: row.display_name,
             state: self.state_of(player),
@@ -190,43 +176,10 @@ impl League {
             losses: row.losses,
             points: row.points,
             win_rate: f64::from(row.wins) / f64::from(row.played.max(1)),
-            technical_losses: 0,
-            choices: ChoiceCounts { even: 0, odd: 0 },
-            opponents: BTreeMap::new(),
-        };
-        for (game, recorded) in self
-            .games(&player.id)
-            .filter_map(|game| Some((game, game.recorded.as_ref()?)))
-        {
-            match recorded
-                .result
-                .details
-                .choices
-                .get(&player.id)
-                .copied()
-                .flatten()
-            {
-                Some(Parity::Even) => stats.choices.even += 1,
-                Some(Parity::Odd) => stats.choices.odd += 1,
-                None => {}
-            }
-            let nothing = Tally {
-                wins: 0,
-                losses: 0,
-                draws: 0,
-            };
-            let against = stats
-                .opponents
-                .entry(game.opponent(&player.id).into())
-                .or_insert(nothing);
-            match (&recorded.result.winner, ending(&recorded.result)) {
-                (Some(winner), _) if *winner == player.id => against.wins += 1,
-                (_, Ending::Draw) => against.draws += 1,
-                _ => against.losses += 1,
-            }
-            stats.technical_losses += u32::from(lost_technically(&player.id, &recorded.result));
+            technical_losses: record.technical_losses,
+            choices,
+            opponents: against.map(|(id, record)| (id, record.tally())).collect(),
         }
-        stats
     }
 
     /// How far the league has come. `waiting`: what one that has started waits for.
@@ -262,6 +215,6 @@ fn scheduled(game: &Match) -> ScheduledMatch {
         winner: game
             .recorded
             .as_ref()
-            .and_then(|recorded| recorded.result.winner.clone()),
+            .and_then(|it| it.result.winner.clone()),
     }
 }

@@ -129,56 +129,53 @@ impl League {
             && (peer == member.peer || peer.is_loopback())
     }
 
-    /// What is not legal in what an agent says of itself, or in its asking at all.
+    /// Whether this agent may register at all, and what it says of itself is legal.
     fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Rejection> {
-        let reject = |reason: String| Err((reason, None));
-        let is_known = !matches!(who, Who::AtEndpointOf(_) | Who::Nobody);
+        let is_known = matches!(who, Who::ShowsToken(_) | Who::ShowsKey(_));
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
-            return reject(format!("Not permitted: {who}"));
+            return Err((format!("Not permitted: {who}"), None));
         }
-        if !DisplayName::is_good(&meta.display_name) {
-            let length = meta.display_name.chars().count();
-            return reject(format!(
-                "Invalid display_name: got {length} characters, must be 1 to 50"
-            ));
-        }
-        if !Version::is_good(&meta.version) {
-            return reject(format!("Invalid version: must be {}", Version::EXPECTED));
-        }
-        let game = &self.rules.game_type;
-        if !meta.game_types.contains(game) {
-            return reject(format!(
-                "Unsupported game type: game_types must have {game}"
-            ));
-        }
+        self.check_meta(meta, from)?;
         self.check_endpoint(meta, from)?;
-        let capacity = meta.max_concurrent_matches;
-        if from.kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
-            return reject("Invalid max_concurrent_matches: must be 1 to 10".into());
-        }
-        if let Some(version) = &meta.protocol_version
-            && version.trim_start_matches("league.v").split('.').next() != Some("2")
-        {
-            let reason = "Protocol version mismatch: protocol_version must be 2.x.y";
-            return Err((reason.into(), Some(Code::E018)));
-        }
         if let Some(listed) = self.listed_at(from.kind, meta)
             && !listed.active
         {
-            let id = &listed.id;
-            return reject(format!(
-                "Not active: the agents configuration lists {id} as inactive"
-            ));
+            let why = format!("the agents configuration lists {} as inactive", listed.id);
+            return Err((format!("Not active: {why}"), None));
         }
         match who {
             Who::ShowsToken(it) | Who::ShowsKey(it) | Who::LetIn(it) | Who::AtEndpointOf(it)
                 if self.removed.contains(&it.id) =>
             {
-                reject(format!("{REMOVED}: {}", it.id))
+                Err((format!("{REMOVED}: {}", it.id), None))
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_meta(&self, meta: &AgentMeta, from: &Applicant) -> Result<(), Rejection> {
+        let game = &self.rules.game_type;
+        let capacity = meta.max_concurrent_matches;
+        let mut code = None;
+        let reason = if !DisplayName::is_good(&meta.display_name) {
+            let length = meta.display_name.chars().count();
+            format!("Invalid display_name: got {length} characters, must be 1 to 50")
+        } else if !Version::is_good(&meta.version) {
+            format!("Invalid version: must be {}", Version::EXPECTED)
+        } else if !meta.game_types.contains(game) {
+            format!("Unsupported game type: game_types must have {game}")
+        } else if from.kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
+            "Invalid max_concurrent_matches: must be 1 to 10".into()
+        } else if let Some(version) = &meta.protocol_version
+            && version.trim_start_matches("league.v").split('.').next() != Some("2")
+        {
+            code = Some(Code::E018);
+            "Protocol version mismatch: protocol_version must be 2.x.y".into()
+        } else {
+            return Ok(());
+        };
+        Err((reason, code))
     }
 
     /// Whether the manager can call an agent where it says that it is.
@@ -209,7 +206,8 @@ impl League {
         if let Some(here) = self.at_endpoint(meta)
             && here.id != own.id
         {
-            return Admission::taken(here, from.kind);
+            let reason = format!("{}: {}", unreachable(from.kind), taken(here));
+            return Admission::rejected(reason, None);
         }
         let member = described(own, meta);
         if member == *own && own.expires >= from.now.plus(self.rules.token_lifetime / 2) {
@@ -220,15 +218,20 @@ impl League {
 
     /// The agent asks from the endpoint of a member, but shows neither its token nor its key.
     fn without_token(&self, member: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
-        let is_same = member.kind == from.kind && member.peer == from.request.peer;
-        if is_same && self.is_open_to(from) {
-            let asked_just_now = from.now <= member.registered_at;
-            return match asked_just_now {
-                true => Admission::unchanged(member), // a new token at most once a second
-                false => self.renew(member, meta, from),
-            };
+        if !self.is_open_to(from) {
+            // Whoever waits for the next league must learn that it is only too late for this one.
+            let reason = format!("{}: {}", late(from.kind), taken(member));
+            return Admission::rejected(reason, Some(Code::E019));
         }
-        Admission::taken(member, from.kind)
+        if member.kind != from.kind || member.peer != from.request.peer {
+            let reason = format!("{}: {}", unreachable(from.kind), taken(member));
+            return Admission::rejected(reason, None);
+        }
+        let asked_just_now = from.now <= member.registered_at;
+        match asked_just_now {
+            true => Admission::unchanged(member), // a new token at most once a second
+            false => self.renew(member, meta, from),
+        }
     }
 
     /// A known agent with a new token; the old one is void.
@@ -376,15 +379,6 @@ impl Admission {
         Admission::Rejected { reason, code }
     }
 
-    /// The endpoint is that of a member, and the request does not show that it comes from this member.
-    fn taken(member: &Member, kind: Kind) -> Admission {
-        let id = &member.id;
-        let cure = format!("if {id} lost its card, the operator can say: restore {id}");
-        let reason =
-            format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}");
-        Admission::rejected(format!("{}: {reason}", unreachable(kind)), None)
-    }
-
     /// The answer to a referee.
     pub fn for_referee(self, league_id: &str) -> RefereeRegisterResponse {
         match self {
@@ -433,6 +427,13 @@ fn described(known: &Member, meta: &AgentMeta) -> Member {
         uses_match_tokens: meta.uses_match_tokens == Some(true),
         ..known.clone()
     }
+}
+
+/// The endpoint is that of a member, and the request does not show that it comes from this member.
+fn taken(member: &Member) -> String {
+    let id = &member.id;
+    let cure = format!("if {id} lost its card, the operator can say: restore {id}");
+    format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}")
 }
 
 /// How an agent signs.

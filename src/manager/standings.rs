@@ -4,7 +4,7 @@
 //! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
 use crate::games::{self, Scoring, TieBreak};
-use crate::protocol::{Ending, MatchResult, Standing};
+use crate::protocol::{Ending, MatchResult, Standing, Tally};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +45,7 @@ pub struct Record {
     pub draws: u32,
     pub losses: u32,
     pub points: i32,
+    pub technical_losses: u32,
     /// Whether it lost the match technically that was recorded last.
     pub suspended: bool,
     /// Where its matches stand in `League::matches`.
@@ -56,6 +57,7 @@ impl Record {
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
         self.points += result.score.get(player_id).copied().unwrap_or_default();
         self.suspended = lost_technically(player_id, result);
+        self.technical_losses += u32::from(self.suspended);
         match (&result.winner, ending(result)) {
             (Some(winner), _) if winner == player_id => self.wins += 1,
             (None, Ending::Draw) => self.draws += 1,
@@ -70,6 +72,15 @@ impl Record {
             games: std::mem::take(&mut self.games),
             ..Record::default()
         };
+    }
+
+    /// What the player has won, lost and drawn.
+    pub fn tally(&self) -> Tally {
+        Tally {
+            wins: self.wins,
+            losses: self.losses,
+            draws: self.draws,
+        }
     }
 
     /// The row of the table, without a rank.

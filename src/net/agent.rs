@@ -77,8 +77,11 @@ pub struct Tool<'a> {
     pub arguments: fn() -> Value,
     /// The schema of the answer.
     pub answer: fn() -> Value,
-    run: Box<dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a>,
+    run: Box<Run<'a>>,
 }
+
+/// What a tool does with its arguments, for somebody at an address.
+type Run<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a;
 
 impl<'a> Tool<'a> {
     /// A tool that only shows something.

@@ -14,13 +14,10 @@
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
+use crate::net::bounds::Bounds;
 use crate::net::sync::{lock, spawn};
-use std::collections::HashSet;
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-#[cfg(unix)]
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -45,8 +42,6 @@ const SPARE: usize = 2;
 const DRAIN: Duration = Duration::from_secs(15);
 /// A body that claims to be longer is not even read past. Every machine has so much to promise.
 const ABSURD: usize = 256 << 20;
-/// How much memory a program may hold, in kilobytes.
-const MOST_MEMORY: u64 = 1 << 20;
 
 /// Whoever has sent a request.
 pub struct Visitor<'a> {
@@ -138,8 +133,6 @@ pub trait Service: Send + Sync + 'static {
     fn page(&self, path: &str, from: &Visitor) -> Option<Reply>;
     /// Told when something of our own broke: a panic, no thread, no descriptor.
     fn fault(&self, what: &str);
-    /// Told when a peer does harm that we cannot undo, once for each address: for the person at the terminal.
-    fn alarm(&self, what: &str);
     /// Has the program take its own place, because of this; comes back only if that cannot be.
     fn start_anew(&self, _why: &str) {}
 }
@@ -190,7 +183,6 @@ pub fn serve(
         service,
         max_body,
         door: Arc::clone(&door),
-        told_of: Mutex::default(),
     });
     thread::Builder::new()
         .name("accept".into())
@@ -217,7 +209,16 @@ fn report_panics(service: Arc<dyn Service>) {
 /// One server after the other, for ever: each until its accept thread is gone.
 fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
     let began = Instant::now();
+    let bounds = Bounds::find();
+    let look = || {
+        if began.elapsed() >= LEAST_LIFE
+            && let Some(why) = bounds.as_ref().and_then(Bounds::excess)
+        {
+            desk.service.start_anew(&why);
+        }
+    };
     loop {
+        look();
         let panics = STRANGE_PANICS.load(Ordering::SeqCst);
         let Some(crew) = Crew::new(listener, desk) else {
             thread::sleep(PAUSE);
@@ -233,11 +234,7 @@ fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
             if crew.waiting.load(Ordering::SeqCst) == 0 {
                 crew.hire();
             }
-            if began.elapsed() >= LEAST_LIFE
-                && let Some(why) = excess()
-            {
-                desk.service.start_anew(&why);
-            }
+            look();
             thread::park_timeout(LOOK);
         };
         if let End::Lost(why) = end {
@@ -251,45 +248,9 @@ fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
 /// Sees to it that accepted connections do not stay silent for ever: they inherit the listener's timeout.
 fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     #[cfg(unix)]
-    std::net::TcpStream::from(OwnedFd::from(listener.try_clone()?))
+    std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
         .set_read_timeout(Some(SILENCE))?;
     Ok(())
-}
-
-#[cfg(not(unix))]
-fn excess() -> Option<String> {
-    None
-}
-
-/// Says what this program has too much of: memory, or descriptors. Only Linux tells us.
-#[cfg(unix)]
-fn excess() -> Option<String> {
-    let status = match fs::File::open("/proc/self/status") {
-        Ok(status) => status,
-        Err(error) if error.raw_os_error() == Some(24) => {
-            return Some("no descriptor is left".into());
-        }
-        Err(_) => return None,
-    };
-    // The lowest free descriptor is the one that we were given: all below it are taken.
-    let taken = status.as_raw_fd() as u64;
-    let most = number(
-        &fs::read_to_string("/proc/self/limits").ok()?,
-        "Max open files",
-    )?;
-    if taken >= most / 5 * 4 {
-        return Some(format!("{taken} of {most} descriptors are taken"));
-    }
-    let held = number(&io::read_to_string(status).ok()?, "VmRSS:")?;
-    let machine = number(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
-    let is_too_much = held >= MOST_MEMORY.min(machine / 2);
-    is_too_much.then(|| format!("{} MiB of memory are held", held >> 10))
-}
-
-/// The first number behind a word, in a file of the system.
-fn number(text: &str, word: &str) -> Option<u64> {
-    let (_, rest) = text.split_once(word)?;
-    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// Why a server accepts no more.
@@ -374,36 +335,19 @@ struct Desk {
     service: Arc<dyn Service>,
     max_body: usize,
     door: Arc<Door>,
-    /// The addresses whose absurd claims were told.
-    told_of: Mutex<HashSet<IpAddr>>,
 }
 
 impl Desk {
     /// Answers a request, and counts it while it is in our hands.
     fn take(&self, request: Request) {
-        if request
-            .body_length()
-            .is_some_and(|claimed| claimed > ABSURD)
-        {
-            return self.forget(request);
+        if request.body_length().unwrap_or_default() > ABSURD {
+            return std::mem::forget(request); // it cannot be dropped: see above
         }
         *self.door.count() += 1;
         let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
         *self.door.count() -= 1;
         self.door.left.notify_all();
         drop(answered); // a panic was reported by the hook
-    }
-
-    /// Leaks a request that cannot be dropped, and says once whose it is.
-    fn forget(&self, request: Request) {
-        let peer = Visitor::new(&request).address;
-        let claimed = request.body_length().unwrap_or_default();
-        if lock(&self.told_of).insert(peer) {
-            let words = format!("{peer} claims to send a body of {claimed} bytes");
-            let harm = "each such request takes two descriptors for good";
-            self.service.alarm(&format!("{words}: {harm}"));
-        }
-        std::mem::forget(request);
     }
 
     fn answer(&self, mut request: Request) {
@@ -456,9 +400,10 @@ fn finish(mut request: Request, response: &[u8]) {
 /// Finishes a request that claims too much: all of them in one thread, so that what tiny_http allocates is one
 /// allocation, used again.
 fn leave_to_one(request: Request, response: Vec<u8>) {
-    static ONE: OnceLock<Mutex<Sender<(Request, Vec<u8>)>>> = OnceLock::new();
+    type Left = (Request, Vec<u8>);
+    static ONE: OnceLock<Mutex<Sender<Left>>> = OnceLock::new();
     let one = ONE.get_or_init(|| {
-        let (sender, left) = channel::<(Request, Vec<u8>)>();
+        let (sender, left) = channel::<Left>();
         spawn("leftovers", move || {
             for (request, response) in left {
                 finish(request, &response);

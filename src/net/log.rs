@@ -51,6 +51,16 @@ pub struct Line<'a> {
     pub message: Option<Body<'a>>,
 }
 
+impl<'a> Line<'a> {
+    /// A line about what goes to a peer or comes from it.
+    pub fn with(peer: &'a str) -> Line<'a> {
+        Line {
+            peer: Some(peer),
+            ..Line::default()
+        }
+    }
+}
+
 /// What a line says.
 #[derive(Debug, Clone)]
 pub enum Body<'a> {
@@ -78,8 +88,6 @@ struct Target {
 
 /// How many refusals of one address are logged within a second.
 const LOUDEST: u32 = 20;
-/// Of so many addresses it is remembered how much they were refused.
-const MOST_ADDRESSES: usize = 1000;
 const SECOND: Duration = Duration::from_secs(1);
 /// How far another clock may be off before it is worth a warning.
 const MAX_SKEW: Duration = Duration::from_secs(60);
@@ -344,33 +352,34 @@ pub fn masked_text(packet: &Packet) -> String {
 }
 
 /// How often each address was refused within a second. Beyond a bound refusals are counted, and no longer logged.
-#[derive(Default)]
-pub struct Noise(Mutex<HashMap<IpAddr, (Instant, u32)>>);
+pub struct Noise(Mutex<(Instant, HashMap<IpAddr, u32>)>);
+
+impl Default for Noise {
+    fn default() -> Noise {
+        Noise(Mutex::new((Instant::now(), HashMap::new())))
+    }
+}
 
 impl Noise {
     /// Whether this address has been refused so often just now that no more of it is logged.
     pub fn is_over(&self, peer: IpAddr) -> bool {
-        let all = lock(&self.0);
-        all.get(&peer)
-            .is_some_and(|(since, count)| *count >= LOUDEST && since.elapsed() < SECOND)
+        let (since, counts) = &*lock(&self.0);
+        since.elapsed() < SECOND && counts.get(&peer).is_some_and(|count| *count >= LOUDEST)
     }
 
-    /// Counts what an address has caused. Says whether it is still to be logged; how much was left out before is
-    /// logged here, in one line.
+    /// Counts what an address has caused, and says whether it is still to be logged. What was left out in an older
+    /// second is logged here, in one line.
     pub fn count(&self, peer: IpAddr, log: &Log) -> bool {
-        let mut all = lock(&self.0);
-        if all.len() >= MOST_ADDRESSES {
-            all.clear();
-        }
-        let (since, count) = all.entry(peer).or_insert((Instant::now(), 0));
+        let (since, counts) = &mut *lock(&self.0);
         if since.elapsed() >= SECOND {
-            let left_out = count.saturating_sub(LOUDEST);
-            (*since, *count) = (Instant::now(), 0);
-            if left_out > 0 {
+            *since = Instant::now();
+            for (peer, count) in counts.drain().filter(|(_, count)| *count > LOUDEST) {
+                let left_out = count - LOUDEST;
                 let words = format!("{left_out} more requests from {peer} are not logged");
                 log.say(Level::Warning, "not_logged", words);
             }
         }
+        let count = counts.entry(peer).or_default();
         *count += 1;
         *count <= LOUDEST
     }

@@ -44,14 +44,6 @@ impl CallError {
         }
     }
 
-    /// The field that is wrong in an answer.
-    pub fn field(&self) -> Option<&str> {
-        match self {
-            Wrong(refusal, _) => refusal.field_name(),
-            _ => None,
-        }
-    }
-
     /// Whether the same again may help, since no message came: E001 and E009.
     pub fn is_silence(&self) -> bool {
         !matches!(self, Rpc(..) | Wrong(..))
@@ -83,17 +75,23 @@ impl CallError {
                 phrase(" for ", tool)
             ),
             Broken(why) => format!("gave no whole answer{to} ({why}){times}"),
-            Status(status, body) => {
-                format!("answered HTTP {status}{}{to}{times}{instead}", quoted(body))
+            Status(status, body) => format!("answered HTTP {status} {body:?}{to}{times}{instead}"),
+            Rpc(code, words) => {
+                format!("answered JSON-RPC error {code} {words:?}{to}{times}{instead}")
             }
-            Rpc(code, words) => format!(
-                "answered JSON-RPC error {code}{}{to}{times}{instead}",
-                quoted(words)
-            ),
             Wrong(refusal, _) if !refusal.is_no_answer() => {
-                format!("answered{to} wrongly{times}: {}", refusal.explain())
+                format!(
+                    "answered{} wrongly{times}: {}",
+                    phrase(" ", tool),
+                    refusal.explain()
+                )
             }
             Wrong(_, came) if came.is_empty() => format!("answered nothing{to}{times}{instead}"),
+            Wrong(refusal, came)
+                if refusal.field_name() == Some("message_type") && !expected.is_empty() =>
+            {
+                format!("answered {came}{to}{times}{instead}")
+            }
             Wrong(refusal, came) => {
                 format!("answered {came}{to}{times}: {}{instead}", refusal.explain())
             }
@@ -109,15 +107,6 @@ fn phrase(word: &str, rest: &str) -> String {
         String::new()
     } else {
         format!("{word}{rest}")
-    }
-}
-
-/// A peer's text in quotation marks, where there is one.
-fn quoted(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!(" {}", cut(&format!("{text:?}"), SHOWN))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::net::retry::SHOWN;
 use crate::program::terminal::{counted, shown};
-use crate::protocol::{Code, GameError, LeagueCompleted, Packet, Refusal};
+use crate::protocol::{Code, GameError, GameOver, LeagueCompleted, LeagueError, Packet, Refusal};
 use crate::wire::cut;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -59,7 +59,7 @@ pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> String {
     let from = text("sender").unwrap_or("somebody".into());
     let why = cut(&refusal.to_string(), SHOWN);
     let mut words = format!("refused {what}{of_match} from {from} at {peer}: {why}");
-    let informs = ["GAME_OVER", "GAME_ERROR", "LEAGUE_ERROR"].contains(&&*what);
+    let informs = [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*what);
     if informs && matches!(refusal.code, Code::E003 | Code::E021) {
         let mut body = packet.clone();
         body.retain(|key, _| !ENVELOPE.contains(&&**key));

@@ -9,7 +9,7 @@ use crate::net::retry::{CallError, pause};
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
 use crate::program::config::{AgentEntry, Config};
-use crate::program::terminal::complain;
+use crate::program::terminal::{complain, say, shown};
 use crate::program::{Program, id_option, operator_token};
 use crate::protocol::*;
 use crate::wire::{DisplayName, Within, is_plain};
@@ -21,7 +21,7 @@ const NEXT_LEAGUE: Duration = Duration::from_secs(2);
 const REMINDER: Duration = Duration::from_secs(5);
 
 /// What came of asking.
-enum Answer {
+enum Admittance {
     Accepted(Card),
     Rejected(String),
     /// We come too late for this league.
@@ -84,36 +84,41 @@ pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
     };
     let mut said: Option<(String, Instant)> = None;
     loop {
-        let (words, wait, remind_after) = match ask(program, card, &about)? {
-            Answer::Accepted(card) => return Ok(card),
-            Answer::Silence(words) => (words, program.config.retry().base_delay, REMINDER),
+        let (words, is_late) = match ask(program, card, &about)? {
+            Admittance::Accepted(card) => return Ok(card),
+            Admittance::Silence(words) => (words, false),
             // Another run of the league does not know our token; the operator's word may help.
-            Answer::Rejected(_) | Answer::Late(_)
+            Admittance::Rejected(_) | Admittance::Late(_)
                 if operator.is_some() && about.auth_token != operator =>
             {
                 about.auth_token = operator.clone();
                 continue;
             }
-            Answer::Late(reason) if stays => {
-                let words = format!("{reason}: waiting for the next league (--stay)");
-                (words, NEXT_LEAGUE, Duration::MAX)
-            }
-            Answer::Rejected(reason) | Answer::Late(reason) => {
+            Admittance::Late(reason) if stays => (
+                format!("{reason}: waiting for the next league (--stay)"),
+                true,
+            ),
+            Admittance::Rejected(reason) | Admittance::Late(reason) => {
                 return Err(Stop::failed(format!("rejected: {reason}")));
             }
         };
-        let is_fresh =
-            |(known, when): &(String, Instant)| *known == words && when.elapsed() < remind_after;
+        let is_fresh = |(known, when): &(String, Instant)| {
+            *known == words && (is_late || when.elapsed() < REMINDER)
+        };
         if !said.as_ref().is_some_and(is_fresh) {
-            complain(&words);
+            let tell = if is_late { say } else { complain };
+            tell(&shown(&words));
             said = Some((words, Instant::now()));
         }
-        pause(wait);
+        pause(match is_late {
+            true => NEXT_LEAGUE,
+            false => program.config.retry().base_delay,
+        });
     }
 }
 
 /// Asks the manager once. An answer that no further asking can change ends us.
-fn ask(program: &Program, card: &Card, about: &About) -> Result<Answer, Stop> {
+fn ask(program: &Program, card: &Card, about: &About) -> Result<Admittance, Stop> {
     let to = Peer::manager(&program.manager);
     let (message, limit) = application(program, card)?;
     let error = match program.client.ask(&to, &message, about, limit) {
@@ -125,7 +130,11 @@ fn ask(program: &Program, card: &Card, about: &About) -> Result<Answer, Stop> {
     match error {
         CallError::Status(400..500, _) | CallError::Wrong(..) => {}
         CallError::Rpc(code, _) if code != -32603 => {}
-        _ => return Ok(Answer::Silence(format!("waiting for {manager}: it {what}"))),
+        _ => {
+            return Ok(Admittance::Silence(format!(
+                "waiting for {manager}: it {what}"
+            )));
+        }
     }
     Err(Stop::failed(format!("{manager} {what}")))
 }
@@ -156,12 +165,7 @@ fn application(program: &Program, card: &Card) -> Result<(Message, Duration), St
 }
 
 /// What the manager's answer says.
-fn admission(program: &Program, card: &Card, reply: Message) -> Result<Answer, Stop> {
-    let wrong = |what: &str| {
-        let manager = &program.manager;
-        let words = format!("the answer of the league manager at {manager} {what}");
-        Err(Stop::failed(words))
-    };
+fn admission(program: &Program, card: &Card, reply: Message) -> Result<Admittance, Stop> {
     match reply {
         Message::RefereeRegisterResponse(RefereeRegisterResponse {
             referee_id: id,
@@ -182,13 +186,13 @@ fn admission(program: &Program, card: &Card, reply: Message) -> Result<Answer, S
             proves_itself,
         }) => {
             let reason = reason.unwrap_or_default();
+            let is_late = error_code.as_deref() == Some(Code::E019.code());
+            let no_id = "the league manager accepts us, but without an id of letters and digits";
             match (status, id.filter(|id| is_plain(id))) {
-                (Verdict::Rejected, _) if error_code.as_deref() == Some(Code::E019.code()) => {
-                    Ok(Answer::Late(reason))
-                }
-                (Verdict::Rejected, _) => Ok(Answer::Rejected(reason)),
-                (_, None) => wrong("accepts us, but without an id of letters and digits"),
-                (_, Some(agent_id)) => Ok(Answer::Accepted(Card {
+                (Verdict::Rejected, _) if is_late => Ok(Admittance::Late(reason)),
+                (Verdict::Rejected, _) => Ok(Admittance::Rejected(reason)),
+                (_, None) => Err(Stop::failed(no_id)),
+                (_, Some(agent_id)) => Ok(Admittance::Accepted(Card {
                     agent_id,
                     token: auth_token.unwrap_or_default(),
                     league_id: league_id.unwrap_or(program.league_id().into()),
@@ -201,6 +205,6 @@ fn admission(program: &Program, card: &Card, reply: Message) -> Result<Answer, S
             }
         }
         Message::LeagueError(error) => Err(Stop::failed(format!("refused: {}", error.explain()))),
-        other => wrong(&format!("is {}", other.name())),
+        other => Err(Stop::failed(format!("answered with {}", other.name()))),
     }
 }

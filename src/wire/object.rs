@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, marker::PhantomData};
+use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
 
 /// What is wrong with a value, and where.
 #[derive(Debug, Clone, PartialEq)]
@@ -275,6 +275,15 @@ impl<T: Wire> Wire for Option<T> {
     }
     fn schema() -> Value {
         json!({"anyOf": [T::schema(), {"type": "null"}]})
+    }
+}
+
+impl<T: Wire> Wire for Arc<T> {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
+        T::read_in(value, reader).map(Arc::new)
+    }
+    fn schema() -> Value {
+        T::schema()
     }
 }
 

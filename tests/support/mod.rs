@@ -311,19 +311,25 @@ impl Agent {
     /// The first line on standard output that contains `text`.
     pub fn line(&self, text: &str) -> String {
         let mut seen = self.seen.lock().unwrap();
-        let deadline = Instant::now() + patience();
+        let begun = Instant::now();
         loop {
             if let Some(line) = seen.iter().find(|line| line.contains(text)) {
                 return line.clone();
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = patience().saturating_sub(begun.elapsed());
             let Ok(line) = self.lines.recv_timeout(left) else {
                 let errors = self.stderr.lock().unwrap();
                 let what = format!("a line {text:?}; it said {seen:?} and {errors:?}");
-                give_up(&what, patience() - left);
+                give_up(&what, begun.elapsed());
             };
             seen.push(line);
         }
+    }
+
+    /// Waits until standard error contains `text`.
+    pub fn complains(&self, text: &str) {
+        let said = || self.stderr.lock().unwrap().contains(text);
+        wait_until(&format!("the complaint {text:?}"), said);
     }
 
     /// `http://localhost:PORT/mcp`.

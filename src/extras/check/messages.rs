@@ -1,68 +1,80 @@
-//! What we send. Some of it is wrong on purpose: so it is no `Message` but JSON, in which ' stands for ". The envelope is
-//! that of all our messages, signed by the league manager, unless a body says otherwise. The agent is P90 or REF90: no
-//! league gives these ids, so it finds none of its old files, and spoils none. A player meets P91, whom nobody plays.
+//! What we send are the examples of `protocol.md`, with the agent in the place of P01 (or of REF01), and with our own
+//! addresses, times and tokens. So an agent whose author has tried the page's examples knows what comes.
 
 use super::*;
 
-/// The body of a message, by its type.
-macro_rules! bodies {
-    ($type:ident: $($name:ident $body:literal;)*) => { match $type { $($name::NAME => format!($body),)* _ => String::new() } };
+/// The page.
+const PAGE: &str = include_str!("../../protocol.md");
+
+/// The example of a message; where there are several, the first that has the word.
+fn example(message_type: &str, word: &str) -> &'static str {
+    let name = format!("\"message_type\": \"{message_type}\"");
+    let blocks = PAGE.split("```json\n").skip(1);
+    let blocks = blocks.filter_map(|it| Some(it.split_once("```")?.0));
+    let examples = blocks.filter(|it| it.contains(&name));
+    examples
+        .min_by_key(|it| !it.contains(word))
+        .unwrap_or_default()
 }
 
 impl Exam {
-    /// A message of ours in the n-th match, with more fields, or with others.
-    pub fn message(&self, message_type: &str, n: u32, more: &str) -> Value {
-        let ([manager, p91, p92], agent, [conversation, token]) =
-            (&self.urls, self.endpoint(), self.game(n));
-        let [own, of_p91, of_p92] =
-            [&*self.kind().numbered(90), "P91", "P92"].map(|id| self.token(id));
-        let (now, none) = (Timestamp::now(), "{'wins': 0, 'losses': 0, 'draws': 0}");
-        let deadline = now.plus(self.program.config.system.timeouts.move_timeout_sec.0);
-        let is_in = format!(
-            "'status': 'ACCEPTED', 'auth_token': '{own}', 'reason': null, 'proves_itself': true"
-        );
-        let of_match = format!(
-            "'round_id': {n}, 'match_id': 'R{n}M1', 'conversation_id': '{conversation}', 'auth_token': '{token}'"
-        );
-        let game = format!("'sender': 'referee:REF91', {of_match}");
-        let a = format!(
-            "'player_A_id': 'P91', 'player_A_endpoint': '{p91}', 'player_A_token': '{of_p91}', 'player_A_standings': {none}"
-        );
-        let b = format!(
-            "'player_B_id': 'P92', 'player_B_endpoint': '{p92}', 'player_B_token': '{of_p92}', 'player_B_standings': {none}"
-        );
-        let entry = match self.kind() {
-            Kind::Referee => format!("'referee_endpoint': '{agent}', {a}, {b}"),
-            _ => format!(
-                "'referee_endpoint': '{manager}', 'player_A_id': 'P90', 'player_B_id': 'P91', 'match_token': '{token}'"
+    /// The page's example of a message, with everybody's name and address as they are here.
+    fn retold(&self, message_type: &str, match_id: &str) -> String {
+        let ([manager, p91, p92], id) = (&self.urls, self.id());
+        let (word, p01, p04, ref01, referee) = match self.kind() {
+            Kind::Referee => ("tok-ref01", "P91", "P92", &*id, &self.endpoint()),
+            _ => ("tok-p01", &*id, "P91", "REF91", manager),
+        };
+        let text = match message_type {
+            LeagueQueryResponse::NAME => example(message_type, "\"success\": false"),
+            _ => example(message_type, word),
+        };
+        let changes = [
+            ("P02", "P93"),
+            ("P03", "P94"),
+            ("P04", p04),
+            ("P01", p01),
+            ("REF01", ref01),
+            ("R1M1", match_id),
+            (
+                "\"round_id\": 1",
+                &format!("\"round_id\": {}", &match_id[1..2]),
             ),
-        };
-        let row = "'player_id': 'P90', 'display_name': 'Agent', 'points': 3";
-        let body = bodies! { message_type:
-            RefereeRegisterResponse "{is_in}, 'referee_id': 'REF90'";
-            LeagueRegisterResponse  "{is_in}, 'player_id': 'P90'";
-            LeagueQueryResponse     "'success': false, 'error': {{'error_code': 'E003', 'error_name': 'MISSING_REQUIRED_FIELD', 'error_description': 'no league'}}";
-            RoundAnnouncement       "'auth_token': '{own}', 'round_id': {n}, 'matches': [{{'match_id': 'R{n}M1', 'game_type': 'even_odd', {entry}}}]";
-            GameInvitation          "{game}, 'player_id': 'P90', 'opponent_id': 'P91', 'role_in_match': 'PLAYER_A', 'game_type': 'even_odd'";
-            GameJoinAck             "'accept': true, 'arrival_timestamp': '{now}'";
-            ChooseParityCall        "{game}, 'player_id': 'P90', 'game_type': 'even_odd', 'deadline': '{deadline}', 'context': {{'opponent_id': 'P91', 'round_id': {n}}}";
-            ChooseParityResponse    "'parity_choice': 'even'";
-            GameError               "{game}, 'player_id': 'P90', 'affected_player': 'P90', 'action_required': 'CHOOSE_PARITY_RESPONSE', 'error_code': 'E001', 'error_description': 'TIMEOUT_ERROR', 'consequence': 'none: an examination'";
-            GameOver                "{game}, 'game_type': 'even_odd', 'game_result': {{'status': 'WIN', 'winner_player_id': 'P90', 'drawn_number': 8, 'number_parity': 'even', 'choices': {{'P90': 'even', 'P91': 'odd'}}, 'reason': 'P90 chose even, number was 8 (even)'}}";
-            MatchResultAck          "'status': 'recorded'";
-            LeagueStandingsUpdate   "'auth_token': '{own}', 'round_id': 1";
-            RoundCompleted          "'auth_token': '{own}', 'round_id': 1, 'matches_completed': 1, 'next_round_id': null, 'summary': {{'total_matches': 1, 'wins': 1, 'draws': 0, 'technical_losses': 0}}";
-            LeagueCompleted         "'auth_token': '{own}', 'total_rounds': 1, 'total_matches': 1, 'champion': {{{row}}}, 'final_standings': [{{'rank': 1, {row}}}]";
-        };
-        let about = About {
-            conversation_id: "conv-check".into(),
-            ..About::default()
-        };
-        let mut whole = serde_json::to_value(self.program.client.envelope(message_type, &about))
-            .unwrap_or_default();
-        let body: Packet = serde_json::from_str(&format!("{{{body}{more}}}").replace('\'', "\""))
-            .unwrap_or_default();
-        body.into_iter().for_each(|(key, value)| whole[key] = value);
+            ("league_2025_even_odd", self.program.league_id()),
+            ("http://localhost:8001/mcp", referee),
+            ("http://localhost:8101/mcp", p91),
+            ("http://localhost:8104/mcp", p92),
+        ];
+        let replace = |text: String, (old, new): (&str, &str)| text.replace(old, new);
+        changes.into_iter().fold(text.into(), replace)
+    }
+
+    /// A message of ours in a match.
+    pub fn message(&self, message_type: &str, match_id: &str) -> Value {
+        let text = self.retold(message_type, match_id);
+        let mut whole = Exchange::new("", 200, text.as_bytes()).message().clone();
+        let [conversation, token] = self.game(match_id);
+        let mut own = self.token(&self.id());
+        let sender = whole["sender"].as_str().unwrap_or_default();
+        if sender.starts_with("referee:") {
+            whole["conversation_id"] = conversation.into();
+            own = token.clone();
+        }
+        let now = Timestamp::now();
+        let deadline = now.plus(self.program.config.system.timeouts.move_timeout_sec.0);
+        for (path, value) in [
+            ("/timestamp", now.to_string()),
+            ("/arrival_timestamp", now.to_string()),
+            ("/deadline", deadline.to_string()),
+            ("/auth_token", own),
+            ("/matches/0/match_token", token),
+            ("/matches/0/player_A_token", self.token("P91")),
+            ("/matches/0/player_B_token", self.token("P92")),
+        ] {
+            if let Some(place) = whole.pointer_mut(path) {
+                *place = value.into();
+            }
+        }
         whole
     }
 
@@ -71,11 +83,21 @@ impl Exam {
         token(id, &self.secret)
     }
 
-    /// The conversation and the token of a player's n-th match.
-    pub fn game(&self, n: u32) -> [String; 2] {
+    /// The conversation and the token of a player's match.
+    pub fn game(&self, match_id: &str) -> [String; 2] {
+        let conversation = format!("conv-{match_id}-{}", &self.secret[..8]).to_lowercase();
         [
-            format!("conv-r{n}m1-{}", &self.secret[..8]),
-            token("P90", &format!("{}{n}", self.secret)),
+            conversation,
+            token(&self.id(), &format!("{}{match_id}", self.secret)),
         ]
+    }
+
+    /// Judges the token that stands where that of a match should.
+    pub fn match_token(&self, it: &Exchange, right: impl Fn(&Value) -> bool) -> Option<Finding> {
+        if it.reply()?["auth_token"] == self.token(&self.id()) {
+            let own = "its own token, that of its registration, which proves it to the manager";
+            return it.shows(own, "the token of the match", false).into();
+        }
+        it.field("auth_token", "the token of the match", right)
     }
 }

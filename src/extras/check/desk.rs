@@ -1,0 +1,128 @@
+//! The desk is where the agent registers. We listen as the league manager, and as the two players that a referee is
+//! given. Whatever comes is kept, and only what asks to be let in is taken for the registration, so an agent may look
+//! around before. Everybody is let in. Some agents register by a tool of the Model Context Protocol, so the desk answers
+//! that protocol as a manager does.
+
+use super::*;
+use crate::net::http::{self, Reply, Service, Visitor};
+use crate::net::answer::answered;
+use crate::net::secret::secret;
+use std::net::TcpListener;
+
+/// Listens, and comes back when an agent has registered.
+pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
+    end_with_stdin(&args, 1, || ());
+    let terminal = Terminal {
+        quiet: args.has("--json"),
+    };
+    let program = Program::new(args, Kind::Manager, "league_manager")?;
+    let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
+    let listeners = [program.listener()?, player()?, player()?];
+    let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
+    let exam = Arc::new(Exam {
+        urls: [
+            program.endpoint.clone(),
+            url(&listeners[1])?,
+            url(&listeners[2])?,
+        ],
+        program,
+        secret: secret(32),
+        terminal,
+        heard: Mutex::default(),
+        taken: Mutex::default(),
+        is_there: OnceLock::new(),
+    });
+    for (who, listener) in ["manager", "P91", "P92"].into_iter().zip(listeners) {
+        http::serve(listener, MAX_NOTICE, Arc::new(Ear(Arc::clone(&exam), who)))?;
+    }
+    let line = if terminal.quiet { complain } else { say };
+    line(&format!("listening on {}", exam.urls[0]));
+    line("an examination, no league: start your agent now, as always");
+    while exam.registration().status == 0 {
+        pause(Duration::from_millis(10));
+    }
+    pause(Duration::from_millis(200)); // it has to read that it is in
+    Ok(exam)
+}
+
+/// An endpoint of ours, and which of us it is.
+struct Ear(Arc<Exam>, &'static str);
+
+impl Service for Ear {
+    fn call(&self, body: &[u8], _: &Visitor) -> Reply {
+        let (Ear(exam, who), mut asked) = (self, Exchange::new("", 200, body));
+        let (name, match_id) = (asked.text("message_type"), asked.text("match_id"));
+        let says_so = |it: &str| it.to_uppercase().contains("REGIST");
+        let metas = ["referee_meta", "player_meta"].map(|key| asked.message().get(key));
+        let registers = says_so(name) || says_so(asked.method()) || metas != [None; 2];
+        let step = if registers {
+            "registration".into()
+        } else {
+            format!("{who} {name} {match_id}")
+        };
+        if !match_id.is_empty() {
+            asked.sent = format!("ROUND_ANNOUNCEMENT {match_id}, to {who} {name}");
+        }
+        lock(&exam.heard).push((step.clone(), asked.clone()));
+        let answer = match *who {
+            "manager" => exam.manage(&step, &asked),
+            who => exam.play_as(who, &asked),
+        };
+        let Some(mut answer) = answer else {
+            return Reply::new("503 Service Unavailable", "");
+        };
+        if answer.get("conversation_id").is_some() {
+            answer["conversation_id"] = asked.message()["conversation_id"].clone();
+        }
+        if asked.json["method"] == "tools/call" {
+            let content = json!([{"type": "text", "text": answer.to_string()}]);
+            answer = json!({"content": content, "structuredContent": answer, "isError": false});
+        }
+        match &asked.json["id"] {
+            _ if asked.is_bare() => Reply::new("200 OK", answer.to_string()),
+            Value::Null if !registers => Reply::new("202 Accepted", ""),
+            id => Reply::new("200 OK", answered(&answer, id)),
+        }
+    }
+
+    fn page(&self, _path: &str, _from: &Visitor) -> Option<Reply> {
+        None
+    }
+
+    fn fault(&self, _what: &str) {}
+}
+
+impl Exam {
+    /// What the manager answers. The first report of the first match is not heard, so that it must be repeated.
+    fn manage(&self, step: &str, asked: &Exchange) -> Option<Value> {
+        let answer = |message_type: &str, key: &str| {
+            let mut answer = self.message(message_type, "R1M1");
+            answer[key] = asked.message()[key].clone();
+            answer
+        };
+        let response = match self.kind() {
+            Kind::Referee => RefereeRegisterResponse::NAME,
+            _ => LeagueRegisterResponse::NAME,
+        };
+        Some(match (asked.text("message_type"), asked.method()) {
+            _ if step == "registration" => self.message(response, "R1M1"),
+            (MatchResultReport::NAME, _) => {
+                let is_first = step.ends_with("R1M1") && self.heard(step).len() == 1;
+                return (!is_first).then(|| answer(MatchResultAck::NAME, "match_id"));
+            }
+            (LeagueQuery::NAME, _) => answer(LeagueQueryResponse::NAME, "query_type"),
+            (_, "initialize") => json!({
+                "protocolVersion": asked.json["params"]["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "league_manager", "version": env!("CARGO_PKG_VERSION")},
+            }),
+            (_, "tools/list") => {
+                let described = |it: &Entry| json!({"name": it.tool, "inputSchema": it.schema()});
+                let tools = Entry::served_by(Kind::Manager).map(described);
+                json!({"tools": tools.collect::<Vec<_>>()})
+            }
+            (_, "ping") => json!({}),
+            _ => self.message(LeagueError::NAME, "R1M1"),
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with its answer, or a call to
+//! us. Nothing here is read tolerantly, since the agent's author wants to know what is wrong, and no token is shown.
+
+use super::*;
+
+words! {
+    /// How a check ended.
+    Grade { Good = "ok", Failed = "FAIL", Warned = "warn", Skipped = "skip", }
+}
+
+/// A finding says how a check ended and what it saw, in a line for people or an object for machines.
+#[derive(Serialize)]
+pub struct Finding {
+    pub check: &'static str,
+    pub section: &'static str,
+    pub grade: Grade,
+    /// Whether the agent plays in our own league all the same.
+    pub forgiven: bool,
+    pub sent: String,
+    pub came: String,
+    pub expected: String,
+}
+
+impl Finding {
+    /// What was seen, good or not. The examination fills in later which check saw it, and how bad it is.
+    pub fn new(sent: &str, came: impl ToString, expected: impl ToString, good: bool) -> Finding {
+        Finding {
+            check: "",
+            section: "",
+            grade: if good { Grade::Good } else { Grade::Failed },
+            forgiven: false,
+            sent: sent.into(),
+            came: quotable(&came.to_string()),
+            expected: expected.to_string(),
+        }
+    }
+
+    pub fn forgiven_if(self, forgiven: bool) -> Finding {
+        Finding { forgiven, ..self }
+    }
+
+    pub fn line(&self) -> String {
+        let sent = match self.sent.as_str() {
+            "" => String::new(),
+            sent => format!("sent {sent}, "),
+        };
+        let seen = format!("{sent}came {}, expected {}", self.came, self.expected);
+        let judged = match self.grade {
+            Grade::Good => String::new(),
+            Grade::Skipped => ": cannot be seen, after an earlier fault".into(),
+            _ if self.forgiven => format!(": {seen}; our own league forgives it"),
+            _ => format!(": {seen}; our own league does not forgive it"),
+        };
+        format!(
+            "{:<4}  {}{judged}  [{}]",
+            self.grade, self.check, self.section
+        )
+    }
+}
+
+/// The first that is not good, else the last.
+pub fn worst(findings: impl IntoIterator<Item = Option<Finding>>) -> Option<Finding> {
+    let is_good = |it: &Finding| it.grade == Grade::Good;
+    let found = findings.into_iter().flatten();
+    found.reduce(|first, next| if is_good(&first) { next } else { first })
+}
+
+/// Whether a value can be read as that.
+pub fn is<T: Wire>(value: &Value) -> bool {
+    T::read(value).is_ok()
+}
+
+/// A call of ours and its answer. A call to us is kept as if it were an answer.
+#[derive(Clone)]
+pub struct Exchange {
+    pub at: Instant,
+    pub sent: String,
+    /// The HTTP status; 0 where nothing came.
+    pub status: u16,
+    /// The body that came, if it is JSON.
+    pub json: Value,
+    /// What came, in words.
+    pub came: String,
+}
+
+impl Exchange {
+    pub fn new(sent: &str, status: u16, body: &[u8]) -> Exchange {
+        let words = String::from_utf8_lossy(body);
+        Exchange {
+            at: Instant::now(),
+            sent: sent.into(),
+            status,
+            json: serde_json::from_slice(body).unwrap_or_default(),
+            came: match status {
+                200 => words.into(),
+                _ => format!("HTTP {status} {words}"),
+            },
+        }
+    }
+
+    /// The league message in it: in a shell, in the arguments of a tool, or bare.
+    pub fn message(&self) -> &Value {
+        let places = ["/result", "/params/arguments", "/params"];
+        let mut found = places.iter().filter_map(|it| self.json.pointer(it));
+        found.find(|it| it.is_object()).unwrap_or(&self.json)
+    }
+
+    /// The method that is called; of a tool its name.
+    pub fn method(&self) -> &str {
+        match self.json["method"].as_str().unwrap_or_default() {
+            "tools/call" => self.json["params"]["name"].as_str().unwrap_or_default(),
+            method => method,
+        }
+    }
+
+    /// Whether it is a message without the shell of JSON-RPC.
+    pub fn is_bare(&self) -> bool {
+        self.json
+            .get("jsonrpc")
+            .or(self.json.get("method"))
+            .is_none()
+    }
+
+    /// A text of the message.
+    pub fn text(&self, key: &str) -> &str {
+        self.message()[key].as_str().unwrap_or_default()
+    }
+
+    /// The message, unless it is a refusal or nothing.
+    pub fn reply(&self) -> Option<&Value> {
+        Some(self.message()).filter(|it| it.is_object() && !self.is_refusal())
+    }
+
+    fn is_refusal(&self) -> bool {
+        let is_error = self.text("message_type").ends_with("_ERROR");
+        is_error || self.json["error"].is_object() || self.status >= 400
+    }
+
+    /// A finding about this exchange.
+    pub fn shows(&self, came: impl ToString, expected: impl ToString, good: bool) -> Finding {
+        Finding::new(&self.sent, came, expected, good)
+    }
+
+    /// Judges a field of the reply, or of the object in it whose name ends so (`_meta/version`). Nothing is seen where
+    /// that object is not there. Where the field is not there, our league may forgive that.
+    pub fn field(
+        &self,
+        path: &str,
+        expected: impl ToString,
+        good: impl Fn(&Value) -> bool,
+    ) -> Option<Finding> {
+        let mut around = self.reply()?.as_object()?;
+        let name = path.rsplit('/').next()?;
+        if let Some((outer, _)) = path.split_once('/') {
+            let (_, inner) = around.iter().find(|(key, _)| key.ends_with(outer))?;
+            around = inner.as_object()?;
+        }
+        let it = around.get(name).unwrap_or(&Value::Null);
+        let came = match it {
+            Value::Null => format!("no {name}"),
+            it => format!("{name} {it}"),
+        };
+        let found = self.shows(came, expected, good(it));
+        Some(found.forgiven_if(it.is_null()))
+    }
+
+    /// Judges whether a field of the reply is exactly this text.
+    pub fn equals(&self, name: &str, text: &str) -> Option<Finding> {
+        self.field(name, format!("{text:?}"), |it| it == text)
+    }
+
+    /// Whether it was answered as JSON-RPC, in time, and not refused.
+    pub fn taken(&self) -> Finding {
+        let good = self.reply().is_some() && self.json.get("result").is_some();
+        self.shows(&self.came, "HTTP 200 and a JSON-RPC result, in time", good)
+    }
+
+    /// Whether it was refused, in any way. Where nothing came nothing is seen.
+    pub fn refused(&self, code: Code) -> Option<Finding> {
+        let found = self.shows(&self.came, format!("a refusal ({code})"), self.is_refusal());
+        Some(found).filter(|_| self.status != 0)
+    }
+
+    /// Whether it is a JSON-RPC error of that code.
+    pub fn failed(&self, code: i64) -> Finding {
+        let good = self.json["error"]["code"] == code;
+        self.shows(&self.came, format!("a JSON-RPC error {code}"), good)
+    }
+
+    /// Whether its JSON-RPC id came back as it is.
+    pub fn echoes(&self, id: &str) -> Option<Finding> {
+        let came = self
+            .json
+            .as_object()?
+            .get("id")
+            .map(Value::to_string)
+            .unwrap_or_default();
+        self.shows(format!("id {came}"), format!("id {id}"), came == id)
+            .into()
+    }
+}
