@@ -70,12 +70,11 @@ fn look(folder: &Path, league_id: &str) -> Result<LeagueView, String> {
     if document.is_null() {
         let table = read("standings.json").map_err(|why| broken("standings.json", why))?;
         let is_foreign = folder.exists() && !league.exists();
-        return Err(match (&table["version"], &table["matches"]) {
+        let [played, all] = ["version", "matches"].map(|key| table[key].as_u64().unwrap_or(0));
+        return Err(match all {
             _ if is_foreign => format!("foreign, for it holds no league {league_id}"),
-            (Value::Number(played), Value::Number(all)) => {
-                format!("running, with {played} of {all} matches played")
-            }
-            _ => "waiting".into(),
+            0 => "waiting".into(),
+            _ => format!("running, with {played} of {all} matches played"),
         });
     }
     let view = LeagueView::read(&document);
