@@ -68,7 +68,8 @@ pub fn results(view: &LeagueView) -> String {
         let own = |seat| moves.iter().find(|made| made.seat == seat && !by_turns);
         let choice = |seat| own(seat).map(|made| &made.text);
         let points = |id| game.score.as_ref()?.get(id);
-        let [expected_a, expected_b] = expected_in(game, &worth).map_or([None; 2], |it| it.map(Some));
+        let [expected_a, expected_b] =
+            expected_in(game, &worth).map_or([None; 2], |it| it.map(Some));
         cells(json!([
             game.match_id,
             round,

@@ -208,8 +208,7 @@ impl Practice {
 fn answers(log: &Path, wanted: &str) -> io::Result<Vec<(String, u64)>> {
     let answer = |line: String| {
         let line: Value = serde_json::from_str(&line).ok()?;
-        let is_choice = line["event_type"] == "reply_received"
-            && line["message_type"] == wanted;
+        let is_choice = line["event_type"] == "reply_received" && line["message_type"] == wanted;
         Some((
             line["peer"].as_str()?.to_string(),
             line["elapsed_ms"].as_u64()?,

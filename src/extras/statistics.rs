@@ -30,7 +30,9 @@ pub struct Sample {
 impl fmt::Display for Sample {
     /// `1.333 ± 0.882`
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
-        let error = self.error.map_or("    ?".into(), |error| format!("{error:.3}"));
+        let error = self
+            .error
+            .map_or("    ?".into(), |error| format!("{error:.3}"));
         write!(to, "{:>5.3} ± {error}", self.mean)
     }
 }

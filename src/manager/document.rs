@@ -12,9 +12,7 @@ use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
 use crate::manager::standings::ending;
 use crate::net::sync::lock;
 use crate::object;
-use crate::protocol::{
-    AgentState, Champion, Ending, Kind, MoveMade, Parity, Progress, Standing,
-};
+use crate::protocol::{AgentState, Champion, Ending, Kind, MoveMade, Parity, Progress, Standing};
 use crate::wire::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -141,7 +141,11 @@ fn ask(program: &Program, card: &Card, plays: &[&str], about: &About) -> Result<
 }
 
 /// What we say of ourselves, and how long we wait for an answer. The files may name fewer games than our program plays.
-fn application(program: &Program, card: &Card, plays: &[&str]) -> Result<(Message, Duration), Stop> {
+fn application(
+    program: &Program,
+    card: &Card,
+    plays: &[&str],
+) -> Result<(Message, Duration), Stop> {
     let (kind, args, config) = (program.kind, &program.args, &program.config);
     let entry = entry(kind, args, config);
     let timeouts = &config.system.timeouts;
