@@ -4,7 +4,7 @@
 use league::games::{Scoring, judge};
 use league::player::history::History;
 use league::player::{Past, Turn};
-use league::program::storage::{Access, Lines};
+use league::program::storage::Lines;
 use league::protocol::{MatchState, Parity, RoundAnnouncement};
 use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Kept, Outbox};
@@ -95,7 +95,7 @@ fn each_kill(path: &Path, check: impl Fn(usize, &str)) {
 fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
     let folder = Folder::new();
     let path = folder.file();
-    let (mut lines, _) = Lines::open(&path, Access::Owner).unwrap();
+    let (mut lines, _) = Lines::open(&path).unwrap();
     let records: Vec<Value> = (0..4)
         .map(|n| json!({"n": n, "text": "ünö\n".repeat(n)}))
         .collect();
@@ -107,11 +107,11 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
     let whole = fs::read(&path).unwrap();
     for length in 0..=whole.len() {
         fs::write(&path, &whole[..length]).unwrap();
-        let (mut lines, read) = Lines::open(&path, Access::Owner).unwrap();
+        let (mut lines, read) = Lines::open(&path).unwrap();
         let left = ends.iter().filter(|end| **end <= length).count() - 1;
         assert_eq!(read, records[..left], "cut at {length}");
         lines.append(&json!("later")).unwrap();
-        let (_, read) = Lines::open(&path, Access::Owner).unwrap();
+        let (_, read) = Lines::open(&path).unwrap();
         assert_eq!(
             (read.len(), &read[left]),
             (left + 1, &json!("later")),

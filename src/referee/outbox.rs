@@ -5,7 +5,7 @@
 //! Read next: `program/storage.rs`, where `Lines` is.
 
 use crate::object;
-use crate::program::storage::{Access, Lines};
+use crate::program::storage::Lines;
 use crate::protocol::MatchResultReport;
 use crate::wire::Wire;
 use std::{collections::BTreeMap, io, path::Path, time::Instant};
@@ -27,7 +27,7 @@ pub struct Outbox {
 impl Outbox {
     /// Opens the outbox of a folder; every result in it is to be sent now.
     pub fn open(folder: &Path) -> io::Result<Outbox> {
-        let (lines, records) = Lines::open(&folder.join("outbox.jsonl"), Access::Everybody)?;
+        let (lines, records) = Lines::open(&folder.join("outbox.jsonl"))?;
         let mut outbox = Outbox::default();
         for kept in records.iter().filter_map(|record| Kept::read(record).ok()) {
             outbox.insert(kept, Some(Instant::now()));
