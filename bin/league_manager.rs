@@ -9,7 +9,14 @@ const USAGE: Usage = Usage {
     words: &[
         ("start", "tell a running manager to start its league"),
         ("status", "show how far a running manager's league has come"),
-        ("season", "add up the leagues that were played here"),
+        (
+            "season DIR…",
+            "add up the leagues that were played here, or those in the folders of groups",
+        ),
+        (
+            "groups",
+            "deal many entrants into groups, each for a local league of its own",
+        ),
         (
             "local",
             "run a whole league here: manager, referees and players",
@@ -82,10 +89,27 @@ const USAGE: Usage = Usage {
             "seconds from a round's announcement to its matches [local: 0; else as in the file]",
         ),
         (
-            "--name",
-            "NAME",
-            "what this league is called on page, report and season: --name \"10b, Tuesday\"",
+            "--entrants",
+            "FILE",
+            "who plays in a local league or is dealt into groups: a line is a name, a tab, a command or URL",
         ),
+        ("--size", "N", "for `groups`: how many a group has at most"),
+        (
+            "--out",
+            "DIR",
+            "for `groups`: the folder below which they are written",
+        ),
+        (
+            "--promote",
+            "N",
+            "for `season`: print so many of each group as the entrants of the next stage",
+        ),
+        (
+            "--by",
+            "MEASURE",
+            "how they are chosen: points, or expected points [points]",
+        ),
+        ("--status", "", "for `season`: how far each group is"),
         (
             "--fresh",
             "",
@@ -99,7 +123,7 @@ const USAGE: Usage = Usage {
         (
             "--all",
             "",
-            "for `season`: with the local leagues and the practice",
+            "for `season`: with the local leagues and the practice; with folders: fail if one is left out",
         ),
         ("--quiet", "", "print only the result"),
         (

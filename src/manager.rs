@@ -69,7 +69,7 @@ pub trait Around: Send + Sync {
     }
 
     /// What a browser at `peer` is shown at a path, with what stands behind its question mark.
-    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
+    fn page(&self, _manager: &Manager, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
     }
 
@@ -333,6 +333,7 @@ fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
         display_name: config.league.display_name.clone(),
         name: program.args.text("--name").map(String::from),
         game: game_name(config),
+        game_type: config.league.game_type.clone(),
         register_at: program.endpoint.clone(),
         scoring: config.league.scoring.clone(),
         local: program.args.word == Some("local"),

@@ -1,8 +1,11 @@
 //! How agents talk: an HTTP server and a client, JSON-RPC and MCP between them and the handlers, and the log of it all.
 
 pub mod agent;
+pub mod answer;
+mod bounds;
 pub mod client;
 pub mod http;
+pub mod letter;
 pub mod log;
 pub mod mcp;
 pub mod retry;

@@ -290,7 +290,13 @@ fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpLis
             Some("local") => ", or make league PORT=N",
             _ => "",
         };
-        return http::listen(host, port).map_err(|why| Stop::usage(why + with_make));
+        let or_any = |why: String| match args.has("--any-port") {
+            true => http::listen(host, 0),
+            false => Err(why + with_make),
+        };
+        return http::listen(host, port)
+            .or_else(or_any)
+            .map_err(Stop::usage);
     }
     http::listen(host, 0).map_err(Stop::usage)?; // a host that is not ours must not look like ports in use
     let (first, last) = config.port_range(kind);

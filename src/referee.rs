@@ -13,6 +13,7 @@ pub mod over_http;
 pub mod questions;
 pub mod sentences;
 
+use crate::games;
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, SHOWN, pause};
@@ -166,6 +167,10 @@ fn is_about_us(error: &LeagueError) -> bool {
 }
 
 impl Participant for Referee {
+    fn plays(&self) -> Vec<&'static str> {
+        games::all().collect()
+    }
+
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
         let data = &self.session.program.data;
         let folder = data.join("referees").join(&card.agent_id);

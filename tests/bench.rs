@@ -8,16 +8,12 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::{fs, thread, time::Duration};
 use support::{World, files};
 
 /// Players, referees, and how many look at the page meanwhile.
@@ -33,63 +29,48 @@ const AT_ONCE: usize = 4;
 /// Clock ticks of /proc in a second.
 const TICKS: f64 = 100.0;
 
-/// CPU seconds of a process and of its children that have ended.
-fn cpu(pid: u32) -> f64 {
+/// The fields of a process in /proc, from the one behind its name.
+fn stat(pid: u32) -> Vec<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after = stat.rsplit(')').next().unwrap_or_default();
-    let numbers: Vec<f64> = after
-        .split_whitespace()
-        .map(|word| word.parse().unwrap_or(0.0))
-        .collect();
-    numbers
-        .get(11..15)
-        .map_or(0.0, |times| times.iter().sum::<f64>() / TICKS)
+    let words = after.split_whitespace();
+    words.map(|word| word.parse().unwrap_or(0.0)).collect()
+}
+
+/// CPU seconds of a process and of its children that have ended.
+fn cpu(pid: u32) -> f64 {
+    let stat = stat(pid);
+    let times = stat.get(11..15).unwrap_or_default();
+    times.iter().sum::<f64>() / TICKS
 }
 
 /// The processes whose parent is that one.
 fn children(pid: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parent = |pid: u32| -> Option<u32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit(')')
-            .next()?
-            .split_whitespace()
-            .nth(1)?
-            .parse()
-            .ok()
-    };
-    pids.filter(|child| parent(*child) == Some(pid)).collect()
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |child: &u32| stat(*child).get(1) == Some(&f64::from(pid));
+    pids.filter(is_child).collect()
 }
 
 /// Peak memory in MiB, and whether the process is a player.
 fn memory(pid: u32) -> Option<(bool, f64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let peak = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
-    Some((
-        status.starts_with("Name:\tplayer"),
-        peak?.parse::<f64>().ok()? / 1024.0,
-    ))
+    let mut lines = status.lines();
+    let peak = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let peak: f64 = peak.split_whitespace().next()?.parse().ok()?;
+    Some((status.starts_with("Name:\tplayer"), peak / 1024.0))
 }
 
 /// Bytes of all files below a folder.
 fn size(folder: &Path) -> f64 {
-    files(folder)
-        .iter()
-        .filter_map(|file| Some(fs::metadata(file).ok()?.len() as f64))
-        .sum()
+    let length = |file: &PathBuf| Some(fs::metadata(file).ok()?.len() as f64);
+    files(folder).iter().filter_map(length).sum()
 }
 
 /// Milliseconds of the day at which a log line was written.
 fn time_of(line: &Value) -> f64 {
     let text = line["timestamp"].as_str().unwrap_or_default();
-    let part = |from: usize, to: usize| {
-        text.get(from..to)
-            .and_then(|part| part.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
+    let part = |from: usize, to: usize| text[from..to].parse::<f64>().unwrap_or(0.0);
     part(11, 13) * 3.6e6 + part(14, 16) * 6e4 + part(17, 23) * 1e3
 }
 
@@ -107,44 +88,27 @@ fn open_page(manager: String) {
 /// One league: what it took.
 fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'static str, f64> {
     let world = World::new(&[]);
-    let numbers = [players.to_string(), referees.to_string()];
-    let arguments = [
-        "local",
-        "--fresh",
-        "--players",
-        &numbers[0],
-        "--referees",
-        &numbers[1],
-        "--stay",
-    ];
+    let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
+    let arguments: Vec<&str> = arguments.split(' ').collect();
     let manager = world.start("league_manager", &arguments);
     let pid = manager.child.id();
     manager.line("Round 1 of");
     (0..pages).for_each(|_| open_page(manager.url()));
     let processes = children(pid);
-    let (before, mut peaks) = (
-        cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>(),
-        BTreeMap::new(),
-    );
-    let over = |peaks: &mut BTreeMap<u32, (bool, f64)>| {
-        peaks.extend(
-            processes
-                .iter()
-                .filter_map(|pid| Some((*pid, memory(*pid)?))),
-        );
-        processes
+    let before = cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>();
+    let mut peaks = BTreeMap::new();
+    support::until_within(170, "the league is over", || {
+        let now = processes
             .iter()
-            .all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
-            .then_some(())
-    };
-    support::until_within(170, "the league is over", || over(&mut peaks));
+            .filter_map(|pid| Some((*pid, memory(*pid)?)));
+        peaks.extend(now);
+        let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+        processes.iter().all(is_gone).then_some(())
+    });
     let used = cpu(pid) - before; // the children have ended: their time is ours now
     let own = memory(pid).map_or(0.0, |(_, peak)| peak);
-    let player: Vec<f64> = peaks
-        .values()
-        .filter(|(is_player, _)| *is_player)
-        .map(|(_, peak)| *peak)
-        .collect();
+    let players_peaks = peaks.values().filter(|(is_player, _)| *is_player);
+    let player: Vec<f64> = players_peaks.map(|(_, peak)| *peak).collect();
     let logs = world.logs();
     let of_type = |event: &str, name: &str| -> Vec<f64> {
         let wanted = |line: &&Value| line["event_type"] == event && line["message_type"] == name;
@@ -152,22 +116,18 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
     };
     let mut reports = of_type("message_received", "MATCH_RESULT_REPORT");
     reports.sort_by(f64::total_cmp);
-    let first = of_type("message_sent", "ROUND_ANNOUNCEMENT")
-        .into_iter()
-        .fold(f64::MAX, f64::min);
-    let last = of_type("message_sent", "LEAGUE_COMPLETED")
-        .into_iter()
-        .fold(0.0, f64::max);
-    let requests = logs
-        .iter()
-        .filter(|line| line["event_type"] == "message_received")
-        .count() as f64;
-    let (matches, seconds) = (
-        (players * (players - 1) / 2) as f64,
-        (last - first) / 1000.0,
-    );
+    let first = of_type("message_sent", "ROUND_ANNOUNCEMENT");
+    let first = first.into_iter().fold(f64::MAX, f64::min);
+    let last = of_type("message_sent", "LEAGUE_COMPLETED");
+    let last = last.into_iter().fold(0.0, f64::max);
+    let is_request = |line: &&Value| line["event_type"] == "message_received";
+    let requests = logs.iter().filter(is_request).count() as f64;
+    let matches = (players * (players - 1) / 2) as f64;
+    let seconds = (last - first) / 1000.0;
     let some = reports.len().clamp(2, 100);
     let span = |part: &[f64]| part.last().unwrap_or(&0.0) - part.first().unwrap_or(&0.0);
+    let kb = |folder: &str| size(&world.folder.join(folder)) / matches / 1000.0;
+    let last_to_first = span(&reports[reports.len() - some..]) / span(&reports[..some]).max(1.0);
     BTreeMap::from([
         ("players", players as f64),
         ("pages_open", pages as f64),
@@ -182,27 +142,17 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
             "player_mib",
             player.iter().sum::<f64>() / player.len().max(1) as f64,
         ),
-        (
-            "log_kb_per_match",
-            size(&world.folder.join("logs")) / matches / 1000.0,
-        ),
-        (
-            "data_kb_per_match",
-            size(&world.folder.join("data")) / matches / 1000.0,
-        ),
-        (
-            "last_to_first",
-            span(&reports[reports.len() - some..]) / span(&reports[..some]).max(1.0),
-        ),
+        ("log_kb_per_match", kb("logs")),
+        ("data_kb_per_match", kb("data")),
+        ("last_to_first", last_to_first),
     ])
 }
 
 /// Another process of this test: `role` is `answer`, or the ports to ask, by blanks.
 fn process(role: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--ignored", "--exact", "--nocapture", "bench"])
-        .env("LEAGUE_BENCH_ROLE", role);
+    command.args(["--ignored", "--exact", "--nocapture", "bench"]);
+    command.env("LEAGUE_BENCH_ROLE", role);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -227,12 +177,8 @@ fn ask(ports: &[u16]) {
     };
     thread::scope(|scope| {
         for first in 0..AT_ONCE {
-            let ports = ports
-                .iter()
-                .cycle()
-                .skip(first * 7)
-                .copied()
-                .take(ASKED / AT_ONCE);
+            let ports = ports.iter().cycle().skip(first * 7).copied();
+            let ports = ports.take(ASKED / AT_ONCE);
             scope.spawn(move || {
                 ports.for_each(|port| thread::spawn(move || ask(port)).join().unwrap())
             });
@@ -246,16 +192,15 @@ fn floor((players, referees, _): (usize, usize, usize)) -> f64 {
     let mut servers: Vec<Child> = (0..players).map(|_| process("answer")).collect();
     let port = |server: &mut Child| {
         let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-        lines
-            .find_map(|line| line.unwrap().strip_prefix("port ").map(String::from))
-            .unwrap()
+        let port = lines.find_map(|line| line.unwrap().strip_prefix("port ").map(String::from));
+        port.unwrap()
     };
     let ports: Vec<String> = servers.iter_mut().map(port).collect();
     let clients: Vec<Child> = (0..=referees).map(|_| process(&ports.join(" "))).collect();
     let asked = (clients.len() * ASKED) as f64;
-    clients
-        .into_iter()
-        .for_each(|client| assert!(client.wait_with_output().unwrap().status.success()));
+    for client in clients {
+        assert!(client.wait_with_output().unwrap().status.success());
+    }
     for server in &mut servers {
         let _ = server.kill().and_then(|()| server.wait());
     }
@@ -268,10 +213,8 @@ fn bench() {
     match std::env::var("LEAGUE_BENCH_ROLE") {
         Ok(role) if role == "answer" => return answer(),
         Ok(ports) => {
-            return ask(&ports
-                .split(' ')
-                .map(|port| port.parse().unwrap())
-                .collect::<Vec<_>>());
+            let ports = ports.split(' ').map(|port| port.parse().unwrap());
+            return ask(&ports.collect::<Vec<_>>());
         }
         Err(_) => {}
     }
@@ -280,57 +223,49 @@ fn bench() {
         figures.insert("floor_us", floor(size));
         figures
     });
-    let cost = |n: usize, key: &str| leagues[n][key];
-    let rate = |n: usize| cost(n, "matches_per_second");
+    let [_, twenty, _, hundred, watched] = &leagues;
+    let floor = |league: &BTreeMap<&str, f64>| league["cpu_us_per_request"] / league["floor_us"];
+    let against =
+        |one: &BTreeMap<&str, f64>, other: &BTreeMap<&str, f64>, key| one[key] / other[key];
     let ratios = [
         (
             "CPU per request against the floor, 20 players",
-            cost(1, "cpu_us_per_request") / cost(1, "floor_us"),
+            floor(twenty),
         ),
         (
             "CPU per request against the floor, 100 players",
-            cost(3, "cpu_us_per_request") / cost(3, "floor_us"),
+            floor(hundred),
         ),
         (
             "CPU per match, 100 players against 20",
-            cost(3, "cpu_ms_per_match") / cost(1, "cpu_ms_per_match"),
+            against(hundred, twenty, "cpu_ms_per_match"),
         ),
         (
             "matches per second with ten pages open against none, 100 players",
-            rate(4) / rate(3),
+            against(watched, hundred, "matches_per_second"),
         ),
         (
             "last hundred matches against first hundred, 100 players",
-            cost(3, "last_to_first"),
+            hundred["last_to_first"],
         ),
     ];
     if std::env::var("JSON").is_ok_and(|wanted| !wanted.is_empty()) {
         let ratios: BTreeMap<&str, f64> = ratios.into();
         return println!("{}", json!({"leagues": leagues, "ratios": ratios}));
     }
-    let rows = [
-        ("players", 0),
-        ("pages_open", 0),
-        ("matches", 0),
-        ("seconds", 2),
-        ("matches_per_second", 0),
-        ("cpu_ms_per_match", 1),
-        ("requests_per_match", 1),
-        ("cpu_us_per_request", 0),
-        ("floor_us", 0),
-        ("manager_mib", 1),
-        ("player_mib", 1),
-        ("log_kb_per_match", 1),
-        ("data_kb_per_match", 1),
-    ];
-    for (key, digits) in rows {
+    let rows = "players 0, pages_open 0, matches 0, seconds 2, matches_per_second 0, cpu_ms_per_match 1, \
+                requests_per_match 1, cpu_us_per_request 0, floor_us 0, manager_mib 1, player_mib 1, \
+                log_kb_per_match 1, data_kb_per_match 1";
+    for row in rows.split(", ") {
+        let (key, digits) = row.split_once(' ').unwrap();
+        let digits: usize = digits.parse().unwrap();
         let cells = leagues
             .each_ref()
             .map(|league| format!("{:>9.digits$}", league[key]));
         println!("{:<22}{}", key.replace('_', " "), cells.join(""));
     }
     println!();
-    ratios
-        .iter()
-        .for_each(|(what, ratio)| println!("{ratio:>6.2}  {what}"));
+    for (what, ratio) in ratios {
+        println!("{ratio:>6.2}  {what}");
+    }
 }

@@ -1,68 +1,69 @@
 //! The examination of an agent: it passes our own player and referee, and an agent with one fault fails that check, and
-//! no other. Every row is a fault and the checks that see it; what cannot be looked at then is skipped.
+//! no other. The agents are our own; somebody stands between them and the examination, and spoils what is said. Every row
+//! of the tables is a fault and the check that sees it; what cannot be looked at then is skipped.
 
 mod support;
 
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, OnceLock},
-    thread,
-    time::Duration,
-};
-use support::{Agent, Does, Peer, World, message, now, raw, until};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use support::{Agent, Does, PATIENCE, Peer, World, connect, good_player, http, message, until};
 
 fn world() -> World {
-    let limits = [
-        "game_join_ack_timeout_sec",
-        "move_timeout_sec",
-        "generic_response_timeout_sec",
-    ];
-    let edits = limits.map(|name| ("system.json", format!("/timeouts/{name}"), json!(1)));
-    World::new(
-        &edits
-            .each_ref()
-            .map(|(file, path, value)| (*file, path.as_str(), value.clone())),
-    )
+    World::new(&[
+        (
+            "system.json",
+            "/timeouts/game_join_ack_timeout_sec",
+            json!(1),
+        ),
+        ("system.json", "/timeouts/move_timeout_sec", json!(1)),
+        (
+            "system.json",
+            "/timeouts/generic_response_timeout_sec",
+            json!(1),
+        ),
+    ])
 }
 
 /// Starts an examination, and says where.
-fn examination(world: &World) -> (Agent, String) {
-    let check = world.start_unheard("league_manager", &["check", "--json"]);
-    let said = || {
-        check
-            .stderr
-            .lock()
-            .unwrap()
-            .lines()
-            .find_map(|it| it.strip_prefix("listening on ").map(String::from))
-    };
-    let url = until("it listens", said);
+fn examination(world: &World, options: &[&str]) -> (Agent, String) {
+    let check = world.start_unheard("league_manager", &[&["check", "--json"], options].concat());
+    let url = until("it listens", || {
+        let said = check.stderr.lock().unwrap();
+        let mut lines = said.lines();
+        lines.find_map(|it| it.strip_prefix("listening on ").map(String::from))
+    });
     (check, url)
 }
 
-/// Its findings, and the names of those that are neither good nor skipped.
-fn findings(check: &mut Agent) -> (Vec<Value>, Vec<String>) {
+/// Its findings, and the names of those that are neither good nor skipped: FATAL what our league does not forgive.
+fn findings(check: &mut Agent) -> (Vec<Value>, String) {
     let status = check.wait();
     let all: Vec<Value> = serde_json::from_str(&check.output()).unwrap();
-    let bad = all
-        .iter()
-        .filter(|it| it["grade"] == "FAIL" || it["grade"] == "warn");
-    let bad: Vec<String> = bad
-        .map(|it| {
-            format!(
-                "{} {}",
-                it["grade"].as_str().unwrap(),
-                it["check"].as_str().unwrap()
-            )
-        })
+    let named = |it: &Value| {
+        let grade = match it["grade"].as_str().unwrap() {
+            "FAIL" if it["forgiven"] == false => "FATAL",
+            grade => grade,
+        };
+        format!("{grade} {}", it["check"].as_str().unwrap())
+    };
+    let names = all.iter().map(named);
+    let bad: Vec<String> = names
+        .filter(|it| !it.starts_with("ok") && !it.starts_with("skip"))
         .collect();
-    assert_eq!(
-        status.success(),
-        !bad.iter().any(|it| it.starts_with("FAIL")),
-        "{bad:?}"
-    );
-    (all, bad)
+    let is_failed = bad.iter().any(|it| it.starts_with("FA"));
+    assert_eq!(status.success(), !is_failed, "{bad:?}");
+    let plays = !bad.iter().any(|it| it.starts_with("FATAL"));
+    let verdict = if plays {
+        "it WOULD PLAY"
+    } else {
+        "it would NOT play"
+    };
+    until("the verdict", || {
+        check.stderr.lock().unwrap().contains(verdict).then_some(())
+    });
+    (all, bad.join(", "))
 }
 
 /// How many could not look, after an earlier fault.
@@ -72,18 +73,28 @@ fn skipped(all: &[Value]) -> usize {
 
 #[test]
 fn our_own_player_and_referee_pass() {
-    for program in ["player", "referee"] {
+    let rows: [(&str, &[&str], &[&str], &str); 4] = [
+        ("player", &[], &[], "P90"),
+        ("player", &["--player-id", "P02"], &[], "P02"),
+        ("referee", &[], &["--as", "REF07"], "REF07"),
+        (
+            "referee",
+            &["--referee-id", "REF01"],
+            &["--as", "P01"],
+            "REF01",
+        ),
+    ];
+    for (program, options, wish, id) in rows {
         let world = world();
-        let (mut check, url) = examination(&world);
-        let mut agent = world.start(program, &["--manager", &url]);
-        let (all, _) = findings(&mut check);
-        let bad: Vec<&Value> = all.iter().filter(|it| it["grade"] != "ok").collect();
-        assert!(bad.is_empty() && all.len() >= 40, "{program}: {bad:#?}");
+        let (mut check, url) = examination(&world, wish);
+        let mut agent = world.start(program, &[&["--manager", &url], options].concat());
+        let (all, bad) = findings(&mut check);
+        assert_eq!((&*bad, skipped(&all)), ("", 0), "{program}: {all:#?}");
+        assert!(all.len() >= 40, "{program}");
+        agent.line(&format!(" is {id} in "));
         assert!(agent.wait().success(), "it was told the end of the league");
-        assert!(
-            !world.folder.join("data/leagues").exists(),
-            "no league was touched"
-        );
+        let leagues = world.folder.join("data/leagues");
+        assert!(!leagues.exists(), "no league was touched");
     }
 }
 
@@ -91,713 +102,337 @@ fn our_own_player_and_referee_pass() {
 fn a_player_by_hand_passes_though_nobody_chooses() {
     let world = world();
     world.edit("system.json", "/timeouts/move_timeout_sec", json!(4)); // it falls back two seconds before
-    let (mut check, url) = examination(&world);
+    let (mut check, url) = examination(&world, &[]);
     let player = world.start("player", &["--manager", &url, "--strategy", "mcp:odd"]);
     let (all, bad) = findings(&mut check);
-    assert!(bad.is_empty() && skipped(&all) == 0, "{bad:?}");
-    let choice = all
+    assert_eq!((&*bad, skipped(&all)), ("", 0));
+    let mut named = all
         .iter()
-        .find(|it| it["check"] == "parity_choice is even or odd")
-        .unwrap();
-    assert_eq!(choice["came"], "parity_choice \"odd\"");
-    assert!(
-        player
-            .stderr
-            .lock()
-            .unwrap()
-            .contains("R6M1: nobody chose in time; odd chose odd")
-    );
+        .filter(|it| it["check"] == "parity_choice is even or odd");
+    assert_eq!(named.next().unwrap()["came"], "parity_choice \"odd\"");
+    let said = player.stderr.lock().unwrap();
+    assert!(said.contains("R6M1: nobody chose in time; odd chose odd"));
 }
 
 #[test]
 fn lines_say_what_was_sent_what_came_and_what_was_expected() {
     let world = world();
     let mut check = world.start("league_manager", &["check"]);
-    let fault = |path, value| ("CHOOSE_PARITY_CALL R1M1", path, value);
     let faults = [
-        fault("/result/parity_choice", json!("Even")),
-        fault("/result/sender", json!("P90")),
+        "CHOOSE_PARITY_CALL R1M1 | /reply/result/parity_choice | \"Even\"",
+        "GAME_INVITATION R1M1 | /reply/result/sender | \"P90\"",
+        "CHOOSE_PARITY_CALL R1M1 | /reply/result/auth_token | \"OWN\"",
     ];
-    let _player = player(&check.url(), faults.to_vec());
+    let _agents = spoilt(&world, "player", &check.url(), &faults.join("\n"));
     assert_eq!(check.wait().code(), Some(1));
-    let (output, exact) = (
-        check.output(),
-        "expected exactly \"even\" or \"odd\"  [Choice]",
-    );
-    let line = format!(
-        "FAIL  parity_choice is even or odd: sent CHOOSE_PARITY_CALL R1M1, came parity_choice \"Even\", {exact}"
-    );
-    assert!(output.contains(&line), "{output}");
-    assert!(
-        output.contains("came sender \"P90\", expected \"player:P90\"; our own league forgives it"),
-        "{output}"
-    );
-    assert!(output.contains("2 FAIL, 0 warn, 0 skip"), "{output}");
+    let output = check.output();
+    for line in [
+        "FAIL  parity_choice is even or odd: sent CHOOSE_PARITY_CALL R1M1, came parity_choice \"Even\", expected exactly \"even\" or \"odd\"; our own league does not forgive it  [Choice]",
+        "FAIL  replies say who sends them: sent GAME_INVITATION R1M1, came sender \"P90\", expected \"player:P90\"; our own league forgives it  [Envelope]",
+        "warn  replies repeat the match's token: sent CHOOSE_PARITY_CALL R1M1, came its own token, that of its registration, which proves it to the manager, expected the token of the match; our own league forgives it  [Tokens]",
+        "2 FAIL, 1 warn, 0 skip\nit would NOT play in our league, by what fails: parity_choice is even or odd",
+    ] {
+        assert!(output.contains(line), "no {line} in\n{output}");
+    }
     support::check_no_token(&output);
 }
 
-/// The type of a message, or the method of a call without one.
-fn said(request: &Value) -> &str {
-    request["params"]["message_type"]
-        .as_str()
-        .or(request["method"].as_str())
-        .unwrap_or_default()
-}
-
-/// A fault: in which exchange (all these words stand in it, or in none: `register`), where, and what stands there then.
-/// The place "" is the whole answer; one that is null is none.
-type Fault = (&'static str, &'static str, Value);
-
-fn spoil((words, path, value): &Fault, exchange: &str, whole: &mut Value) {
-    let is_it = words.split(' ').all(|word| exchange.contains(word));
-    match path.rsplit_once('/').filter(|_| is_it) {
-        Some((parent, key)) => whole.pointer_mut(parent).unwrap()[key] = value.clone(),
-        None if is_it => *whole = value.clone(),
-        None => {}
-    }
-}
-
-/// A scripted player that does everything right, but for these faults.
-fn player(manager: &str, faults: Vec<Fault>) -> Peer {
-    let (own, joined) = (
-        Arc::new(OnceLock::<String>::new()),
-        Mutex::new(HashMap::<String, Value>::new()),
-    );
-    let (token, made) = (Arc::clone(&own), faults.clone());
-    let peer = Peer::new(move |request| {
-        let mut reply = json!({"jsonrpc": "2.0", "id": request["id"]});
-        match answer(request, token.wait(), &mut joined.lock().unwrap()) {
-            Ok(result) => reply["result"] = result,
-            Err(code) => reply["error"] = json!({"code": code, "message": "no"}),
-        }
-        let exchange = format!("{request}{reply}");
-        made.iter()
-            .for_each(|fault| spoil(fault, &exchange, &mut reply));
-        if reply.is_null() {
-            Does::Silence
-        } else {
-            Does::Body(reply.to_string())
+#[test]
+fn the_least_that_plays_passes() {
+    let world = world();
+    let (mut check, url) = examination(&world, &[]);
+    let peer = Peer::new(|request| {
+        let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601}, "id": request["id"]});
+        match (
+            request["params"]["message_type"].as_str(),
+            request["method"].as_str(),
+        ) {
+            (Some(_), _) => good_player("P90", "odd", request),
+            (_, Some("ping")) => Does::Answer(json!({})),
+            (_, Some(_)) => Does::Body(unknown.to_string()),
+            _ => Does::Close,
         }
     });
-    let mut meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"]});
-    meta["contact_endpoint"] = json!(peer.url);
-    let params = message(
+    // It asks in vain for other things first, as a client of tools does, and registers by a tool.
+    let post = |method: &str, params: Value| {
+        let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 7});
+        let (_, body) = http("POST", &url, "", body.to_string().as_bytes());
+        serde_json::from_str::<Value>(&body).unwrap()["result"].clone()
+    };
+    let version =
+        post("initialize", json!({"protocolVersion": "2025-06-18"}))["protocolVersion"].clone();
+    assert_eq!(version, "2025-06-18");
+    let listed = post("tools/list", json!({})).to_string();
+    assert!(listed.contains("\"register_player\""), "{listed}");
+    assert_eq!(http("POST", &url, "", b"{\"hello\": 1}").0, 200);
+    let initialized = br#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
+    assert_eq!(http("POST", &url, "", initialized).0, 202);
+    let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
+        "contact_endpoint": peer.url});
+    let asked = message(
         "LEAGUE_REGISTER_REQUEST",
         "player:a",
         json!({"player_meta": meta}),
     );
-    let mut request =
-        json!({"jsonrpc": "2.0", "method": "register_player", "params": params, "id": 1});
-    faults
-        .iter()
-        .for_each(|fault| spoil(fault, "register", &mut request));
-    let (_, body) = support::http("POST", manager, "", request.to_string().as_bytes());
-    let answer: Value = serde_json::from_str(&body).unwrap();
-    own.set(support::token_of(&answer["result"])).unwrap();
-    peer
+    let call = json!({"name": "register_player", "arguments": asked});
+    let answer = post("tools/call", call)["structuredContent"]["status"].clone();
+    assert_eq!(answer, "ACCEPTED");
+    let (all, bad) = findings(&mut check);
+    assert!(
+        !bad.contains("FA") && bad.contains("warn broken JSON"),
+        "{bad}: {all:#?}"
+    );
 }
 
-/// What a good player answers; `matches` has the tokens of its matches.
-fn answer(request: &Value, own: &str, matches: &mut HashMap<String, Value>) -> Result<Value, i32> {
-    let (asked, match_id) = (
-        &request["params"],
-        request["params"]["match_id"].as_str().unwrap_or_default(),
-    );
-    let is_true = matches
-        .get(match_id)
-        .is_some_and(|token| *token == asked["auth_token"]);
-    let count = format!("{} {match_id} {}", said(request), asked["x"].is_string()); // so that a fault can come later
-    let times = matches.get(&count).and_then(Value::as_u64).unwrap_or(0) + 1;
-    matches.insert(count, json!(times));
-    let after = matches.contains_key("ping  true");
-    let refusal = |code| {
-        message(
-            "LEAGUE_ERROR",
-            "player:P90",
-            json!({"error_code": code, "error_description": "no"}),
-        )
-    };
-    let reply = |message_type: &str, body: Value| {
-        let mut reply = message(message_type, "player:P90", body);
-        ["match_id", "conversation_id", "auth_token"]
-            .iter()
-            .for_each(|key| reply[*key] = asked[*key].clone());
-        (reply["player_id"], reply["times"]) = (json!("P90"), json!(times));
-        reply
-    };
-    match said(request) {
-        _ if request.is_null() => Err(-32700),
-        "ping" => Ok(json!({"after": after})),
-        "tools/list" => Ok(json!({"tools": [{"name": "choose_parity"}]})),
-        "GAME_INVITATION" if is_true => Ok(reply(
-            "GAME_JOIN_ACK",
-            json!({"accept": true, "arrival_timestamp": now()}),
-        )),
-        "CHOOSE_PARITY_CALL" if is_true => Ok(reply(
-            "CHOOSE_PARITY_RESPONSE",
-            json!({"parity_choice": "odd"}),
-        )),
-        "GAME_OVER" | "GAME_ERROR" if is_true => Ok(json!({"status": "ok"})),
-        "GAME_INVITATION" | "CHOOSE_PARITY_CALL" => Ok(refusal("E012")),
-        "no_such_method" => Err(-32601),
-        _ if asked["auth_token"] != own => Ok(refusal("E012")),
-        "ROUND_ANNOUNCEMENT" => {
-            let entry = &asked["matches"][0];
-            matches.insert(
-                entry["match_id"].as_str().unwrap().into(),
-                asked["match_token"].clone(),
-            );
-            Ok(json!({"status": "ok"}))
+/// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where; and what stands there
+/// then.
+#[derive(Clone)]
+struct Fault {
+    words: String,
+    only: usize,
+    place: String,
+    value: Value,
+    seen: Arc<AtomicUsize>,
+    turn: Arc<Mutex<()>>,
+}
+
+impl Fault {
+    /// Reads `WORDS #2 | /reply/result/accept | "true"`.
+    fn new(row: &str) -> Fault {
+        let [words, place, value] = [0, 1, 2].map(|n| row.split(" | ").nth(n).unwrap().trim());
+        let (words, only) = words.split_once('#').unwrap_or((words, "0"));
+        Fault {
+            words: words.into(),
+            only: only.parse().unwrap(),
+            place: place.into(),
+            value: serde_json::from_str(value).unwrap_or_else(|error| panic!("{error}: {row}")),
+            seen: Arc::default(),
+            turn: Arc::default(),
         }
-        _ => Ok(json!({"status": "ok"})),
+    }
+
+    /// Whether an exchange is meant, and that place in it.
+    fn hits(&self, exchange: &Value, place: &str) -> bool {
+        let text = exchange.to_string();
+        let has_all = self
+            .words
+            .split_whitespace()
+            .all(|word| text.contains(word));
+        let count = || self.seen.fetch_add(1, Ordering::SeqCst) + 1;
+        self.place.starts_with(place) && has_all && [0, count()].contains(&self.only)
+    }
+
+    fn spoil(&self, exchange: &mut Value, place: &str, own: &OnceLock<String>) {
+        if !self.hits(exchange, place) {
+            return;
+        }
+        let (parent, key) = self.place.rsplit_once('/').unwrap();
+        let place = exchange.pointer_mut(parent).unwrap();
+        match self.value.as_str() {
+            Some("OWN") => place[key] = json!(own.wait()),
+            Some("NONE") => drop(place.as_object_mut().unwrap().remove(key)),
+            _ => place[key] = self.value.clone(),
+        }
     }
 }
 
-#[test]
-fn a_player_with_one_fault_fails_that_check_alone() {
-    let (none, error, ok) = (
-        Value::Null,
-        json!({"error": {"code": -32603}, "id": 90}),
-        json!({"status": "ok"}),
+/// Passes on to `to` what comes, after `edit`, and the answer back, both with the faults; `own` is the token of the agent.
+fn between(
+    to: &Arc<OnceLock<String>>,
+    faults: &[Fault],
+    own: &Arc<OnceLock<String>>,
+    edit: impl Fn(&mut Value) + Send + Sync + 'static,
+) -> Peer {
+    let (to, faults, own) = (Arc::clone(to), faults.to_vec(), Arc::clone(own));
+    Peer::new(move |request| {
+        let mut exchange = json!({"request": request});
+        if let Some(fault) = faults.iter().find(|fault| fault.hits(&exchange, "instead")) {
+            return match &fault.value {
+                Value::Null => Does::Silence,
+                body => Does::Body(body.to_string()),
+            };
+        }
+        let in_turn = faults.iter().find(|fault| fault.hits(&exchange, "turn"));
+        let _turn = in_turn.map(|fault| fault.turn.lock());
+        edit(&mut exchange["request"]);
+        faults
+            .iter()
+            .for_each(|fault| fault.spoil(&mut exchange, "/request", &own));
+        let body = match &exchange["request"] {
+            Value::Null => "{".into(),
+            request => request.to_string(),
+        };
+        if connect(to.wait(), PATIENCE).is_err() {
+            return Does::Close; // the examination is over
+        }
+        let (status, body) = http("POST", to.wait(), "", body.as_bytes());
+        exchange["reply"] = serde_json::from_str(&body).unwrap_or_default();
+        let result = &exchange["reply"]["result"];
+        if result["status"] == "ACCEPTED" {
+            let _ = own.set(support::token_of(result));
+        }
+        faults
+            .iter()
+            .for_each(|fault| fault.spoil(&mut exchange, "/reply", &own));
+        let body = exchange["reply"].to_string();
+        let head = format!("HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: ");
+        Does::Bytes(format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes())
+    })
+}
+
+/// One of our own agents, and those who stand between it and the examination: the manager, the players of its matches,
+/// and itself.
+fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<Peer>) {
+    let faults: Vec<Fault> = rows.lines().map(Fault::new).collect();
+    let own = Arc::default();
+    let [manager, home, a, b] = [(); 4].map(|()| Arc::<OnceLock<String>>::default());
+    manager.set(check.into()).unwrap();
+    let [manager, player_a, player_b] =
+        [&manager, &a, &b].map(|to| between(to, &faults, &own, |_| ()));
+    let seats = [
+        ("player_A_endpoint", a, player_a.url.clone()),
+        ("player_B_endpoint", b, player_b.url.clone()),
+    ];
+    let itself = between(&home, &faults, &own, move |request| {
+        for (key, to, url) in &seats {
+            if let Some(place) = request.pointer_mut(&format!("/params/matches/0/{key}")) {
+                let _ = to.set(place.as_str().unwrap().into());
+                *place = url.clone().into();
+            }
+        }
+    });
+    let agent = world.start(
+        program,
+        &["--manager", &manager.url, "--contact-endpoint", &itself.url],
     );
-    let rows = [
-        (
-            "register",
-            "/jsonrpc",
-            json!("1.0"),
-            "FAIL it registers by JSON-RPC 2.0, with an id",
-        ),
-        (
-            "register",
-            "/method",
-            json!("register"),
-            "FAIL its method is that of its kind",
-        ),
-        (
-            "register",
-            "/params/message_type",
-            json!("REGISTER"),
-            "FAIL message_type is a registration",
-        ),
-        (
-            "register",
-            "/params/protocol",
-            json!("league.v1"),
-            "FAIL protocol is league.v2",
-        ),
-        (
-            "register",
-            "/params/sender",
-            json!("a"),
-            "FAIL sender names its kind",
-        ),
-        (
-            "register",
-            "/params/conversation_id",
-            json!(""),
-            "FAIL conversation_id is a text",
-        ),
-        (
-            "register",
-            "/params/timestamp",
-            json!("2025-01-15T10:00:00+02:00"),
-            "FAIL timestamp is UTC",
-        ),
-        (
-            "register",
-            "/params/timestamp",
-            json!("2025-01-15T10:00:00Z"),
-            "warn its clock is right",
-        ),
-        (
-            "register",
-            "/params/player_meta",
-            json!("me"),
-            "FAIL it says what it is",
-        ),
-        (
-            "register",
-            "/params/player_meta/display_name",
-            json!(""),
-            "FAIL display_name",
-        ),
-        (
-            "register",
-            "/params/player_meta/version",
-            json!("1.0"),
-            "FAIL version",
-        ),
-        (
-            "register",
-            "/params/player_meta/game_types",
-            json!("even_odd"),
-            "FAIL game_types",
-        ),
-        (
-            "register",
-            "/params/player_meta/contact_endpoint",
-            json!("localhost:8101"),
-            "FAIL contact_endpoint",
-        ),
-        (
-            "register",
-            "/params/player_meta/contact_endpoint",
-            json!("http://127.0.0.1:1/mcp"),
-            "FAIL somebody answers at its contact_endpoint",
-        ),
-        (
-            "register",
-            "/params/player_meta/protocol_version",
-            json!("1.0.0"),
-            "FAIL protocol_version, if any",
-        ),
-        (
-            "ROUND_ANNOUNCEMENT",
-            "",
-            error.clone(),
-            "FAIL ROUND_ANNOUNCEMENT is taken",
-        ),
-        (
-            "GAME_INVITATION",
-            "",
-            none.clone(),
-            "FAIL GAME_INVITATION is answered in time",
-        ),
-        (
-            "GAME_INVITATION",
-            "/result/match_id",
-            json!("R1"),
-            "FAIL GAME_JOIN_ACK is exact",
-        ),
-        (
-            "GAME_INVITATION",
-            "/result/arrival_timestamp",
-            json!("now"),
-            "FAIL arrival_timestamp is UTC",
-        ),
-        (
-            "GAME_INVITATION",
-            "/result/accept",
-            json!("true"),
-            "FAIL accept is true, a boolean",
-        ),
-        (
-            "CHOOSE_PARITY_CALL",
-            "",
-            none.clone(),
-            "FAIL CHOOSE_PARITY_CALL is answered in time",
-        ),
-        (
-            "CHOOSE_PARITY_CALL",
-            "/result/player_id",
-            json!("P9"),
-            "FAIL CHOOSE_PARITY_RESPONSE is exact",
-        ),
-        (
-            "CHOOSE_PARITY_CALL",
-            "/result/parity_choice",
-            json!(0),
-            "FAIL parity_choice is even or odd",
-        ),
-        (
-            "GAME_INVITATION",
-            "/jsonrpc",
-            json!(2),
-            "FAIL replies are JSON-RPC 2.0 with HTTP 200",
-        ),
-        (
-            "CHOOSE_PARITY_CALL",
-            "/result/protocol",
-            json!("v2"),
-            "FAIL replies say protocol league.v2",
-        ),
-        (
-            "GAME_INVITATION",
-            "/result/sender",
-            json!("P90"),
-            "FAIL replies say who sends them",
-        ),
-        (
-            "CHOOSE_PARITY_CALL",
-            "/result/timestamp",
-            json!(1),
-            "FAIL replies have a UTC timestamp",
-        ),
-        (
-            "GAME_INVITATION",
-            "/result/conversation_id",
-            json!("new"),
-            "FAIL replies stay in the conversation",
-        ),
-        (
-            "CHOOSE_PARITY_CALL",
-            "/result/auth_token",
-            json!("mine"),
-            "warn replies repeat the match's token",
-        ),
-        (
-            "CHOOSE_PARITY_CALL \"times\":2",
-            "/result/parity_choice",
-            json!("even"),
-            "warn the same call gets the same choice",
-        ),
-        (
-            "CHOOSE_PARITY_CALL R1M1 E012",
-            "/result",
-            ok.clone(),
-            "warn a call with a wrong token is refused",
-        ),
-        (
-            "GAME_INVITATION E012",
-            "/result",
-            ok.clone(),
-            "warn an invitation without the announced token is refused",
-        ),
-        (
-            "CHOOSE_PARITY_CALL R9M1",
-            "/result",
-            ok.clone(),
-            "warn a call for an unknown match is refused",
-        ),
-        (
-            "GAME_INVITATION x_later",
-            "",
-            error.clone(),
-            "FAIL unknown fields are ignored",
-        ),
-        (
-            "CHOOSE_PARITY_CALL R5M1",
-            "/result/match_id",
-            json!("R4M1"),
-            "warn two matches at once are kept apart",
-        ),
-        (
-            "CHOOSE_PARITY_CALL R6M1",
-            "",
-            none.clone(),
-            "FAIL a call is answered, whose caller gave up before",
-        ),
-        (
-            "\"GAME_ERROR\"",
-            "",
-            error.clone(),
-            "FAIL GAME_ERROR is taken",
-        ),
-        ("GAME_OVER", "", none.clone(), "FAIL GAME_OVER is taken"),
-        (
-            "LEAGUE_STANDINGS_UPDATE",
-            "",
-            none.clone(),
-            "FAIL LEAGUE_STANDINGS_UPDATE with 100 players is taken",
-        ),
-        (
-            "ROUND_COMPLETED \"id\":90",
-            "",
-            error.clone(),
-            "FAIL ROUND_COMPLETED is taken",
-        ),
-        (
-            "ROUND_COMPLETED \"id\":4711",
-            "/id",
-            json!("4711"),
-            "FAIL an integer id is echoed",
-        ),
-        (
-            "ROUND_COMPLETED \"id\":\"check\"",
-            "/id",
-            json!(1),
-            "FAIL a string id is echoed",
-        ),
-        (
-            "ROUND_COMPLETED \"auth_token\":\"x\"",
-            "/result",
-            ok.clone(),
-            "warn a notice with a wrong token is refused",
-        ),
-        (
-            "ROUND_COMPLETED \"auth_token\":null",
-            "/result",
-            ok.clone(),
-            "warn a notice without a token is refused",
-        ),
-        (
-            "\"method\":\"ping\" \"id\":90",
-            "",
-            error.clone(),
-            "warn ping is answered",
-        ),
-        (
-            "no_such_method",
-            "",
-            json!({"result": {}}),
-            "FAIL an unknown method is an error",
-        ),
-        ("-32700", "", none.clone(), "FAIL broken JSON is an error"),
-        ("\"after\":true", "", none, "FAIL it survives a large body"),
-        ("tools/list", "", error.clone(), "warn its tools are listed"),
-        (
-            "LEAGUE_COMPLETED",
-            "",
-            error,
-            "FAIL LEAGUE_COMPLETED is taken",
-        ),
-    ];
-    let names: Vec<String> = rows.iter().map(|row| row.3[5..].to_string()).collect();
-    let unseen = [
-        ("FAIL it says what it is", 41),
-        ("FAIL contact_endpoint", 36),
-        ("FAIL somebody answers at its contact_endpoint", 35),
-        ("FAIL GAME_INVITATION is answered in time", 21),
-        ("FAIL CHOOSE_PARITY_CALL is answered in time", 11),
-    ];
-    let rows = Mutex::new(rows.to_vec());
+    home.set(agent.url()).unwrap();
+    (agent, vec![manager, player_a, player_b, itself])
+}
+
+/// Examines an agent with each of the faults of a table, which stands before the check that sees it and the number of
+/// checks that then see nothing. Every check from `first` to `last` has a fault.
+fn each_fault_fails_its_check_alone(program: &str, table: &str, [first, last]: [&str; 2]) {
+    let rows: Vec<&str> = table.trim().lines().collect();
+    let left = Mutex::new(rows.clone());
+    let next = || left.lock().unwrap().pop();
     let work = || {
-        while let Some((words, path, value, bad)) = { rows.lock().unwrap().pop() } {
+        while let Some(row) = next() {
             let world = world();
-            let (mut check, url) = examination(&world);
-            let _player = player(&url, vec![(words, path, value)]);
+            if row.contains(" | turn | ") {
+                world.edit(
+                    "system.json",
+                    "/timeouts/game_join_ack_timeout_sec",
+                    json!(5),
+                );
+                world.edit("system.json", "/timeouts/move_timeout_sec", json!(5));
+            }
+            let (mut check, url) = examination(&world, &[]);
+            let _agents = spoilt(&world, program, &url, row);
             let (all, came) = findings(&mut check);
-            assert_eq!(came, [bad], "{all:#?}");
-            let unseen = unseen
-                .iter()
-                .find(|(name, _)| *name == bad)
-                .map_or(0, |(_, count)| *count);
-            assert_eq!(skipped(&all), unseen, "{all:#?}");
-            let untested = all
-                .iter()
-                .find(|it| !names.contains(&it["check"].as_str().unwrap().to_string()));
-            assert_eq!(untested, None, "every check has a fault that it sees");
+            let [bad, unseen] = [3, 4].map(|n| row.split(" | ").nth(n).unwrap_or("0").trim());
+            assert_eq!(came, bad, "{row}: {all:#?}");
+            assert_eq!(skipped(&all).to_string(), unseen, "{row}: {all:#?}");
+            let names = all.iter().map(|it| it["check"].as_str().unwrap());
+            let mut names: Vec<&str> = names.skip_while(|name| *name != first).collect();
+            names.truncate(names.iter().position(|name| *name == last).unwrap() + 1);
+            let is_tested = |name: &&&str| rows.iter().any(|row| row.contains(&format!(" {name}")));
+            let untested: Vec<_> = names.iter().filter(|name| !is_tested(name)).collect();
+            assert!(
+                untested.is_empty(),
+                "every check has a fault that it sees: {untested:?}"
+            );
         }
     };
     thread::scope(|scope| (0..6).for_each(|_| drop(scope.spawn(work))));
 }
 
-/// A scripted referee that plays every match that it is given, with one fault.
-fn referee(manager: &str, fault: &'static str) -> Peer {
-    let (own, manager) = (Arc::new(OnceLock::<String>::new()), manager.to_string());
-    let (token, to) = (Arc::clone(&own), manager.clone());
-    let peer = Peer::new(move |request| {
-        let asked = request["params"].clone();
-        let own = token.wait().clone(); // we may be called before we have read that we are in
-        let refused = message(
-            "LEAGUE_ERROR",
-            "referee:REF90",
-            json!({"error_code": "E012", "error_description": "no"}),
-        );
-        let error = |code| {
-            Does::Body(
-                json!({"jsonrpc": "2.0", "error": {"code": code}, "id": request["id"]}).to_string(),
-            )
-        };
-        match said(request) {
-            _ if request.is_null() => error(-32700),
-            "no_such_method" => error(-32601),
-            "ping" => Does::Answer(json!({})),
-            "tools/list" => Does::Answer(json!({"tools": [{"name": "notify_round"}]})),
-            _ if asked["auth_token"] != own => Does::Answer(refused),
-            "ROUND_ANNOUNCEMENT" if fault == "deaf" => Does::Answer(refused),
-            "ROUND_ANNOUNCEMENT" => {
-                let to = to.clone();
-                thread::spawn(move || {
-                    if fault != "idle" {
-                        play(&to, &own, &asked["matches"][0], fault)
-                    }
-                });
-                Does::Answer(json!({"status": "ok"}))
-            }
-            _ => Does::Answer(json!({"status": "ok"})),
-        }
-    });
-    let at_once = if fault == "eleven" { 11 } else { 2 };
-    let answer = support::register_referee(&manager, "referee:a", &peer.url, at_once);
-    own.set(support::token_of(&answer)).unwrap();
-    peer
-}
-
-/// Posts a message: what is answered within a time, if anything.
-fn ask(url: &Value, whole: &Value, limit: Duration) -> Option<Value> {
-    let body = json!({"jsonrpc": "2.0", "method": whole["message_type"], "params": whole, "id": 1})
-        .to_string();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    let answer = raw(url.as_str()?, [head, body].concat().as_bytes(), limit);
-    let answer: Value =
-        serde_json::from_slice(&answer[answer.windows(4).position(|it| it == b"\r\n\r\n")? + 4..])
-            .ok()?;
-    answer.get("result").cloned()
-}
-
-/// One match, as the scripted referee plays it.
-fn play(manager: &str, own: &str, entry: &Value, fault: &'static str) {
-    let (match_id, sides, ids) = (
-        entry["match_id"].as_str().unwrap(),
-        ["A", "B"],
-        ["P91", "P92"],
-    );
-    let tell = |seat: usize, message_type: &str, body: Value| {
-        let mut whole = message(message_type, "referee:REF90", body);
-        whole["auth_token"] = entry[format!("player_{}_token", sides[seat])].clone();
-        whole["player_id"] = json!(ids[seat]);
-        for (key, value) in [
-            ("match_id", match_id),
-            ("game_type", "even_odd"),
-            ("conversation_id", "conv"),
-        ] {
-            whole[key] = json!(value);
-        }
-        whole["league_id"] = json!("league_2025_even_odd");
-        match (fault, message_type) {
-            ("own token", _) => whole["auth_token"] = json!(own),
-            ("opponent", "GAME_INVITATION") => whole["opponent_id"] = json!(ids[seat]),
-            ("deadline", "CHOOSE_PARITY_CALL") => whole["deadline"] = json!("soon"),
-            ("sender", "GAME_OVER") => whole["sender"] = json!("referee"),
-            ("conversation", "GAME_OVER") => whole["conversation_id"] = json!("another"),
-            ("winner", "GAME_OVER") if match_id == "R1M1" => {
-                whole["game_result"]["winner_player_id"] = json!("P92")
-            }
-            _ => {}
-        }
-        let late = fault == "hasty" && match_id == "R2M1" && message_type == "CHOOSE_PARITY_CALL";
-        let limit = Duration::from_millis(if late { 100 } else { 1000 });
-        ask(
-            &entry[format!("player_{}_endpoint", sides[seat])],
-            &whole,
-            limit,
-        )
-    };
-    let both = |in_turn: bool, act: &(dyn Fn(usize) -> Option<Value> + Sync)| {
-        thread::scope(|scope| {
-            let first = scope.spawn(|| act(0));
-            let first = if in_turn {
-                Err(first.join().unwrap())
-            } else {
-                Ok(first)
-            };
-            let second = act(1);
-            [
-                first.map_or_else(|done| done, |running| running.join().unwrap()),
-                second,
-            ]
-        })
-    };
-    let invite = |seat: usize| {
-        let body = json!({"round_id": match_id[1..2].parse::<u32>().unwrap(), "role_in_match": "PLAYER_A", "opponent_id": ids[1 - seat]});
-        tell(seat, "GAME_INVITATION", body)
-    };
-    let choose = |seat: usize| {
-        for attempt in 1..=if fault == "strict" { 1 } else { 2 } {
-            let choice =
-                tell(seat, "CHOOSE_PARITY_CALL", json!({"deadline": now()}))?["parity_choice"]
-                    .clone();
-            if choice == "even" || choice == "odd" {
-                return Some(choice);
-            }
-            let body = json!({"error_code": "E004", "error_description": "INVALID_PARITY_CHOICE"});
-            let _ = (fault != "quiet").then(|| tell(seat, "GAME_ERROR", body));
-            if fault == "forgiving" && attempt == 2 {
-                return Some(json!("even"));
-            }
-        }
-        None
-    };
-    let joined = both(fault == "invites in turn", &invite);
-    let chosen = if joined.iter().all(Option::is_some) {
-        both(fault == "asks in turn", &choose)
-    } else {
-        [None, None]
-    };
-    let real = chosen.iter().all(Option::is_some);
-    let (status, number, parity) = if real {
-        ("WIN", json!(8), json!("even"))
-    } else {
-        ("TECHNICAL_LOSS", json!(null), json!(null))
-    };
-    let winner = match (real, fault) {
-        (true, _) => json!("P91"),
-        (_, "nobody") if match_id == "R3M1" => json!(null),
-        _ => json!("P92"),
-    };
-    let choices = json!({"P91": chosen[0], "P92": chosen[1]});
-    let result = json!({"status": status, "winner_player_id": winner, "drawn_number": number, "number_parity": parity, "choices": choices});
-    let over = |seat| {
-        (fault != "half" || seat == 1)
-            .then(|| tell(seat, "GAME_OVER", json!({"game_result": result})))?
-    };
-    both(false, &over);
-    let mut report = support::report("referee:REF90", Some(own), match_id, ids);
-    report["conversation_id"] = json!("conv");
-    if fault == "points" {
-        report["result"]["score"]["P91"] = json!(2);
-    }
-    if fault == "no token" {
-        report.as_object_mut().unwrap().remove("auth_token");
-    }
-    while ask(&json!(manager), &report, Duration::from_secs(1)).is_none() && fault != "once" {}
+#[test]
+fn a_player_with_one_fault_fails_that_check_alone() {
+    let table = r#"
+REGISTER_REQUEST | /request/jsonrpc | "1.0" | FATAL it registers by JSON-RPC 2.0, with an id
+REGISTER_REQUEST | /request/method | "register" | FAIL its method is that of its kind
+REGISTER_REQUEST | /request/method | "start_league" | FATAL its method is that of its kind
+REGISTER_REQUEST | /request/params/message_type | "REGISTER" | FATAL message_type is a registration
+REGISTER_REQUEST | /request/params/protocol | "league.v1" | FATAL protocol is league.v2
+REGISTER_REQUEST | /request/params/protocol | "NONE" | FAIL protocol is league.v2
+REGISTER_REQUEST | /request/params/sender | "a" | FAIL sender names its kind
+REGISTER_REQUEST | /request/params/conversation_id | null | FAIL conversation_id is a text
+REGISTER_REQUEST | /request/params/timestamp | "2025-01-15T10:00:00+02:00" | FAIL timestamp is UTC
+REGISTER_REQUEST | /request/params/timestamp | "2025-01-15T10:00:00Z" | warn its clock is right
+REGISTER_REQUEST | /request/params/player_meta | "me" | FATAL it says what it is | 40
+REGISTER_REQUEST | /request/params/player_meta/display_name | "" | FATAL display_name
+REGISTER_REQUEST | /request/params/player_meta/version | "1.0" | FATAL version
+REGISTER_REQUEST | /request/params/player_meta/game_types | "even_odd" | FATAL game_types
+REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:8101" | FATAL contact_endpoint | 35
+REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL somebody answers at its contact_endpoint | 34
+REGISTER_REQUEST | /request/params/player_meta/protocol_version | "1.0.0" | FATAL protocol_version, if any
+ROUND_ANNOUNCEMENT R1M1 | instead | {"error": {"code": -32603}, "id": 90} | FAIL ROUND_ANNOUNCEMENT is taken
+GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered in time | 20
+GAME_INVITATION | /reply/result/match_id | "R1" | FATAL GAME_JOIN_ACK is exact
+GAME_INVITATION | /reply/result/arrival_timestamp | "now" | FAIL arrival_timestamp is UTC
+GAME_INVITATION | /reply/result/accept | "true" | FATAL accept is true, a boolean
+CHOOSE_PARITY_CALL | instead | null | FATAL CHOOSE_PARITY_CALL is answered in time | 10
+CHOOSE_PARITY_CALL | /reply/result/player_id | "P9" | FATAL CHOOSE_PARITY_RESPONSE is exact
+CHOOSE_PARITY_CALL | /reply/result/parity_choice | 0 | FATAL parity_choice is even or odd
+GAME_INVITATION | /reply/jsonrpc | 2 | FAIL replies are JSON-RPC 2.0 with HTTP 200
+CHOOSE_PARITY_CALL | /reply/result/protocol | "v2" | FATAL replies say protocol league.v2
+CHOOSE_PARITY_CALL | /reply/result/protocol | "NONE" | FAIL replies say protocol league.v2
+GAME_INVITATION | /reply/result/sender | "P90" | FAIL replies say who sends them
+CHOOSE_PARITY_CALL | /reply/result/timestamp | 1 | FAIL replies have a UTC timestamp
+GAME_INVITATION | /reply/result/conversation_id | "new" | FAIL replies stay in the conversation
+CHOOSE_PARITY_CALL | /reply/result/auth_token | "OWN" | warn replies repeat the match's token
+CHOOSE_PARITY_CALL R1M1 #2 | /reply/result/parity_choice | "both" | warn the same call gets the same choice
+CHOOSE_PARITY_CALL R1M1 E012 | /reply/result | {"status": "ok"} | warn a call with a wrong token is refused
+GAME_INVITATION E012 | /reply/result | {"status": "ok"} | warn an invitation without the announced token is refused
+CHOOSE_PARITY_CALL R9M1 | /reply/result | {"status": "ok"} | warn a call for an unknown match is refused
+GAME_INVITATION x_later | instead | {"error": {"code": -32603}, "id": 90} | FAIL unknown fields are ignored
+CHOOSE_PARITY_CALL R6M1 | instead | null | FATAL a call is answered, whose caller gave up before
+"GAME_ERROR" #1 | instead | {"error": {"code": -32603}, "id": 90} | FAIL GAME_ERROR is taken
+GAME_OVER | instead | null | FAIL GAME_OVER is taken
+LEAGUE_STANDINGS_UPDATE | instead | null | FAIL LEAGUE_STANDINGS_UPDATE with 100 players is taken
+ROUND_COMPLETED "id":90 #1 | instead | {"error": {"code": -32603}, "id": 90} | FAIL ROUND_COMPLETED is taken
+ROUND_COMPLETED "id":4711 | /reply/id | "4711" | FAIL an integer id is echoed
+ROUND_COMPLETED "id":"check" | /reply/id | 1 | FAIL a string id is echoed
+ROUND_COMPLETED "auth_token":"x" | /reply/result | {"status": "ok"} | warn a notice with a wrong token is refused
+ROUND_COMPLETED "auth_token":null | /reply/result | {"status": "ok"} | warn a notice without a token is refused
+"method":"ping" "id":90 #1 | instead | {"error": {"code": -32603}, "id": 90} | warn ping is answered
+no_such_method | instead | {"result": {}} | FAIL an unknown method is an error
+{"request":null} | instead | null | warn broken JSON is an error
+"method":"ping" #4 | instead | null | FATAL it survives a large body
+tools/list | instead | {"error": {"code": -32603}, "id": 90} | warn its tools are listed
+LEAGUE_COMPLETED | instead | {"error": {"code": -32603}, "id": 90} | FAIL LEAGUE_COMPLETED is taken
+"#;
+    let all = [
+        "it registers by JSON-RPC 2.0, with an id",
+        "LEAGUE_COMPLETED is taken",
+    ];
+    each_fault_fails_its_check_alone("player", table, all);
 }
 
 #[test]
 fn a_referee_with_one_fault_fails_that_check_alone() {
-    let rows = [
-        ("none", ""),
-        ("eleven", "FAIL max_concurrent_matches"),
-        (
-            "deaf",
-            "FAIL ROUND_ANNOUNCEMENT with a match of its own is taken",
-        ),
-        ("idle", "FAIL both players are invited"),
-        ("invites in turn", "FAIL both are invited at once"),
-        ("asks in turn", "FAIL both are asked at once"),
-        ("opponent", "FAIL GAME_INVITATION is exact"),
-        ("deadline", "FAIL CHOOSE_PARITY_CALL is exact"),
-        ("sender", "FAIL its messages have a whole envelope"),
-        ("conversation", "FAIL one match is one conversation"),
-        ("half", "FAIL GAME_OVER is told to both alike"),
-        ("winner", "FAIL GAME_OVER names the right winner"),
-        (
-            "points",
-            "FAIL MATCH_RESULT_REPORT says the same, with the league's points",
-        ),
-        ("no token", "FAIL MATCH_RESULT_REPORT carries its own token"),
-        (
-            "once",
-            "FAIL MATCH_RESULT_REPORT is repeated until it is acknowledged",
-        ),
-        (
-            "own token",
-            "warn players are shown their match's token, never its own",
-        ),
-        ("hasty", "FAIL a slow player's choice counts"),
-        ("nobody", "FAIL a silent player loses technically"),
-        ("quiet", "FAIL a player who chooses \"Even\" is told E004"),
-        ("strict", "FAIL and is asked again"),
-        ("forgiving", "FAIL and loses technically in the end"),
-    ];
-    thread::scope(|scope| {
-        for (fault, bad) in rows {
-            scope.spawn(move || {
-                let world = world();
-                let (mut check, url) = examination(&world);
-                let _referee = referee(&url, fault);
-                let (all, came) = findings(&mut check);
-                assert_eq!(came.join(", "), bad, "{fault}: {all:#?}");
-                let unseen = if fault == "deaf" {
-                    18
-                } else {
-                    17 * usize::from(fault == "idle")
-                };
-                assert_eq!(skipped(&all), unseen, "{fault}: {all:#?}");
-                let own = all.iter().map(|it| it["check"].as_str().unwrap());
-                let own = own.skip_while(|name| *name != "max_concurrent_matches");
-                let mut own = own.take_while(|name| *name != "ROUND_COMPLETED is taken");
-                let is_tested = |name: &str| rows.iter().any(|(_, bad)| bad.get(5..) == Some(name));
-                assert_eq!(
-                    own.find(|name| !is_tested(name)),
-                    None,
-                    "every check has a fault that it sees"
-                );
-            });
-        }
-    });
+    let table = r#"
+REGISTER_REQUEST | /request/params/referee_meta/max_concurrent_matches | 11 | FATAL max_concurrent_matches
+ROUND_ANNOUNCEMENT | instead | {"result": {"message_type": "LEAGUE_ERROR"}} | FATAL ROUND_ANNOUNCEMENT with a match of its own is taken | 18
+ROUND_ANNOUNCEMENT | instead | {"result": {"status": "ok"}} | FATAL both players are invited | 17
+GAME_INVITATION R1M1 | turn | null | FAIL both are invited at once
+CHOOSE_PARITY_CALL R1M1 | turn | null | FAIL both are asked at once
+GAME_INVITATION "player_id":"P92" | /request/params/opponent_id | "P92" | FATAL GAME_INVITATION is exact
+CHOOSE_PARITY_CALL "player_id":"P92" | /request/params/deadline | "soon" | FATAL CHOOSE_PARITY_CALL is exact
+GAME_OVER | /request/params/sender | "referee" | FATAL its messages have a whole envelope
+GAME_OVER | /request/params/conversation_id | "another" | FATAL one match is one conversation
+GAME_INVITATION | /request/params/auth_token | "OWN" | warn players are shown their match's token, never its own
+GAME_OVER tok-p91 | instead | {"result": {"status": "ok"}} | FAIL GAME_OVER is told to both alike
+GAME_OVER R1M1 | /request/params/game_result/winner_player_id | "P95" | FATAL GAME_OVER names the right winner
+MATCH_RESULT_REPORT R1M1 | /request/params/result/score | {"P91": 2, "P92": 0} | FATAL MATCH_RESULT_REPORT says the same, with the league's points
+MATCH_RESULT_REPORT | /request/params/auth_token | "NONE" | FATAL MATCH_RESULT_REPORT carries its own token
+MATCH_RESULT_REPORT R1M1 #1 | /reply | {"result": {"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}} | FAIL MATCH_RESULT_REPORT is repeated until it is acknowledged
+CHOOSE_PARITY_CALL R2M1 "player_id":"P91" | instead | {"error": {"code": -1}} | FATAL a slow player's choice counts
+GAME_OVER R3M1 | /request/params/game_result/winner_player_id | null | FATAL a silent player loses technically
+"GAME_ERROR" E004 | instead | {"result": {"status": "ok"}} | FATAL a player who chooses "Even" is told E004
+CHOOSE_PARITY_CALL R4M1 "player_id":"P91" #2 | instead | null | FATAL and is asked again
+CHOOSE_PARITY_CALL R4M1 "player_id":"P91" #2 | /reply/result/parity_choice | "even" | FATAL and loses technically in the end
+"#;
+    let own = ["max_concurrent_matches", "and loses technically in the end"];
+    each_fault_fails_its_check_alone("referee", table, own);
 }

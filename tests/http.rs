@@ -880,7 +880,6 @@ fn no_attack_stops_a_league() {
                 let arguments = ["--players", "4"];
                 let mut manager =
                     world.start_limited("ulimit -n 1024", "league_manager", &arguments);
-                let url = manager.url();
                 let _referee = world.referee(&manager, "REF01", &[]);
                 let _players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, &[]));
                 let address = format!("127.0.0.1:{}", manager.port()).parse().unwrap();

@@ -30,42 +30,29 @@ fn most_at_once(world: &World, referee: usize) -> usize {
 fn local_leagues_of_many_sizes_are_played_to_their_champions() {
     for (players, referees) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 1)] {
         let world = World::new(&[]);
-        let size = [players, referees].map(|n| n.to_string());
-        let mut league = world.start(
-            "league_manager",
-            &["local", "--players", &size[0], "--referees", &size[1]],
-        );
+        let arguments = format!("local --players {players} --referees {referees}");
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let mut league = world.start("league_manager", &arguments);
         assert!(
             league.wait().success(),
-            "{size:?}: {}",
-            league.stderr.lock().unwrap()
+            "{arguments:?}: {:?}",
+            league.stderr
         );
-        let (output, table, all) = (league.output(), world.table(), players * (players - 1) / 2);
-        let rounds = if players % 2 == 0 {
-            players - 1
-        } else {
-            players
-        };
+        let (output, table) = (league.output(), world.table());
+        let rounds = players - 1 + players % 2;
         assert!(output.starts_with("listening on "), "{output}");
+        let last_round = format!("Round {rounds} of {rounds}");
+        let [name, id] = ["display_name", "player_id"].map(|key| table[0][key].as_str().unwrap());
+        let champion = format!("Champion: {name} ({id})");
         assert!(
-            output.contains(&format!("Round {rounds} of {rounds}")),
-            "{output}"
-        );
-        let (name, id) = (
-            table[0]["display_name"].as_str().unwrap(),
-            table[0]["player_id"].as_str().unwrap(),
-        );
-        assert!(
-            output.contains(&format!("Champion: {name} ({id})")),
+            output.contains(&last_round) && output.contains(&champion),
             "{output}"
         );
         world.check_played(players);
-        assert_eq!(files(&world.folder.join("data/matches")).len(), all);
-        let most = (1..=referees)
-            .map(|n| most_at_once(&world, n))
-            .max()
-            .unwrap();
-        assert!((1..=2).contains(&most), "{size:?}: {most} matches at once");
+        let pages = files(&world.folder.join("data/matches")).len();
+        assert_eq!(pages, players * (players - 1) / 2);
+        let most = (1..=referees).map(|n| most_at_once(&world, n)).max();
+        assert!((1..=2).contains(&most.unwrap()), "{most:?} matches at once");
     }
 }
 
@@ -78,24 +65,22 @@ fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
     let start = |n: u64| {
         let id = format!("P{:02}", 10 + n); // nobody's place in the list
         let sender = format!("player:{id}");
-        let peer =
-            Peer::new(move |request| good_player(&id, ["even", "odd"][n as usize % 2], request));
+        let choice = ["even", "odd"][n as usize % 2];
+        let peer = Peer::new(move |request| good_player(&id, choice, request));
         let token = token_of(&register_player(&url, &sender, &peer.url));
         (token, peer)
     };
     let peers: Vec<(String, Peer)> = (1..=players).map(start).collect();
-    assert!(
-        manager.wait().success() && referees.iter_mut().all(|referee| referee.wait().success())
-    );
-    let shown = manager.output() + &referees.each_ref().map(Agent::output).concat();
-    let logs = files(&world.folder.join("logs"))
-        .into_iter()
-        .map(|path| std::fs::read_to_string(path).unwrap());
-    check_no_token(&(shown + &logs.collect::<String>()));
+    assert!(manager.wait().success());
+    assert!(referees.iter_mut().all(|referee| referee.wait().success()));
+    let mut shown = manager.output() + &referees.each_ref().map(Agent::output).concat();
+    for path in files(&world.folder.join("logs")) {
+        shown += &std::fs::read_to_string(path).unwrap();
+    }
+    check_no_token(&shown);
     let sent = |peer: Peer| {
-        peer.requests
-            .lock()
-            .unwrap()
+        let requests = peer.requests.lock().unwrap();
+        requests
             .iter()
             .map(|request| request["params"].clone())
             .collect()
@@ -113,8 +98,11 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
         let rounds = players - 1;
         for (token, requests) in told(&world, players) {
             let (mut played, mut tables, mut ends, mut over) = (0, 0, Vec::new(), 0);
+            let mut promised = Value::Null;
             for asked in &requests {
                 match asked["message_type"].as_str() {
+                    Some("ROUND_ANNOUNCEMENT") => promised = asked["match_token"].clone(),
+                    Some("GAME_INVITATION") => assert_eq!(asked["auth_token"], promised),
                     Some("LEAGUE_STANDINGS_UPDATE") => {
                         let rows = asked["standings"].as_array().unwrap();
                         let sum = rows.iter().map(|row| row["played"].as_u64().unwrap()).sum();
@@ -123,25 +111,18 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
                     }
                     Some("ROUND_COMPLETED") => {
                         ends.push(asked["round_id"].as_u64().unwrap());
-                        assert!(
-                            played >= ends.len() as u64 * players,
-                            "before its last table: {asked}"
-                        );
+                        let least = ends.len() as u64 * players;
+                        assert!(played >= least, "before its last table: {asked}");
                     }
                     Some("LEAGUE_COMPLETED") => {
-                        assert_eq!(
-                            (played, ends.len() as u64),
-                            (players * rounds, rounds),
-                            "too early: {asked}"
-                        );
+                        let all = (players * rounds, rounds);
+                        assert_eq!((played, ends.len() as u64), all, "too early: {asked}");
                         over += 1;
                     }
                     _ => {}
                 }
                 let is_own = asked["auth_token"] == json!(token);
-                let from_manager = asked["sender"]
-                    .as_str()
-                    .is_none_or(|sender| sender == "league_manager");
+                let from_manager = asked["sender"].is_null() || asked["sender"] == "league_manager";
                 assert_eq!(is_own, from_manager, "a token in the wrong hands: {asked}");
             }
             assert_eq!(
@@ -150,30 +131,19 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
                 "once each, in their order"
             );
             // Every result has a table of its own, unless a newer one was there before it was sent; many share one.
-            let few = if players > 16 {
-                players * rounds / 4
-            } else {
-                players * rounds / 2
-            };
-            assert!(
-                (rounds..=few).contains(&tables),
-                "{tables} tables in a league of {players}"
-            );
+            let few = players * rounds / if players > 16 { 4 } else { 2 };
+            let is_told = (rounds..=few).contains(&tables);
+            assert!(is_told, "{tables} tables in a league of {players}");
         }
         for id in ["REF01", "REF02"] {
-            let lines = log(&world, &format!("agents/{id}.log.jsonl"));
-            let received = |line: &&Value| line["event_type"] == "message_received";
-            let come: Vec<&Value> = lines
-                .iter()
-                .filter(received)
-                .map(|line| &line["message_type"])
-                .collect();
-            let count = |name: &str| come.iter().filter(|came| **came == name).count() as u64;
-            assert_eq!(
-                (count("ROUND_COMPLETED"), count("LEAGUE_COMPLETED")),
-                (rounds, 1),
-                "{id}"
-            );
+            let mut lines = log(&world, &format!("agents/{id}.log.jsonl"));
+            lines.retain(|line| line["event_type"] == "message_received");
+            let count = |name: &str| {
+                let come = lines.iter().filter(|line| line["message_type"] == name);
+                come.count() as u64
+            };
+            let came = [count("ROUND_COMPLETED"), count("LEAGUE_COMPLETED")];
+            assert_eq!(came, [rounds, 1], "{id}");
         }
     }
 }

@@ -5,10 +5,9 @@ mod support;
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 use support::stand_in::LEAGUE;
 use support::*;
 
@@ -20,14 +19,8 @@ fn application(name: &str, endpoint: &str) -> Value {
 }
 
 fn enrol(manager: &str, id: &str, name: &str, endpoint: &str) -> Value {
-    send(
-        manager,
-        &message(
-            "LEAGUE_REGISTER_REQUEST",
-            &format!("player:{id}"),
-            application(name, endpoint),
-        ),
-    )
+    let (sender, body) = (format!("player:{id}"), application(name, endpoint));
+    send(manager, &message("LEAGUE_REGISTER_REQUEST", &sender, body))
 }
 
 /// What a faulty player answers, instead of a good answer.
@@ -36,7 +29,7 @@ type Wrongly = fn(Value) -> Does;
 /// The player that answers the end of each round wrongly too, which costs nothing.
 const RUDE: &str = "Loud";
 
-/// Each kind of mistake: its player, what it does wrongly, and how everybody is told.
+/// Each kind of mistake: its player, what it does wrongly when it is sent what, and how everybody is told.
 const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
     (
         "Okay",
@@ -48,13 +41,13 @@ const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
         "Naming",
         "CHOOSE_PARITY_CALL",
         |good| {
-            Does::Answer(but(
+            instead(
                 &but(&good, "choice", json!("odd")),
                 "parity_choice",
                 Value::Null,
-            ))
+            )
         },
-        r#"answered choose_parity wrongly, three times: has "choice", expected "parity_choice""#,
+        r#"answered choose_parity wrongly, three times: parity_choice: has "choice", expected "parity_choice""#,
     ),
     (
         "Silent",
@@ -71,7 +64,7 @@ const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
     (
         "Loud",
         "CHOOSE_PARITY_CALL",
-        |good| Does::Answer(but(&good, "parity_choice", json!("EVEN"))),
+        |good| instead(&good, "parity_choice", json!("EVEN")),
         r#"answered choose_parity wrongly, three times: parity_choice: got "EVEN", must be "even" or "odd""#,
     ),
     (
@@ -86,21 +79,25 @@ const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
     (
         "Long",
         "GAME_INVITATION",
-        |good| Does::Answer(but(&good, "match_id", json!("x".repeat(9_000)))),
+        |good| instead(&good, "match_id", json!("x".repeat(9_000))),
         "answered handle_game_invitation wrongly: match_id: got \"xxxxxxxxxx",
     ),
     (
         "Longer",
         "GAME_INVITATION",
-        |good| Does::Answer(but(&good, "player_id", json!("\u{1b}".repeat(1_500)))), // six bytes each
+        |good| instead(&good, "player_id", json!("\u{1b}".repeat(1_500))), // six bytes each
         r#"answered handle_game_invitation wrongly: player_id: got "\u{1b}\u{1b}\u{1b}"#,
     ),
 ];
 
+fn instead(good: &Value, key: &str, value: Value) -> Does {
+    Does::Answer(but(good, key, value))
+}
+
 fn is_against_ada(request: &Value) -> bool {
-    ["/params/opponent_id", "/params/context/opponent_id"]
-        .iter()
-        .any(|key| request.pointer(key) == Some(&json!("P01")))
+    let asked = &request["params"];
+    let places = [&asked["opponent_id"], &asked["context"]["opponent_id"]];
+    places.iter().any(|opponent| *opponent == "P01")
 }
 
 #[test]
@@ -119,23 +116,16 @@ fn everybody_learns_why_a_match_was_lost() {
         let id = format!("P{n:02}");
         let own = id.clone();
         let peer = Peer::new(move |request| {
-            match (
-                good_player(&own, "odd", request),
-                &request["params"]["message_type"],
-            ) {
-                (Does::Answer(good), asked) if asked == *when && is_against_ada(request) => {
-                    wrongly(good)
-                }
-                (_, asked) if asked == "ROUND_COMPLETED" && *name == RUDE => {
-                    Does::Body("no".into())
-                }
-                (good, _) => good,
+            let asked = &request["params"]["message_type"];
+            match good_player(&own, "odd", request) {
+                Does::Answer(good) if asked == *when && is_against_ada(request) => wrongly(good),
+                _ if asked == "ROUND_COMPLETED" && *name == RUDE => Does::Body("no".into()),
+                good => good,
             }
         });
-        let endpoint = if when.is_empty() {
-            "http://127.0.0.1:1/mcp"
-        } else {
-            &peer.url
+        let endpoint = match when.is_empty() {
+            true => "http://127.0.0.1:1/mcp",
+            false => &peer.url,
         };
         assert_eq!(enrol(&manager.url(), &id, name, endpoint)["player_id"], *id);
         peers.push((id, peer));
@@ -149,89 +139,59 @@ fn everybody_learns_why_a_match_was_lost() {
         .iter()
         .filter(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
     assert_eq!(technical.count(), MISTAKES.len() - 1 + players - 1);
-    let mut in_vain = world.logs();
-    in_vain.retain(|line| {
+    let mut failed = world.logs();
+    failed.retain(|line| {
         line["event_type"] == "delivery_failed" && line["component"] == "league_manager"
     });
-    let in_vain: BTreeSet<String> = in_vain
-        .iter()
-        .map(|line| format!("{} {}", line["peer"], line["error_code"]))
-        .collect();
-    let expected = [r#""P05" "E009""#, r#""P06" "E003""#].map(String::from);
+    let whom = |line: &Value| format!("{} {}", line["peer"], line["error_code"]);
+    let in_vain: BTreeSet<String> = failed.iter().map(whom).collect();
+    // Notices get to all but the one that is gone and the one that is rude.
     assert_eq!(
         in_vain,
-        expected.into(),
-        "notices get to all but the one that is gone and the one that is rude"
+        [r#""P05" "E009""#, r#""P06" "E003""#]
+            .map(String::from)
+            .into()
     );
     for ((id, peer), (name, when, _, why)) in peers.iter().zip(MISTAKES) {
-        let score = |line: &&Value| {
-            ["P01", id]
-                .iter()
-                .all(|player| !line["result"]["score"][player].is_null())
+        let is_theirs = |line: &&Value| {
+            let score = &line["result"]["score"];
+            !score["P01"].is_null() && !score[id].is_null()
         };
-        let match_id = recorded.iter().find(score).unwrap()["match_id"]
-            .as_str()
-            .unwrap();
+        let match_id = &recorded.iter().find(is_theirs).unwrap()["match_id"];
+        let match_id = match_id.as_str().unwrap();
         let line = |text: &str| {
-            let all = text
-                .lines()
-                .map(str::trim_start)
-                .find(|line| line.starts_with(match_id))
-                .map(String::from);
-            all.unwrap_or_else(|| panic!("nothing of {match_id} in {text}"))
+            let mut lines = text.lines().map(str::trim_start);
+            let line = lines.find(|line| line.starts_with(match_id));
+            line.unwrap_or_else(|| panic!("nothing of {match_id} in {text}"))
+                .to_string()
         };
         let on_screen = line(&screen);
-        assert!(
-            on_screen.contains(&format!(" won, {name} lost technically: {why}")),
-            "{on_screen}"
-        );
+        let lost = format!(" won, {name} lost technically: {why}");
+        assert!(on_screen.contains(&lost), "{on_screen}");
+        let told = format!("{match_id}: {id} {why}");
+        for said in [line(&whistle), line(&own)] {
+            assert!(said.starts_with(&told), "{said}, expected {told}");
+        }
         let told = format!("{id} {why}");
-        assert!(
-            line(&whistle).starts_with(&format!("{match_id}: {told}")),
-            "{whistle}"
-        );
-        assert!(
-            line(&own).starts_with(&format!("{match_id}: {told}")),
-            "{own}"
-        );
+        let is_told = |reason: &Value| reason.as_str().is_some_and(|it| it.starts_with(&told));
         let page = world.data(&format!("matches/{LEAGUE}/{match_id}.json"));
-        assert!(
-            page["result"]["details"]["reason"]
-                .as_str()
-                .unwrap()
-                .starts_with(&told),
-            "{page}"
-        );
-        let errors = peer
-            .received("GAME_ERROR")
-            .into_iter()
-            .filter(|it| it["match_id"] == match_id);
-        let overs = peer
-            .received("GAME_OVER")
-            .into_iter()
-            .filter(|it| it["match_id"] == match_id);
-        let overs: Vec<Value> = overs.collect();
+        assert!(is_told(&page["reason"]), "{page}");
+        let received = |message_type: &str| {
+            let mut received = peer.received(message_type);
+            received.retain(|it| it["match_id"] == match_id);
+            received
+        };
         if !when.is_empty() {
-            assert!(
-                overs[0]["game_result"]["reason"]
-                    .as_str()
-                    .unwrap()
-                    .starts_with(&told),
-                "{overs:?}"
-            );
-            let (times, wrong) = (
-                errors.count(),
-                if why.contains("three times") { 3 } else { 1 },
-            );
-            assert_eq!(times, wrong, "{name}");
+            let over = &received("GAME_OVER")[0];
+            assert!(is_told(&over["game_result"]["reason"]), "{over}");
+            let times = [1, 3][usize::from(why.contains("three times"))];
+            assert_eq!(received("GAME_ERROR").len(), times, "{name}");
         }
     }
     for text in [screen, whistle, own] {
         check_no_token(&text);
-        assert!(
-            !text.contains('\u{1b}') && text.lines().all(|line| line.len() < 900),
-            "{text}"
-        );
+        let is_legible = |line: &str| line.len() < 900 && !line.contains('\u{1b}');
+        assert!(text.lines().all(is_legible), "{text}");
     }
 }
 
@@ -248,14 +208,10 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     };
     let long = format!("http://localhost:9/{}", "y".repeat(9_000));
     let mut unnamed = application("Nora", "http://localhost:9/mcp");
-    unnamed["player_meta"]
-        .as_object_mut()
-        .unwrap()
-        .remove("version");
-    let trick = "\u{1b}[2JEve\u{202e}";
+    unnamed["player_meta"]["version"].take();
     let rows = [
         (
-            application(trick, "ftp://localhost"),
+            application("\u{1b}[2JEve\u{202e}", "ftp://localhost"),
             "rejected player \u{fffd}[2JEve\u{fffd} at ftp://localhost, from 127.0.0.1: Contact endpoint unreachable: contact_endpoint must be",
         ),
         (
@@ -283,55 +239,26 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     for (_, line) in &rows {
         assert_eq!(said.matches(line).count(), 1, "{line}");
     }
+    let is_short = said.lines().count() < 30;
+    assert!(is_short && !said.contains('\u{1b}'), "{said}");
+    let logs = world.logs();
+    let mut words = logs.iter().filter_map(|line| line["message"].as_str());
     assert!(
-        !said.contains('\u{1b}') && said.lines().count() < 30,
-        "{said}"
+        words.any(|words| words.contains("Flood 49")),
+        "the log has all"
     );
-    assert!(world.logs().iter().any(|line| {
-        line["message"]
-            .as_str()
-            .is_some_and(|it| it.contains("Flood 49"))
-    }));
     assert_eq!(world.journal().len(), 1, "the head alone");
-}
-
-/// What `GET /health`, START_LEAGUE and the word `status` say that the league waits for.
-fn reasons(world: &World, manager: &Agent) -> [String; 3] {
-    let (_, health) = http("GET", &manager.url().replace("/mcp", "/health"), "", b"");
-    let health: Value = serde_json::from_str(&health).unwrap();
-    let start = send(
-        &manager.url(),
-        &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})),
-    );
-    let (_, word) = world.word(&["status", "--manager", &manager.url()]);
-    let word = word
-        .lines()
-        .find_map(|line| line.strip_prefix("reason   "))
-        .unwrap_or_default()
-        .to_string();
-    [
-        health["reason"].as_str().unwrap_or_default().into(),
-        start["reason"].as_str().unwrap_or_default().into(),
-        word,
-    ]
 }
 
 #[test]
 fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let league = format!("leagues/{LEAGUE}.json");
+    let limit = |key: &'static str, seconds: f64| ("system.json", key, json!(seconds));
     let world = World::new(&[
-        (
-            "system.json",
-            "/timeouts/game_join_ack_timeout_sec",
-            json!(0.5),
-        ),
-        ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
-        ("system.json", "/timeouts/game_over_timeout_sec", json!(1)),
-        (
-            "system.json",
-            "/timeouts/generic_response_timeout_sec",
-            json!(3),
-        ),
+        limit("/timeouts/game_join_ack_timeout_sec", 0.5),
+        limit("/timeouts/move_timeout_sec", 0.5),
+        limit("/timeouts/game_over_timeout_sec", 1.0),
+        limit("/timeouts/generic_response_timeout_sec", 3.0),
         ("system.json", "/retry_policy/max_retries", json!(1)),
         (&league, "/scheduling/cycles", json!(2)),
     ]);
@@ -341,25 +268,35 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let _real = world.referee(&manager, "REF02", &[]);
     let _players = ["P01", "P02"].map(|id| world.player(&manager, id, &[]));
     let waiting = manager.line("waiting for REF01 to report R1M1 (until ");
-    assert_eq!(reasons(&world, &manager), [(); 3].map(|()| waiting.clone()));
+    let (_, health) = http("GET", &manager.url().replace("/mcp", "/health"), "", b"");
+    let start = message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE}));
+    let start = send(&manager.url(), &start).to_string();
+    for said in [health, start] {
+        assert!(said.contains(&waiting), "{said}");
+    }
+    wait_until("the word `status` says it too", || {
+        let status = ["status", "--manager", &manager.url()];
+        world.word(&status).1.contains(&waiting)
+    });
     let until = waiting
         .split_once("(until ")
         .unwrap()
         .1
         .trim_end_matches(')');
-    manager.line(&format!(
-        "REF01 has not reported all its matches by {until}; its matches are announced anew"
-    ));
+    let late = format!("REF01 has not reported all its matches by {until}");
+    manager.line(&format!("{late}; its matches are announced anew"));
     assert!(manager.wait().success());
-    let given = world
-        .events("Assigned")
-        .into_iter()
-        .map(|line| line["assignments"][0].clone());
-    let given: Vec<[Value; 2]> = given
-        .map(|it| ["match_id", "referee_id"].map(|key| it[key].clone()))
-        .collect();
+    let given = world.events("Assigned");
+    let given = given.iter().map(|line| {
+        let first = &line["assignments"][0];
+        [&first["match_id"], &first["referee_id"]]
+    });
     let expected = [["R1M1", "REF01"], ["R1M1", "REF02"], ["R2M1", "REF02"]];
-    assert_eq!(given, expected, "what was learnt holds in the next round");
+    assert_eq!(
+        given.collect::<Vec<_>>(),
+        expected,
+        "what was learnt holds in the next round"
+    );
 }
 
 #[test]
@@ -386,32 +323,22 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     register_player(&url, "player:P03", &third.url);
     assert!(manager.wait().success());
     let said = manager.output();
-    assert!(
-        said.contains(
-            "P02 has registered, but could not be reached (connection refused); it forfeits"
-        ),
-        "{said}"
-    );
+    let silent = "P02 has registered, but could not be reached (connection refused); it forfeits";
+    assert!(said.contains(silent), "{said}");
     assert!(!said.contains("P01 has registered, but"), "{said}");
 }
 
-/// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and choice and no more.
+/// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and
+/// choice and no more.
 fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
-    const PRINTED: [&str; 6] = [
-        "message_type",
-        "match_id",
-        "player_id",
-        "arrival_timestamp",
-        "accept",
-        "parity_choice",
-    ];
     let own_id = Arc::clone(own_id);
     Peer::new(move |request| {
         let id = own_id.get().map_or("", String::as_str);
         let Does::Answer(Value::Object(mut answer)) = good_player(id, "even", request) else {
             return Does::Close;
         };
-        answer.retain(|key, _| PRINTED.contains(&&**key));
+        let printed = "message_type match_id player_id arrival_timestamp accept parity_choice";
+        answer.retain(|key, _| printed.contains(key));
         Does::Answer(answer.into())
     })
 }
@@ -425,22 +352,28 @@ fn a_player_that_prints_no_envelope_plays() {
         let bare = bare_player(&id);
         let mut request = application("Agent Alpha", &bare.url);
         request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
-        let mut answer = send(&url, &request);
+        let answer = send(&url, &request);
+        assert_eq!(answer["status"], "ACCEPTED", "{answer}"); // a registration proves nothing anyway
+        let own_id = id.get_or_init(|| answer["player_id"].as_str().unwrap().into());
+        let mut query = json!({"message_type": "LEAGUE_QUERY", "query_type": "GET_STANDINGS"});
+        query["league_id"] = json!(LEAGUE);
+        query["auth_token"] = answer["auth_token"].clone();
+        let answer = send(&url, &query);
         if strict {
             assert_eq!(answer["error_code"], "E003", "{answer}");
             let told = answer["context"].to_string();
             let missing = ["protocol", "sender", "timestamp", "conversation_id"]; // all at once
             assert!(missing.iter().all(|field| told.contains(field)), "{told}");
-            answer = enrol(&url, "bare", "Agent Alpha", &bare.url); // somebody else does
+        } else {
+            assert_eq!(answer["success"], true, "{answer}");
         }
-        assert_eq!(answer["status"], "ACCEPTED", "{answer}");
-        let own_id = id.get_or_init(|| answer["player_id"].as_str().unwrap().into());
         let _real = world.player(&manager, "P02", &["--strategy", "odd"]);
         let _referee = world.referee(&manager, "REF01", &[]);
         assert!(manager.wait().success());
         let recorded = &world.events("Recorded")[0];
+        let choices = &recorded["result"]["details"]["choices"];
         assert_eq!(
-            recorded["result"]["details"]["choices"],
+            *choices,
             json!({own_id: "even", "P02": "odd"}),
             "{recorded}"
         );
@@ -456,48 +389,62 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
     let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", &contact]);
     manager.line(&format!("others reach us at {contact}"));
     let url = format!("http://{own}:{}/mcp", manager.port());
-    let operator = world
-        .folder
-        .join(format!("data/leagues/{LEAGUE}/operator.token"));
-    let operator = std::fs::read_to_string(operator).unwrap();
+    let operator = std::fs::read_to_string(world.league_file("operator.token")).unwrap();
     let rows = [
         (None, "E011", "REJECTED"),
         (Some("tok-operator-0"), "E012", "REJECTED"),
+        (Some(operator.trim()), "waiting", "ACCEPTED"),
     ];
-    for (token, code, status) in
-        rows.into_iter()
-            .chain([(Some(operator.trim()), "waiting", "ACCEPTED")])
-    {
+    for (token, code, status) in rows {
         let with_token = |message_type: &str, mut body: Value| {
             body["auth_token"] = json!(token);
+            body["league_id"] = json!(LEAGUE);
             send(&url, &message(message_type, "launcher", body))
         };
         // The operator is refused the last four for other reasons: there is nobody, no match and no league that is over.
         let actions = ["pause", "resume", "remove", "restore", "replay", "again"];
         let actions = &actions[..if code == "waiting" { 2 } else { 6 }];
-        let orders = actions.iter().map(|action| {
-            (
-                "LEAGUE_CONTROL",
-                json!({"league_id": LEAGUE, "action": action}),
-            )
-        });
-        for (message_type, order) in orders.chain([("START_LEAGUE", json!({"league_id": LEAGUE}))])
-        {
+        let orders = actions
+            .iter()
+            .map(|action| ("LEAGUE_CONTROL", json!({"action": action})));
+        for (message_type, order) in orders.chain([("START_LEAGUE", json!({}))]) {
             let answer = with_token(message_type, order);
-            assert_eq!(
-                answer["error_code"].as_str().or(answer["status"].as_str()),
-                Some(code),
-                "{answer}"
-            );
+            let came = answer["error_code"].as_str().or(answer["status"].as_str());
+            assert_eq!(came, Some(code), "{answer}");
         }
-        let meta = json!({"referee_meta": {
-            "display_name": "Far", "version": "1.0.0", "game_types": ["even_odd"], "max_concurrent_matches": 1,
-            "contact_endpoint": "http://127.0.0.1:1/mcp",
-        }});
-        assert_eq!(
-            with_token("REFEREE_REGISTER_REQUEST", meta)["status"],
-            status,
-            "{token:?}"
-        );
+        for (host, status) in [(&*own.to_string(), status), ("127.0.0.1", "REJECTED")] {
+            let meta = json!({"referee_meta": {
+                "display_name": "Far", "version": "1.0.0", "game_types": ["even_odd"], "max_concurrent_matches": 1,
+                "contact_endpoint": format!("http://{host}:1/mcp"),
+            }});
+            let answer = with_token("REFEREE_REGISTER_REQUEST", meta);
+            assert_eq!(answer["status"], status, "{token:?}: {answer}");
+        }
     }
+}
+
+#[test]
+fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
+    let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(30))]);
+    let manager = world.manager(&[]);
+    let peer = listener();
+    let mut request = message(
+        "LEAGUE_REGISTER_REQUEST",
+        "player:P01",
+        application("Ada", &peer.url),
+    );
+    let begun = Instant::now();
+    request["auth_token"] = send(&manager.url(), &request)["auth_token"].clone();
+    let called = || peer.requests.lock().unwrap().len() as u64;
+    for _ in 0..100 {
+        assert_eq!(send(&manager.url(), &request)["status"], "ACCEPTED");
+    }
+    wait_until("it is called once more", || called() > 1);
+    let most = 2 + begun.elapsed().as_secs();
+    assert!(called() <= most, "{} calls, at most {most}", called());
+    assert_eq!(
+        world.count("Registered"),
+        1,
+        "and nothing more is written down"
+    );
 }

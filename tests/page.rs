@@ -17,7 +17,8 @@ const LEAGUE: &str = "leagues/league_2025_even_odd";
 
 /// A GET: the status, the head and the body.
 fn get(url: &str, path: &str) -> (u16, String, String) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let host = url.split('/').nth(2).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let answer = raw(url, request.as_bytes(), PATIENCE);
     let (status, body) = parted(&answer);
     (

@@ -4,15 +4,19 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::{
-    fs,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::stand_in::{self, LEAGUE, TOKEN, announces, completed, status};
 use support::*;
 
-/// A player whose `held` requests wait at the gate.
-fn player(id: &'static str, choice: &'static str, held: fn(&Value) -> bool, gate: &Gate) -> Peer {
+/// Which requests a player lets wait at the gate.
+type Held = fn(&Value) -> bool;
+
+const NEVER: Held = |_| false;
+const CHOICES: Held = |asked| asked["message_type"] == "CHOOSE_PARITY_CALL";
+const ENDS: Held = |asked| asked["message_type"] == "GAME_OVER";
+
+fn player(id: &'static str, choice: &'static str, held: Held, gate: &Gate) -> Peer {
     let door = gate.clone();
     Peer::new(move |request| {
         if held(&request["params"]) {
@@ -23,19 +27,15 @@ fn player(id: &'static str, choice: &'static str, held: fn(&Value) -> bool, gate
 }
 
 /// Two registered players whose choices are even and odd; P01 is the one that may be held.
-fn players(manager: &str, held: fn(&Value) -> bool) -> ([Peer; 2], Gate) {
+fn players(manager: &str, held: Held) -> ([Peer; 2], Gate) {
     let gate = Gate::default();
-    let both = [
-        player("P01", "even", held, &gate),
-        player("P02", "odd", |_| false, &gate),
-    ];
-    for (id, peer) in ["P01", "P02"].iter().zip(&both) {
-        assert_eq!(
-            register_player(manager, &format!("player:{id}"), &peer.url)["player_id"],
-            **id
-        );
+    let alpha = player("P01", "even", held, &gate);
+    let beta = player("P02", "odd", NEVER, &gate);
+    for (id, peer) in [("P01", &alpha), ("P02", &beta)] {
+        let answer = register_player(manager, &format!("player:{id}"), &peer.url);
+        assert_eq!(answer["player_id"], id);
     }
-    (both, gate)
+    ([alpha, beta], gate)
 }
 
 /// The one result of the match: who reported it, and that nobody lost technically.
@@ -56,15 +56,12 @@ fn first_referee(world: &World) -> Value {
 
 #[test]
 fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
-    type Reached = fn(&Value) -> bool;
-    let states: [(&str, Reached); 3] = [
-        ("GAME_INVITATION", |asked| {
-            asked["message_type"] == "GAME_INVITATION"
-        }), // before the join
-        ("CHOOSE_PARITY_CALL", |asked| {
-            asked["message_type"] == "CHOOSE_PARITY_CALL"
-        }), // between join and choice
-        ("GAME_OVER", |asked| asked["message_type"] == "GAME_OVER"), // after the draw, before the report
+    // Before the join; between join and choice; after the draw, before the report.
+    let invited: Held = |asked| asked["message_type"] == "GAME_INVITATION";
+    let states = [
+        ("GAME_INVITATION", invited),
+        ("CHOOSE_PARITY_CALL", CHOICES),
+        ("GAME_OVER", ENDS),
     ];
     for (state, held) in states {
         let world = World::new(&[]);
@@ -82,73 +79,51 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{state}");
         // The newer invitation is another conversation, under another token, and the last result is its.
-        let invitations = alpha.received("GAME_INVITATION");
-        assert_eq!(invitations.len(), 2, "{state}");
-        assert_ne!(
-            invitations[0]["auth_token"], invitations[1]["auth_token"],
-            "{state}"
-        );
-        let conversation = &invitations[1]["conversation_id"];
-        assert_eq!(
-            &alpha.received("GAME_OVER").last().unwrap()["conversation_id"],
-            conversation,
-            "{state}"
-        );
-        let said = manager.output();
-        // Refused, or broken off in the middle of a call.
-        let lost = |line: &str| {
-            line.starts_with("REF01 could not be reached (")
-                && line.ends_with("); its matches are announced anew")
+        let [old, new] = &alpha.received("GAME_INVITATION")[..] else {
+            panic!("{state}: not invited twice");
         };
-        assert!(said.lines().any(lost), "{state}: {said}");
+        assert_ne!(old["auth_token"], new["auth_token"], "{state}");
+        let overs = alpha.received("GAME_OVER");
+        let last = &overs.last().unwrap()["conversation_id"];
+        assert_eq!(*last, new["conversation_id"], "{state}");
+        // Refused, or broken off in the middle of a call.
+        let is_lost = |line: &str| {
+            let is_its = line.starts_with("REF01 could not be reached (");
+            is_its && line.ends_with("); its matches are announced anew")
+        };
+        let said = manager.output();
+        assert!(said.lines().any(is_lost), "{state}: {said}");
     }
 }
 
 /// How a referee does not do its work: what it answers to a method, before and after it was given a match, and what
 /// the screen says of it.
-type Fault = (&'static str, fn(&str, bool) -> Does, &'static str);
+type Fault = (fn(&str, bool) -> Does, &'static str);
 
 const HUNG_UP: &str = "could not be reached (it hung up without an answer)";
-const LEAGUE_ERROR: &str = "answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too\u{fffd}[2J many for tok-ref01-***, so it refuses";
+const LEAGUE_ERROR: &str = "answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too\u{fffd}[2J many for tok-ref01-***, so it refuses its matches";
 const FAULTS: [Fault; 5] = [
+    // Breaks the connection, or vanishes later.
+    (|method, _| does(method == "notify_round"), HUNG_UP),
+    (|method, given| does(method == "ping" && given), HUNG_UP),
     (
-        "breaks the connection",
-        |method, _| {
-            if method == "notify_round" {
-                Does::Close
-            } else {
-                ok()
-            }
-        },
-        HUNG_UP,
-    ),
-    (
-        "vanishes then",
-        |method, given| {
-            if method == "ping" && given {
-                Does::Close
-            } else {
-                ok()
-            }
-        },
-        HUNG_UP,
-    ),
-    (
-        "answers with LEAGUE_ERROR",
         |_, _| league_error("too\u{1b}[2J many for tok-ref01-0123456789abcdef"),
         LEAGUE_ERROR,
     ),
     (
-        "answers with a JSON-RPC error",
         |_, _| rpc_error(-32000),
-        "answered JSON-RPC error -32000 \"no\", so it refuses",
+        "answered JSON-RPC error -32000 \"no\", so it refuses its matches",
     ),
+    // Knows no method at all.
     (
-        "knows no method at all",
         |_, _| rpc_error(-32601),
-        "answered JSON-RPC error -32601 \"no\", so it refuses",
+        "answered JSON-RPC error -32601 \"no\", so it refuses its matches",
     ),
 ];
+
+fn does(hangs_up: bool) -> Does {
+    if hangs_up { Does::Close } else { ok() }
+}
 
 fn ok() -> Does {
     Does::Answer(json!({"status": "ok"}))
@@ -162,111 +137,35 @@ fn league_error(problem: &str) -> Does {
 }
 
 fn rpc_error(code: i32) -> Does {
-    Does::Body(
-        json!({"jsonrpc": "2.0", "error": {"code": code, "message": "no"}, "id": 1}).to_string(),
-    )
+    let error = json!({"code": code, "message": "no"});
+    Does::Body(json!({"jsonrpc": "2.0", "error": error, "id": 1}).to_string())
 }
 
 #[test]
 fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
-    for (fault, answer, why) in FAULTS {
+    for (answer, why) in FAULTS {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
         let given = AtomicBool::new(false);
-        let first = Peer::new(
-            move |request| match request["params"]["message_type"].as_str() {
-                Some("LEAGUE_COMPLETED" | "ROUND_COMPLETED") => ok(),
-                message_type => {
-                    given.fetch_or(message_type == Some("ROUND_ANNOUNCEMENT"), Ordering::SeqCst);
-                    answer(
-                        request["method"].as_str().unwrap(),
-                        given.load(Ordering::SeqCst),
-                    )
-                }
-            },
-        );
-        let token = token_of(&register_referee(
-            &manager.url(),
-            "referee:REF01",
-            &first.url,
-            2,
-        ));
+        let first = Peer::new(move |request| {
+            let message_type = request["params"]["message_type"].as_str();
+            if let Some("LEAGUE_COMPLETED" | "ROUND_COMPLETED") = message_type {
+                return ok();
+            }
+            let is_given = message_type == Some("ROUND_ANNOUNCEMENT");
+            let was_given = given.fetch_or(is_given, Ordering::SeqCst);
+            answer(request["method"].as_str().unwrap(), is_given || was_given)
+        });
+        register_referee(&manager.url(), "referee:REF01", &first.url, 2);
         let mut second = world.referee(&manager, "REF02", &[]);
-        let (_players, _) = players(&manager.url(), |_| false);
-        assert!(
-            manager.wait().success() && second.wait().success(),
-            "{fault}"
-        );
+        let (_players, _) = players(&manager.url(), NEVER);
+        assert!(manager.wait().success() && second.wait().success(), "{why}");
         check_one_result(&world, "REF02");
-        assert_eq!(first_referee(&world), "REF01", "{fault}");
+        assert_eq!(first_referee(&world), "REF01", "{why}");
         let said = manager.output();
-        assert!(
-            said.contains(&format!("REF01 {why}; its matches are announced anew")),
-            "{fault}: {said}"
-        );
-        let requests = first.requests.lock().unwrap();
-        let started = requests
-            .iter()
-            .find(|request| request["method"] == "start_match")
-            .map(|it| &it["params"]);
-        assert_eq!(
-            started.is_some(),
-            fault == "knows no method at all",
-            "{fault}"
-        );
-        if let Some(start) = started {
-            let came = [
-                &start["auth_token"],
-                &start["league_id"],
-                &start["round_id"],
-                &start["match"]["match_id"],
-            ];
-            assert_eq!(
-                came,
-                [&json!(token), &json!(LEAGUE), &json!(1), &json!("R1M1")]
-            );
-        }
+        let line = format!("REF01 {why}; its matches are announced anew");
+        assert!(said.contains(&line), "{line}: {said}");
     }
-}
-
-#[test]
-fn a_referee_that_only_knows_start_match_keeps_its_match() {
-    let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
-    let first =
-        Peer::new(
-            |request| match request["params"]["message_type"] == "ROUND_ANNOUNCEMENT" {
-                true => status(
-                    "404 Not Found",
-                    r#"{"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}"#,
-                ),
-                false => ok(),
-            },
-        );
-    let token = token_of(&register_referee(
-        &manager.url(),
-        "referee:REF01",
-        &first.url,
-        2,
-    ));
-    let _second = world.referee(&manager, "REF02", &[]);
-    let (_players, _) = players(&manager.url(), |_| false);
-    until("start_match comes", || {
-        first
-            .requests
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|request| request["method"] == "start_match")
-            .then_some(())
-    });
-    let answer = send(
-        &manager.url(),
-        &report("referee:REF01", Some(&token), "R1M1", ["P01", "P02"]),
-    );
-    assert_eq!(answer["status"], "recorded", "{answer}");
-    assert!(manager.wait().success());
-    check_one_result(&world, "REF01");
 }
 
 #[test]
@@ -276,25 +175,18 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let world = World::new(&[]);
         let mut manager = world.manager(&["--players", "2"]);
         let mut first = world.referee(&manager, "REF01", &[]);
-        let held: fn(&Value) -> bool = |asked| asked["message_type"] == "CHOOSE_PARITY_CALL";
-        let ([alpha, _beta], gate) = players(&manager.url(), held);
+        let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
         alpha.first("CHOOSE_PARITY_CALL");
-        let late = register_referee(&manager.url(), "referee:REF02", "http://127.0.0.1:1/mcp", 1);
-        assert_eq!(
-            (&late["status"], &late["error_code"]),
-            (&json!("REJECTED"), &json!("E019")),
-            "one is there"
-        );
+        let nowhere = "http://127.0.0.1:1/mcp";
+        let late = register_referee(&manager.url(), "referee:REF02", nowhere, 1);
+        let refused = [&late["status"], &late["error_code"]];
+        assert_eq!(refused, ["REJECTED", "E019"], "one is there");
         first.kill();
         manager.line(NOBODY);
-        let status = send(
-            &manager.url(),
-            &message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE})),
-        );
-        assert!(
-            status["reason"].as_str().unwrap().contains(NOBODY) && status["status"] == "running",
-            "{status}"
-        );
+        let body = json!({"league_id": LEAGUE});
+        let status = send(&manager.url(), &message("START_LEAGUE", "launcher", body));
+        let is_waiting = status["reason"].as_str().unwrap().contains(NOBODY);
+        assert!(is_waiting && status["status"] == "running", "{status}");
         gate.open();
         let mut referee = world.referee(&manager, back, &[]);
         referee.line(&format!("is {back}"));
@@ -306,11 +198,8 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
 
 #[test]
 fn a_slow_player_delays_its_own_match_only() {
-    let world = World::new(&[(
-        "system.json",
-        "/timeouts/game_join_ack_timeout_sec",
-        json!(15),
-    )]);
+    let join = "/timeouts/game_join_ack_timeout_sec";
+    let world = World::new(&[("system.json", join, json!(patience().as_secs()))]);
     let mut manager = world.manager(&["--players", "4"]);
     let mut referee = world.referee(&manager, "REF01", &["--max-concurrent-matches", "2"]);
     let other_is_over = Gate::default();
@@ -328,12 +217,9 @@ fn a_slow_player_delays_its_own_match_only() {
         peer
     });
     assert!(manager.wait().success() && referee.wait().success());
-    assert!(
-        world
-            .events("Recorded")
-            .iter()
-            .all(|line| line["result"]["details"]["status"] != "TECHNICAL_LOSS")
-    );
+    let recorded = world.events("Recorded");
+    let is_lost = |line: &Value| line["result"]["details"]["status"] == "TECHNICAL_LOSS";
+    assert!(!recorded.iter().any(is_lost), "{recorded:?}");
 }
 
 /// The results that REF01 has kept so far.
@@ -350,7 +236,6 @@ fn acknowledged(world: &World) -> usize {
 
 #[test]
 fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() {
-    let held: fn(&Value) -> bool = |asked| asked["message_type"] == "GAME_OVER";
     for dies in ["referee", "manager", "the referee's token"] {
         let world = World::new(&[]);
         if dies == "the referee's token" {
@@ -359,7 +244,7 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
         let arguments = ["--players", "2"];
         let mut manager = world.manager(&arguments);
         let mut referee = world.referee(&manager, "REF01", &[]);
-        let ([alpha, beta], gate) = players(&manager.url(), held);
+        let ([alpha, beta], gate) = players(&manager.url(), ENDS);
         alpha.first("GAME_OVER");
         let outcome = outbox(&world)[0]["report"]["result"].clone();
         match dies {
@@ -376,18 +261,12 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
             "manager" => manager.restart(&world, &arguments),
             _ => {}
         }
-        assert!(
-            manager.wait().success() && referee.wait().success(),
-            "{dies}"
-        );
+        assert!(manager.wait().success() && referee.wait().success());
         check_one_result(&world, "REF01");
         assert_eq!(world.events("Recorded")[0]["result"], outcome, "{dies}");
-        assert_eq!(
-            [&alpha, &beta].map(|player| player.received("GAME_INVITATION").len()),
-            [1, 1],
-            "{dies}"
-        );
-        assert_eq!(outbox(&world).len(), 1, "{dies}");
+        let invited = [&alpha, &beta].map(|player| player.received("GAME_INVITATION").len());
+        assert_eq!(invited, [1, 1], "{dies}");
+        assert_eq!(outbox(&world).len(), 1, "{dies}: it only grows");
     }
 }
 
@@ -402,25 +281,18 @@ fn a_stale_outbox_never_counts() {
         }
         let mut referee = world.referee(&manager, "REF01", &[]);
         referee.line("is REF01");
-        let (_players, _) = players(&manager.url(), |_| false);
+        let (_players, _) = players(&manager.url(), NEVER);
         assert!(manager.wait().success() && referee.wait().success());
         check_one_result(&world, "REF01");
-        assert!(
-            world
-                .logs()
-                .iter()
-                .all(|line| line["conversation_id"] != "conv-kept"),
-            "card: {older_card}"
-        );
-        let all = files(&world.folder.join("data/referees"));
-        let aside = all
+        let logs = world.logs();
+        let told = logs
             .iter()
-            .find(|path| path.to_string_lossy().contains("/REF01~"));
-        assert!(
-            fs::read_to_string(aside.unwrap())
-                .unwrap()
-                .contains("conv-kept")
-        );
+            .filter(|line| line["conversation_id"] == "conv-kept");
+        assert_eq!(told.count(), 0, "card: {older_card}");
+        let mut aside = files(&world.folder.join("data/referees"));
+        aside.retain(|path| path.to_string_lossy().contains("/REF01~"));
+        let aside = fs::read_to_string(&aside[0]).unwrap();
+        assert!(aside.contains("conv-kept"));
     }
 }
 
@@ -439,7 +311,10 @@ fn kept(players: [&str; 2]) -> Value {
 /// The card of REF01.
 fn card(manager: &str) -> Value {
     let endpoint = "http://localhost:8001/mcp";
-    json!({"agent_id": "REF01", "token": TOKEN, "league_id": LEAGUE, "manager": manager, "endpoint": endpoint})
+    json!({
+        "agent_id": "REF01", "token": TOKEN, "registration_key": "k".repeat(32), "league_id": LEAGUE,
+        "manager": manager, "endpoint": endpoint,
+    })
 }
 
 /// A referee alone with a manager and two players who choose even; P01 waits at the gate when `held`.
@@ -451,21 +326,15 @@ struct Alone {
 }
 
 impl Alone {
-    fn new(world: World, manager: &Peer, held: fn(&Value) -> bool) -> Alone {
+    fn new(world: World, manager: &Peer, held: Held) -> Alone {
         let gate = Gate::default();
         let players = [
             player("P01", "even", held, &gate),
-            player("P02", "even", |_| false, &gate),
+            player("P02", "even", NEVER, &gate),
         ];
-        let arguments = [
-            "--manager",
-            &manager.url,
-            "--referee-id",
-            "REF01",
-            "--max-concurrent-matches",
-            "1",
-        ];
-        let referee = world.start("referee", &arguments);
+        let one_at_a_time = ["--max-concurrent-matches", "1"];
+        let own = ["--manager", &manager.url, "--referee-id", "REF01"];
+        let referee = world.start("referee", &[&own[..], &one_at_a_time].concat());
         referee.line("is REF01");
         Alone {
             world,
@@ -483,24 +352,19 @@ impl Alone {
                 "player_A_endpoint": a.url, "player_A_token": format!("tok-p01-{id}"),
                 "player_B_endpoint": b.url, "player_B_token": format!("tok-p02-{id}"),
             });
-            (
-                *id,
-                if *ours {
-                    &*own
-                } else {
-                    "http://127.0.0.1:1/mcp"
-                },
-                more,
-            )
+            let referee = if *ours {
+                &*own
+            } else {
+                "http://127.0.0.1:1/mcp"
+            };
+            (*id, referee, more)
         };
         announces(&matches.iter().map(row).collect::<Vec<_>>())
     }
 
     fn announce(&self, matches: &[(&'static str, bool)]) {
-        assert_eq!(
-            send(&self.referee.url(), &self.round(matches)),
-            json!({"status": "ok"})
-        );
+        let answer = send(&self.referee.url(), &self.round(matches));
+        assert_eq!(answer, json!({"status": "ok"}));
     }
 
     fn end(mut self) {
@@ -511,10 +375,9 @@ impl Alone {
 
 /// The matches of the messages of a type that came to a peer.
 fn matches(peer: &Peer, message_type: &str) -> Vec<String> {
-    peer.received(message_type)
-        .iter()
-        .map(|it| it["match_id"].as_str().unwrap().to_string())
-        .collect()
+    let messages = peer.received(message_type);
+    let id = |it: &Value| it["match_id"].as_str().unwrap().to_string();
+    messages.iter().map(id).collect()
 }
 
 fn reported(manager: &Peer, times: usize) -> Vec<String> {
@@ -526,9 +389,9 @@ fn reported(manager: &Peer, times: usize) -> Vec<String> {
 #[test]
 fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_again() {
     let manager = stand_in::manager();
-    let held: fn(&Value) -> bool =
-        |asked| asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R1M1";
-    let it = Alone::new(World::new(&[]), &manager, held);
+    let it = Alone::new(World::new(&[]), &manager, |asked| {
+        CHOICES(asked) && asked["match_id"] == "R1M1"
+    });
     it.announce(&[("R1M1", true), ("R1M2", true)]);
     it.players[0].first("CHOOSE_PARITY_CALL");
     it.announce(&[("R1M1", false), ("R1M2", true)]);
@@ -549,48 +412,38 @@ fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_ag
 fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
     let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.02))]);
     let recorded = AtomicBool::new(false);
-    let manager = Peer::new(
-        move |request| match request["params"]["match_id"].as_str() {
+    let manager = Peer::new(move |request| {
+        let match_id = request["params"]["match_id"].as_str();
+        match match_id {
             Some("R1M1") => status("413 Too Large", ""),
             Some("R1M2") => league_error("\u{1b}[2Jalready recorded"),
             // It is asked again until R1M4 is recorded, which it does not keep waiting.
             Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
-            match_id => {
+            _ => {
                 recorded.fetch_or(match_id == Some("R1M4"), Ordering::SeqCst);
                 stand_in::answers(request)
             }
-        },
-    );
-    let it = Alone::new(world, &manager, |_| false);
-    it.announce(&[
-        ("R1M1", true),
-        ("R1M2", true),
-        ("R1M3", true),
-        ("R1M4", true),
-    ]);
+        }
+    });
+    let it = Alone::new(world, &manager, NEVER);
+    it.announce(&["R1M1", "R1M2", "R1M3", "R1M4"].map(|id| (id, true)));
     wait_until("R1M3 and R1M4 are recorded", || {
         acknowledged(&it.world) == 2
     });
     let all = matches(&manager, "MATCH_RESULT_REPORT");
     let times = |id: &str| all.iter().filter(|it| *it == id).count();
-    assert_eq!(
-        (times("R1M1"), times("R1M2"), times("R1M4")),
-        (1, 1, 1),
-        "{all:?}"
-    );
+    assert_eq!(["R1M1", "R1M2", "R1M4"].map(times), [1, 1, 1], "{all:?}");
     assert_eq!(all.last().unwrap(), "R1M3");
     let said = it.referee.stderr.lock().unwrap().clone();
     // R1M3 did not get through: that is said too, and whom it waits for.
-    let waits = format!(
-        "results wait for the league manager at {}: it could not be reached (it hung up",
-        manager.url
-    );
+    let url = &manager.url;
+    let why = "it could not be reached (it hung up";
+    let waits = format!("results wait for the league manager at {url}: {why}");
     let (waiting, said): (Vec<&str>, Vec<&str>) = said
         .split_inclusive('\n')
         .partition(|line| line.starts_with(&waits));
-    assert_eq!(
-        (waiting.is_empty(), said.len()),
-        (false, 2),
+    assert!(
+        !waiting.is_empty() && said.len() == 2,
         "{waiting:?} {said:?}"
     );
     let (refused, escape) = ("the league manager refuses the result for good", '\u{fffd}');
@@ -604,15 +457,15 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
 #[test]
 fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     let manager = stand_in::manager();
-    let it = Alone::new(World::new(&[]), &manager, |asked| {
-        asked["message_type"] == "CHOOSE_PARITY_CALL"
-    });
+    let it = Alone::new(World::new(&[]), &manager, CHOICES);
     let own = it.referee.url();
-    for (token, code) in [
+    let altered = TOKEN.replace('f', "e");
+    let tokens = [
         (None, "E011"),
         (Some("tok-own-0"), "E012"),
-        (Some(&*TOKEN.replace('f', "e")), "E012"),
-    ] {
+        (Some(&*altered), "E012"),
+    ];
+    for (token, code) in tokens {
         let mut announced = it.round(&[("R1M1", true)]);
         announced["auth_token"] = json!(token);
         let start = json!({"auth_token": token, "league_id": LEAGUE, "round_id": 1, "match": announced["matches"][0]});
@@ -637,8 +490,8 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     });
     let during = state();
     assert_eq!(
-        (&during["state"], &during["result"]),
-        (&json!("COLLECTING_CHOICES"), &Value::Null)
+        [&during["state"], &during["result"]],
+        [&json!("COLLECTING_CHOICES"), &Value::Null]
     );
     let text = during.to_string();
     assert!(!text.contains("even") && !text.contains("tok-"), "{text}");
@@ -646,24 +499,21 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     manager.first("MATCH_RESULT_REPORT");
     let after = state();
     assert_eq!(
-        (&after["state"], &after["result"]["choices"]["P02"]),
-        (&json!("FINISHED"), &json!("even"))
+        [&after["state"], &after["result"]["choices"]["P02"]],
+        ["FINISHED", "even"]
     );
     it.end();
 }
 
 #[test]
 fn a_report_that_lies_changes_nothing() {
-    let world = World::new(&[(
-        &format!("leagues/{LEAGUE}.json"),
-        "/scheduling/cycles",
-        json!(2),
-    )]);
+    let league = format!("leagues/{LEAGUE}.json");
+    let world = World::new(&[(&league, "/scheduling/cycles", json!(2))]);
     let manager = world.manager(&["--players", "2", "--referees", "2"]);
     let (url, first, second) = (manager.url(), listener(), listener());
     let mine = token_of(&register_referee(&url, "referee:REF01", &first.url, 1));
     let other = token_of(&register_referee(&url, "referee:REF02", &second.url, 1));
-    let _players = players(&url, |_| false);
+    let _players = players(&url, NEVER);
     first.first("ROUND_ANNOUNCEMENT");
     let by = |sender, token| report(sender, token, "R1M1", ["P01", "P02"]);
     let honest = by("referee:REF01", Some(&mine));
@@ -677,22 +527,15 @@ fn a_report_that_lies_changes_nothing() {
     ];
     let refuse = |(what, report, code): (&str, Value, &str)| {
         let (before, answer) = (world.journal(), send(&url, &report));
-        assert_eq!(
-            (&answer["message_type"], &answer["error_code"]),
-            (&json!("LEAGUE_ERROR"), &json!(code)),
-            "{what}"
-        );
+        let came = [&answer["message_type"], &answer["error_code"]];
+        assert_eq!(came, ["LEAGUE_ERROR", code], "{what}");
         assert_eq!(world.journal(), before, "{what}");
     };
     rows.into_iter().for_each(refuse);
-    assert_eq!(
-        [send(&url, &honest), send(&url, &honest)].map(|it| it["status"].clone()),
-        ["recorded", "recorded"]
-    );
-    refuse((
-        "another result, late",
-        report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]),
-        "E015",
-    ));
+    for _ in 0..2 {
+        assert_eq!(send(&url, &honest)["status"], "recorded");
+    }
+    let other = report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]);
+    refuse(("another result, late", other, "E015"));
     assert_eq!(world.events("Recorded").len(), 1);
 }

@@ -1,14 +1,16 @@
-//! `league_manager check`: examines one agent, a player or a referee in any language. It stands where the manager would
-//! stand, lets the agent register, calls it, and judges what comes: every check runs, and makes a line.
+//! `league_manager check` examines one agent, a player or a referee in any language. The examination stands where the
+//! manager would stand, lets the agent register, calls it, and judges what comes. Every check makes a line, and the last
+//! line says whether the agent would play in our league.
 //!
-//! The checks are tables: who demands it, the section of `protocol.md`, a name, the steps that are looked at, and what must
-//! be so. A step is a message that we send or are sent, `exam.rs` says how it is written. A check whose step did not
-//! happen is skipped: an earlier one says why. Here is what every agent must do; read `check/player.rs` and
-//! `check/referee.rs` next. An examination touches no league's files: it writes none.
+//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands, what it is called, at
+//! which steps it looks, and what must be so. A step is a message that we send or are sent; `check/exam.rs` says how
+//! steps are named. A check whose step did not happen is skipped, since an earlier check says why. This file has what
+//! every agent must do. Read `check/player.rs` and `check/referee.rs` next. An examination writes no league's files.
 
 /// A table of checks.
 macro_rules! checks {
-    ($exam:ident, $it:ident: $($weight:ident $section:literal $name:literal $steps:tt $look:expr;)*) => {
+    ($exam:ident, $it:ident:
+        $($weight:ident $section:literal $name:literal $steps:tt $look:expr;)*) => {
         &[$(Check {
             weight: $weight,
             section: $section,
@@ -45,30 +47,30 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
 
-/// One thing that is looked at.
+/// One row of a table.
 struct Check {
     weight: Weight,
     section: &'static str,
     name: &'static str,
-    /// With commas between them; none: the registration.
+    /// The steps have semicolons between them. Where there is none, the check looks at the registration.
     steps: &'static str,
-    /// What is found in a step. Nothing: it cannot be seen.
+    /// The look returns what it finds in a step, or nothing where it cannot see.
     look: fn(&Exam, &Exchange) -> Option<Finding>,
 }
 
-/// How a check ends that finds something wrong, and whether our own league forgives that; nothing: as the finding says.
+/// A weight says how a check ends that finds something wrong, and whether our own league forgives that. Where it does not
+/// say, the finding does.
 type Weight = (Grade, Option<bool>);
-/// The protocol demands it, and our league insists on it, partly, or not at all.
+/// The protocol demands these; our own league insists on them always, partly, or never.
 const MUST: Weight = (Grade::Failed, Some(false));
 const PARTLY: Weight = (Grade::Failed, None);
 const FORGIVEN: Weight = (Grade::Failed, Some(true));
-/// It is wise, and nobody insists on it.
+/// Nobody insists on these, but they are wise.
 const WISE: Weight = (Grade::Warned, Some(true));
 
-/// What is expected of a time.
+/// This is expected of a time.
 const TIME: &str = "a UTC time like \"2025-01-15T10:30:00Z\"";
 
 const REGISTRATION: &[Check] = checks! { exam, it:
@@ -93,7 +95,7 @@ const REGISTRATION: &[Check] = checks! { exam, it:
         it.field("sender", format!("\"{kind}NAME\""), good)
     };
     PARTLY "Envelope" "conversation_id is a text" ""
-        it.field("conversation_id", "a text that is not empty", |it| is::<String>(it) && it != "");
+        it.field("conversation_id", "a text", is::<String>);
     FORGIVEN "Time" "timestamp is UTC" "" it.field("timestamp", TIME, is::<Timestamp>);
     WISE "Time" "its clock is right" "" it.field("timestamp", "at most 60 s from ours", |it| {
         let off = |it: Timestamp| it.distance(Timestamp::now());
@@ -125,13 +127,15 @@ const REGISTRATION: &[Check] = checks! { exam, it:
 
 const NOTICES: &[Check] = checks! { exam, it:
     FORGIVEN "Standings and notices" "ROUND_COMPLETED is taken" "ROUND_COMPLETED" it.taken();
-    FORGIVEN "Transport" "an integer id is echoed" "ROUND_COMPLETED with id 4711"
+    FORGIVEN "Transport" "an integer id is echoed" r#"ROUND_COMPLETED with {"id": 4711}"#
         it.echoes("4711");
-    FORGIVEN "Transport" "a string id is echoed" "ROUND_COMPLETED with id \"check\""
+    FORGIVEN "Transport" "a string id is echoed" r#"ROUND_COMPLETED with {"id": "check"}"#
         it.echoes("\"check\"");
-    WISE "Tokens" "a notice with a wrong token is refused" "ROUND_COMPLETED with a wrong token"
+    WISE "Tokens" "a notice with a wrong token is refused"
+        r#"ROUND_COMPLETED with {"auth_token": "x"}"#
         it.refused(Code::E012);
-    WISE "Tokens" "a notice without a token is refused" "ROUND_COMPLETED with no token"
+    WISE "Tokens" "a notice without a token is refused"
+        r#"ROUND_COMPLETED with {"auth_token": null}"#
         it.refused(Code::E011);
     WISE "Ping and liveness" "ping is answered" "ping" it.taken();
     FORGIVEN "Transport" "an unknown method is an error" "no_such_method" it.failed(-32601);
@@ -189,10 +193,10 @@ pub fn run(args: Args) -> Result<(), Stop> {
 }
 
 impl Exam {
-    /// Makes a check.
+    /// Makes a check, and looks at the worst of its steps.
     fn make(&self, check: &Check) -> Finding {
         let look = |step| (check.look)(self, &self.step(step)?);
-        let mut finding = worst(check.steps.split(", ").map(look)).unwrap_or_else(|| {
+        let mut finding = worst(check.steps.split("; ").map(look)).unwrap_or_else(|| {
             let nothing = Finding::new("", "", "", false);
             Finding {
                 grade: Grade::Skipped,

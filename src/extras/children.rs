@@ -1,12 +1,16 @@
 //! The children of a local league: referees and players as processes, which end when their standard input closes. So
 //! none is left behind, however the manager ends.
 
+use crate::extras::groups::Entrant;
 use crate::extras::practice::{self, Seat};
+use crate::extras::strategies;
 use crate::manager::Manager;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
+use crate::program::card::Card;
+use crate::program::session::FAREWELL;
 use crate::program::storage;
-use crate::program::{Program, id_option};
+use crate::program::{self, Program, id_option};
 use crate::protocol::Kind;
 use crate::wire::Endpoint;
 use std::{
@@ -20,28 +24,33 @@ use std::{
 const LOOK: Duration = Duration::from_millis(2);
 /// How many referees a class has: each plays several matches at once.
 const CLASS_REFEREES: usize = 4;
-/// What the players of a local league play, in turn.
-const STRATEGIES: [&str; 7] = [
-    "random",
-    "even",
-    "odd",
-    "alternate",
-    "contrary",
-    "frequency",
-    "pattern",
-];
-/// So many of them do not learn: a single league gives them nothing to learn from.
+/// So many of a game's strategies play a single league, in turn: the others learn, and it gives them nothing to learn from.
 const UNLEARNED: usize = 5;
+/// So few rivals make no comparison.
+const FEWEST_RIVALS: usize = 2;
 
 /// Says on the command line what a local league does not have to be told: how many play, and that there is no lead.
-pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
+pub fn fill_in(args: &mut Args, entrants: &[Entrant]) -> Result<(), Stop> {
+    if args.has("--entrants") {
+        if ["--players", "--mine", "--new", "--cycles"]
+            .iter()
+            .any(|it| args.has(it))
+        {
+            let words =
+                "--entrants FILE says who plays: it needs no --players, --mine, --new or --cycles";
+            return Err(Stop::usage(words));
+        }
+        args.set("--players", &entrants.len().to_string());
+    }
     let mine = practice::mine(args).len();
     if args.has("--new") {
         if args.has("--mine") || args.has("--cycles") || args.has("--players") {
             let words = "--new NEW --old OLD needs no --mine, --cycles or --players: it plays until it is decided";
             return Err(Stop::usage(words));
         }
-        args.set("--players", &(2 + STRATEGIES.len()).to_string());
+        let game_type = program::load(args)?.league.game_type;
+        let rivals = strategies::names(&game_type).len().max(FEWEST_RIVALS);
+        args.set("--players", &(2 + rivals).to_string());
     }
     let players: Option<usize> = args.number("--players")?;
     if players.is_some_and(|players| players < mine) {
@@ -61,53 +70,89 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The players of a local league: the strategies in turn; in a practice, after those of the command line.
-fn seats(args: &Args, players: usize) -> Result<Vec<Seat>, Stop> {
+/// The players of a local league: its entrants, if they are named; else the strategies of its game in turn; in a
+/// practice, after those of the command line.
+fn seats(program: &Program, players: usize, entrants: &[Entrant]) -> Result<Vec<Seat>, Stop> {
+    let finished = strategies::names(&program.config.league.game_type);
+    if !entrants.is_empty() {
+        let here = entrants.iter().filter(|entrant| !entrant.is_elsewhere());
+        return Ok(here.map(|entrant| seat(entrant, &finished)).collect());
+    }
+    let args = &program.args;
     if let Some(new) = args.text("--new") {
         let old = args.text("--old").unwrap_or("random");
         return Ok(practice::seats(
             &practice::commands(&[new, old]),
-            &STRATEGIES,
+            &finished,
             players,
         ));
     }
     if practice::cycles(args)?.is_some() {
-        return Ok(practice::seats(&practice::mine(args), &STRATEGIES, players));
+        return Ok(practice::seats(&practice::mine(args), &finished, players));
     }
-    let names = STRATEGIES[..UNLEARNED].iter().cycle().take(players);
+    let names = finished.iter().take(UNLEARNED).cycle().take(players);
     Ok(names.map(|name| Seat::example(name, None)).collect())
+}
+
+/// An entrant as a player of a local league. Its program is one beside this one, or any other.
+fn seat(entrant: &Entrant, finished: &[&str]) -> Seat {
+    let commands = practice::commands(&[&entrant.command]);
+    let seat = practice::seats(&commands, finished, 1).swap_remove(0);
+    let beside = seat.command.first().map(|program| beside_us(program));
+    Seat {
+        is_beside: beside.is_some_and(|path| path.is_ok_and(|path| path.is_file())),
+        name: Some(entrant.name.clone()),
+        ..seat
+    }
 }
 
 /// The children of a local league. Their standard inputs close when we end.
 pub struct Children(Vec<(String, Child)>);
 
 impl Children {
-    /// Starts the referees and the players of a local league.
-    pub fn of_local_league(manager: &Manager) -> Result<Children, Stop> {
+    /// Starts the referees and the players of a local league. `before` is the journal that lay in its folder.
+    pub fn of_local_league(
+        manager: &Manager,
+        entrants: &[Entrant],
+        before: &str,
+    ) -> Result<Children, Stop> {
         let (players, referees) = manager.awaited.unwrap_or_default();
-        let seats = seats(&manager.program.args, players)?;
-        Children::start(manager, referees, &seats)
+        let seats = seats(&manager.program, players, entrants)?;
+        Children::start(manager, referees, &seats, before)
     }
 
     /// Starts the referees of a class.
     pub fn of_class(manager: &Manager) -> Result<Children, Stop> {
         let referees = manager.program.args.number("--referees")?;
-        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[])
+        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[], "")
     }
 
-    /// Starts agents for a manager. They get its folders and the seed.
-    fn start(manager: &Manager, referees: usize, players: &[Seat]) -> Result<Children, Stop> {
+    /// Starts agents for a manager. They get its folders and the seed. Players of other machines come by themselves and
+    /// take the lowest ids, so ours have the last.
+    fn start(
+        manager: &Manager,
+        referees: usize,
+        players: &[Seat],
+        before: &str,
+    ) -> Result<Children, Stop> {
+        let awaited = manager.awaited.map_or(0, |(players, _)| players);
+        let first = 1 + awaited.saturating_sub(players.len()) as u32;
         let referee = Seat {
             command: vec!["referee".into()],
             is_beside: true,
             name: None,
         };
         let referees = (1..=referees as u32).map(|n| (Kind::Referee, n, &referee));
-        let players = (1..).zip(players).map(|(n, seat)| (Kind::Player, n, seat));
+        let players = (first..).zip(players);
+        let players = players.map(|(n, seat)| (Kind::Player, n, seat));
         let mut children = Vec::new();
         for (kind, n, seat) in referees.chain(players) {
             let id = kind.numbered(n);
+            let port = take_along(&manager.program, &id, before)?;
             let mut command = command(&manager.program, kind, seat, &id, manager.seed)?;
+            if let Some(port) = port {
+                command.args(["--port", &port.to_string()]);
+            }
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let child = started.map_err(|error| {
                 let error = storage::named(Path::new(command.get_program()), error);
@@ -139,6 +184,26 @@ impl Children {
             pause(LOOK);
         }
     }
+}
+
+/// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that
+/// the agent had. The card is of that run, and no stranger's, if the journal of that run knows its token or its key.
+fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Stop> {
+    let cards = program.cards();
+    let is_known = |secret: &String| !secret.is_empty() && before.contains(&**secret);
+    let card: Option<Card> = storage::read_json(&cards.file(id));
+    let card = card.filter(|card| is_known(&card.token) || is_known(&card.registration_key));
+    let Some(mut card) = card else {
+        return Ok(None);
+    };
+    let until = Instant::now() + FAREWELL;
+    while cards.lock(id).is_err() && Instant::now() < until {
+        pause(LOOK); // a child of that run is still ending
+    }
+    card.manager = from_here(program);
+    cards.keep(&card)?;
+    let endpoint = Endpoint::parse(&card.endpoint);
+    Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
 /// A program, as the agent of that id. Who has no name and is not listed is named after its id; a port that is not free
@@ -192,11 +257,10 @@ fn command(
     Ok(command)
 }
 
-/// Where a child of ours reaches the manager: a class's manager listens on every address, so also on this one.
+/// Where a child of ours reaches the manager: one that listens on every address also listens on this one.
 fn from_here(program: &Program) -> String {
-    let port = Endpoint::parse(&program.endpoint).map_or(0, |endpoint| endpoint.port);
-    match program.args.word {
-        Some("class") => format!("http://127.0.0.1:{port}/mcp"),
+    match program.args.text("--host") {
+        Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),
         _ => program.endpoint.clone(),
     }
 }

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Stop> {
             }
         }
         _ => {
-            let order = order(word, args.operand.clone(), league_id)?;
+            let order = order(word, args.operands.first().cloned(), league_id)?;
             caller.order(order.into()).map(drop)
         }
     }

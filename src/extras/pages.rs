@@ -85,6 +85,7 @@ impl Pages {
         let standings = json!({
             "league_id": view.league_id,
             "version": view.matches_completed,
+            "matches": view.total_matches,
             "rounds_completed": view.rounds.iter().filter(is_over).count(),
             "standings": view.standings,
         });

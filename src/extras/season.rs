@@ -45,7 +45,7 @@ pub struct Sums {
     pub draws: u32,
     pub losses: u32,
     pub points: i32,
-    /// What its choices were worth before the draws.
+    /// What its choices were worth before the draws; the points, where nothing is drawn.
     pub expected: f64,
 }
 
@@ -58,22 +58,31 @@ impl Sums {
 
 /// Adds leagues up; the best first.
 pub fn add_up(leagues: &[LeagueView]) -> Vec<(String, Sums)> {
-    let mut players = BTreeMap::<String, Sums>::new();
-    for league in leagues {
-        let expected = expected_by_player(league);
-        let champions = champions(league);
-        for row in &league.standings {
-            let sums = players.entry(name(league, &row.player_id)).or_default();
-            sums.leagues += 1;
-            sums.titles += u32::from(champions.contains(&row.player_id));
-            sums.played += row.played;
-            sums.wins += row.wins;
-            sums.draws += row.draws;
-            sums.losses += row.losses;
-            sums.points += row.points;
-            sums.expected += expected.get(&row.player_id).copied().unwrap_or(0.0);
-        }
+    let mut players = BTreeMap::new();
+    leagues.iter().for_each(|league| add(&mut players, league));
+    ordered(players)
+}
+
+/// Adds a league to the sums of its players.
+pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
+    let expected = expected_by_player(league);
+    let champions = champions(league);
+    for row in &league.standings {
+        let sums = players.entry(name(league, &row.player_id)).or_default();
+        sums.leagues += 1;
+        sums.titles += u32::from(champions.contains(&row.player_id));
+        sums.played += row.played;
+        sums.wins += row.wins;
+        sums.draws += row.draws;
+        sums.losses += row.losses;
+        sums.points += row.points;
+        let drawn = expected.get(&row.player_id).copied();
+        sums.expected += drawn.unwrap_or(f64::from(row.points));
     }
+}
+
+/// The players, the best first.
+pub fn ordered(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     let mut players: Vec<(String, Sums)> = players.into_iter().collect();
     players.sort_by(|(_, one), (_, other)| {
         let by_points = other.points_per_match().total_cmp(&one.points_per_match());
@@ -114,7 +123,8 @@ fn namesakes(league: &LeagueView, name: &str) -> usize {
     rows.filter(|row| row.display_name == name).count()
 }
 
-fn has_namesakes(league: &LeagueView) -> bool {
+/// Whether several players of a league have the same name.
+pub fn has_namesakes(league: &LeagueView) -> bool {
     let mut rows = league.standings.iter();
     rows.any(|row| namesakes(league, &row.display_name) > 1)
 }
@@ -143,7 +153,7 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     leagues
         .iter()
         .for_each(|league| say(&shown(&title(league))));
-    say_table(&players, leagues.iter().any(has_namesakes));
+    say_table(&players, leagues.iter().any(has_namesakes), say);
     let path = data.join("leagues").join(format!("{id}.season.csv"));
     let rows = (1..)
         .zip(&players)
@@ -154,8 +164,8 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Prints the table, and what its words mean.
-fn say_table(players: &[(String, Sums)], has_namesakes: bool) {
+/// Tells the table, and what its words mean.
+pub fn say_table(players: &[(String, Sums)], has_namesakes: bool, say: impl Fn(&str)) {
     let rows = (1..).zip(players).map(|(rank, player)| {
         let mut row = cells(rank, player);
         row[1] += if player.1.titles > 0 { CHAMPION } else { "" };
@@ -197,7 +207,7 @@ fn find(data: &Path, id: &str, all: bool) -> Vec<LeagueView> {
 }
 
 /// When a league was played, what it is called, and who was champion.
-fn title(league: &LeagueView) -> String {
+pub fn title(league: &LeagueView) -> String {
     let last = matches(league).filter_map(|game| game.recorded_at).max();
     let day = last.map(|at| at.to_string().chars().take(10).collect());
     let champions = champions(league);

@@ -2,11 +2,14 @@
 //! and what is kept at the end. The league itself is played by `src/manager.rs` and knows nothing of this.
 
 use crate::extras::children::{self, Children};
+use crate::extras::groups::{self, Entrant};
 use crate::extras::manager_screen::{self, TurnedAway};
 use crate::extras::pages::Pages;
 use crate::extras::practice::{self, Practice};
 use crate::extras::site::Site;
+use crate::extras::stage::{self, ENTRANTS};
 use crate::extras::{check, class, comparison, operator, season, statistics, trace};
+use crate::manager::document::LeagueView;
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -17,6 +20,7 @@ use crate::program::session::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
 use crate::program::{self};
+use crate::protocol::Progress;
 use std::fs::{self, File};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -33,17 +37,35 @@ const LOCAL: &str = "local";
 pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("check") => return check::run(args),
-        Some("season") => return season::run(&args),
+        Some("groups") => return groups::run(&args),
+        Some("season") => {
+            let is_plain = args.operands.is_empty() && !args.has("--status");
+            return match is_plain && !args.has("--promote") {
+                true => season::run(&args),
+                false => stage::run(&args),
+            };
+        }
         Some("trace") => return trace::trace(&args),
         Some("local" | "class") | None => {}
         Some(_) => return operator::run(&args),
     }
-    let mut around = Surroundings::default();
+    let mut around = Surroundings {
+        terminal: Terminal {
+            quiet: args.has("--quiet"),
+        },
+        ..Surroundings::default()
+    };
     let cycles = practice::cycles(&args)?;
     if args.word == Some("local") {
         around.is_local = true;
         around.is_comparison = args.has("--new");
-        children::fill_in(&mut args)?;
+        if let Some(file) = args.text("--entrants") {
+            around.entrants = groups::read(Path::new(file))?;
+        }
+        children::fill_in(&mut args, &around.entrants)?;
+    } else if args.has("--entrants") {
+        let words = "--entrants is for a local league: league_manager local --entrants FILE";
+        return Err(Stop::usage(words));
     }
     if args.word == Some("class") {
         class::fill_in(&mut args)?;
@@ -55,40 +77,21 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     }
     // The agents of two local leagues have the same ids: only one at a time may have this folder.
     let _alone = if around.is_local {
-        Some(alone(&args)?)
+        let (lock, is_over) = around.alone(&args)?;
+        if is_over {
+            say("this league is over (--fresh plays it again)");
+            return Ok(());
+        }
+        Some(lock)
     } else {
         None
     };
     crate::manager::run(args, Arc::new(around))
 }
 
-/// Takes the data folder for one local league; and refuses to set a league aside that was not local.
-fn alone(args: &Args) -> Result<File, Stop> {
-    let config = program::load(args)?;
-    let data = PathBuf::from(args.text("--data").unwrap_or("data"));
-    let cards = Cards {
-        data: &data,
-        league_id: &config.league.league_id,
-        manager: "",
-        endpoint: "",
-    };
-    let lock = cards.lock("local")?;
-    let folder = data.join("leagues").join(&config.league.league_id);
-    if is_open(&folder.join("journal.jsonl")) && !folder.join(LOCAL).exists() {
-        let words = format!(
-            "an unfinished league with other agents lies in {}",
-            folder.display()
-        );
-        let cure = "end it first, or name other data with --data DIR";
-        return Err(Stop::failed(format!("{words}; {cure}")));
-    }
-    Ok(lock)
-}
-
 /// Whether a journal tells of a league in which somebody has registered and which was not closed.
-fn is_open(journal: &Path) -> bool {
-    let text = fs::read_to_string(journal).unwrap_or_default();
-    let has = |event: &str| text.contains(&format!("{{\"event\":\"{event}\""));
+fn is_open(journal: &str) -> bool {
+    let has = |event: &str| journal.contains(&format!("{{\"event\":\"{event}\""));
     has("Registered") && !has("Closed") && !has("Again")
 }
 
@@ -98,6 +101,10 @@ struct Surroundings {
     is_local: bool,
     /// Two players are compared: see `comparison.rs`.
     is_comparison: bool,
+    /// Who enters a local league, where a file says so.
+    entrants: Vec<Entrant>,
+    /// The journal that lay in the folder of a local league.
+    before: String,
     practice: Option<Practice>,
     site: OnceLock<Arc<Site>>,
     children: Mutex<Option<Children>>,
@@ -105,14 +112,48 @@ struct Surroundings {
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
     turned_away: Mutex<TurnedAway>,
-    terminal: OnceLock<Terminal>,
+    terminal: Terminal,
+}
+
+impl Surroundings {
+    /// Takes the data folder for one local league, and refuses to set a league aside that was not local. Says whether
+    /// the league of these very entrants is over: a job that is started once more has nothing to do.
+    fn alone(&mut self, args: &Args) -> Result<(File, bool), Stop> {
+        let config = program::load(args)?;
+        let data = PathBuf::from(args.text("--data").unwrap_or("data"));
+        let cards = Cards {
+            data: &data,
+            league_id: &config.league.league_id,
+            manager: "",
+            endpoint: "",
+        };
+        let lock = cards.lock("local")?;
+        let folder = data.join("leagues").join(&config.league.league_id);
+        let read = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        self.before = read("journal.jsonl");
+        let shown = folder.display();
+        if is_open(&self.before) && !folder.join(LOCAL).exists() {
+            let words = format!("an unfinished league with other agents lies in {shown}");
+            let cure = "end it first, or name other data with --data DIR";
+            return Err(Stop::failed(format!("{words}; {cure}")));
+        }
+        let is_fresh = args.has("--fresh");
+        let is_same = read(ENTRANTS) == groups::text(&self.entrants);
+        if is_open(&self.before) && !is_same && !is_fresh {
+            let words = format!("an unfinished league of other entrants lies in {shown}");
+            let cure = "set it aside with --fresh, or name other data with --data DIR";
+            return Err(Stop::failed(format!("{words}; {cure}")));
+        }
+        let document: Option<LeagueView> = storage::read_json(&folder.join("league.json"));
+        let is_over = document.is_some_and(|it| it.status == Progress::Completed);
+        let is_over = is_over && is_same && !self.entrants.is_empty() && !is_fresh;
+        Ok((lock, is_over))
+    }
 }
 
 impl Around for Surroundings {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
-        let site = Site::new(&manager.document, program::logs(&manager.program.args));
-        let site = Arc::clone(self.site.get_or_init(|| Arc::new(site)));
-        let _ = self.terminal.set(manager.terminal);
+        let site = Arc::clone(self.site(manager));
         let each_match = Terminal {
             quiet: manager.terminal.quiet || self.practice.is_some(),
         };
@@ -124,8 +165,10 @@ impl Around for Surroundings {
         }
         let (data, league_id) = (&manager.program.data, manager.program.league_id());
         if self.is_local {
-            let mark = data.join("leagues").join(league_id).join(LOCAL);
-            storage::replace(&mark, Access::Everybody, "")?;
+            let folder = data.join("leagues").join(league_id);
+            storage::replace(&folder.join(LOCAL), Access::Everybody, "")?;
+            let entrants = groups::text(&self.entrants);
+            storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
         }
         *lock(&self.pages) = Some(Pages::new(
             data,
@@ -142,7 +185,11 @@ impl Around for Surroundings {
         let address = operator::address_file(data, league_id);
         storage::replace(&address, Access::Everybody, &manager.program.endpoint)?;
         *lock(&self.children) = match manager.program.args.word {
-            Some("local") => Some(Children::of_local_league(manager)?),
+            Some("local") => Some(Children::of_local_league(
+                manager,
+                &self.entrants,
+                &self.before,
+            )?),
             Some("class") => Some(Children::of_class(manager)?),
             _ => None,
         };
@@ -175,14 +222,14 @@ impl Around for Surroundings {
         self.is_comparison.then(|| comparison::pairings(players))
     }
 
-    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        self.site.get()?.page(path, query, peer)
+    fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+        self.site(manager).page(path, query, peer)
     }
 
     fn turned_away(&self, words: &str) {
         let line = lock(&self.turned_away).line(shown(words), Instant::now());
-        if let (Some(line), Some(terminal)) = (line, self.terminal.get()) {
-            terminal.say(&line);
+        if let Some(line) = line {
+            self.terminal.say(&line);
         }
     }
 
@@ -209,9 +256,16 @@ impl Around for Surroundings {
         if let Some(children) = &mut *lock(&self.children) {
             children.wait(FAREWELL);
         }
-        if let Some(site) = self.site.get() {
-            site.linger();
-        }
+        self.site(manager).linger();
+    }
+}
+
+impl Surroundings {
+    /// The pages; somebody may ask for one before the league begins.
+    fn site(&self, manager: &Manager) -> &Arc<Site> {
+        let logs = || program::logs(&manager.program.args);
+        let new = || Arc::new(Site::new(&manager.document, logs()));
+        self.site.get_or_init(new)
     }
 }
 

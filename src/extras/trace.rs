@@ -35,7 +35,7 @@ static READING: Mutex<()> = Mutex::new(());
 /// Prints the diagram of the match that stands behind the word.
 pub fn trace(args: &Args) -> Result<(), Stop> {
     let (config, folder) = (load(args)?, logs(args));
-    let match_id = args.operand.clone().unwrap_or_default().to_uppercase();
+    let match_id = args.operands.concat().to_uppercase();
     let drawn = diagram(&about(&folder, &config.league.league_id, &match_id)?);
     say(&drawn.ok_or_else(|| {
         let (id, folder) = (cut(&match_id, 60), folder.display());

@@ -106,7 +106,7 @@ impl Agent for Manager {
     }
 
     fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        self.around.page(path, query, peer)
+        self.around.page(self, path, query, peer)
     }
 
     /// The manager's own state, and the fields of LEAGUE_STATUS; the uptime is in seconds.

@@ -103,12 +103,11 @@ impl<'a> Rounds<'a> {
             was_stuck = obstacle.is_some();
             let is_silent = last_event.elapsed() >= SILENCE;
             let reason = obstacle.or_else(|| self.whom_we_wait_for(round).filter(|_| is_silent));
-            if let Some(words) = &reason
-                && self.board.waiting().as_ref() != Some(words)
-            {
-                self.warn("waiting", words);
+            let is_news = self.board.waiting() != reason;
+            self.board.note_waiting(reason.clone());
+            if let Some(words) = reason.filter(|_| is_news) {
+                self.warn("waiting", &words);
             }
-            self.board.note_waiting(reason);
             self.store.wait(TICK, |league| {
                 league.changes != changes || self.board.changes() != heard
             });

@@ -8,15 +8,15 @@
 //! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a `CallError` that says whose
 //! fault it was. Read next: `rpc.rs`, the way in.
 
+pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
+use crate::net::letter::{is_reply, joined, not, result, written};
 use crate::net::log::{Body, Level, Line, Log};
 use crate::net::retry::CallError;
-use crate::net::secret::secret;
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Envelope, GameJoinAck, Given, Kind, Message, PROTOCOL, Packet, Refusal, fields,
+    self, Envelope, GameJoinAck, Given, Message, PROTOCOL, Packet, Refusal, fields,
 };
-use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, cut, quotable};
-use serde::Serialize;
+use crate::wire::{Endpoint, SHOWN, Timestamp, cut, quotable};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -27,80 +27,6 @@ use ureq::config::Config;
 use ureq::http::{Response, Uri};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
-
-/// The largest notice, and the largest answer of a manager, in bytes: a table of 100 players has 20 KB.
-pub const MAX_NOTICE: usize = 256 << 10;
-
-/// Whom a call is for.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// The kind of agent.
-    pub kind: Kind,
-    /// Its id, for the log.
-    pub id: String,
-    /// Its URL.
-    pub endpoint: String,
-    /// The largest answer that is read from it, in bytes.
-    pub max: usize,
-}
-
-impl Peer {
-    /// The league manager, at that URL.
-    pub fn manager(endpoint: &str) -> Peer {
-        Peer {
-            kind: Kind::Manager,
-            id: Kind::Manager.word().into(),
-            endpoint: endpoint.into(),
-            max: MAX_NOTICE,
-        }
-    }
-
-    /// How the peer signs.
-    fn sender(&self) -> String {
-        match self.kind {
-            Kind::Manager => self.id.clone(),
-            kind => format!("{kind}:{}", self.id),
-        }
-    }
-}
-
-/// What a message is about: the parts of its envelope that its sender chooses.
-#[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "fields of the envelope")]
-pub struct About {
-    pub conversation_id: String,
-    pub auth_token: Option<String>,
-    pub round_id: Option<u32>,
-    pub match_id: Option<String>,
-}
-
-/// A notice for many. Its body is written once, as text; a copy is its own envelope followed by that body, two objects
-/// joined at a brace.
-#[derive(Debug, Clone)]
-pub struct Bulletin {
-    message_type: &'static str,
-    method: &'static str,
-    about: About,
-    /// The fields of the envelope that the body has, so that no copy has them twice.
-    names: Vec<String>,
-    /// The body from its first field to the closing brace.
-    text: String,
-}
-
-impl Bulletin {
-    /// Writes the body. `about` is the same in all copies.
-    pub fn new(message: &Message, about: &About) -> Bulletin {
-        let body = fields(message);
-        let text = written(&body);
-        Bulletin {
-            message_type: message.name(),
-            method: message.tool(),
-            about: about.clone(),
-            names: body.into_iter().map(|(name, _)| name).collect(),
-            text: text[1..].into(),
-        }
-    }
-}
 
 /// How an agent speaks.
 pub struct Client {
@@ -441,49 +367,6 @@ fn given(to: &Peer, about: &About, reply: &Value) -> Given {
     given
 }
 
-/// A JSON-RPC request, written.
-pub fn call(method: &str, params: &impl Serialize, id: impl Serialize) -> String {
-    joined(method, &written(params), &written(&id))
-}
-
-fn joined(method: &str, params: &str, id: &str) -> String {
-    let method = json!(method);
-    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params},"id":{id}}}"#)
-}
-
-/// An object as text.
-fn written(object: &impl Serialize) -> String {
-    serde_json::to_string(object).unwrap_or_default()
-}
-
-/// Whether an object is a reply, whatever status it came with.
-fn is_reply(reply: &Packet) -> bool {
-    ["message_type", "result", "error"]
-        .iter()
-        .any(|key| reply.contains_key(*key))
-}
-
-/// What a reply says: its `result`. Some agents answer with a request, some without the shell.
-fn result(mut reply: Packet) -> Result<Value, CallError> {
-    if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
-        let message = error["message"].as_str().unwrap_or("no message");
-        let code = error["code"].as_i64().unwrap_or_default();
-        return Err(CallError::Rpc(code, quotable(message)));
-    }
-    if reply.contains_key("message_type") {
-        return Ok(Value::Object(reply));
-    }
-    let result = reply.remove("result").or_else(|| reply.remove("params"));
-    result.ok_or_else(|| {
-        let missing = Fault::new(&Value::Null, "a result").under("result");
-        CallError::wrong(missing, Value::Object(reply))
-    })
-}
-
-fn not(expected: &str) -> Refusal {
-    Refusal::new(Code::E003, format!("that is not {expected}"))
-}
-
 /// The status and the body of an answer, read to its end.
 fn finish(
     response: Result<Response<ureq::Body>, ureq::Error>,
@@ -537,16 +420,6 @@ fn cause(error: &ureq::Error) -> String {
         io::ErrorKind::UnexpectedEof => "it hung up without an answer".into(),
         _ => error.to_string().trim_start_matches("io: ").into(),
     }
-}
-
-/// What a notice is answered.
-pub fn ok() -> Value {
-    json!({"status": "ok"})
-}
-
-/// A new conversation: the words, then eight random digits, so that runs never mix.
-pub fn conversation(words: &str) -> String {
-    format!("conv-{words}-{}", secret(8))
 }
 
 /// Finds addresses. One that stands in the URL needs no asking: ureq's own resolver starts a thread for every request.

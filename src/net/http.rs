@@ -14,12 +14,10 @@
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
+use crate::net::bounds::Bounds;
 use crate::net::sync::{lock, spawn};
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-#[cfg(unix)]
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -44,8 +42,6 @@ const SPARE: usize = 2;
 const DRAIN: Duration = Duration::from_secs(15);
 /// A body that claims to be longer is not even read past. Every machine has so much to promise.
 const ABSURD: usize = 256 << 20;
-/// How much memory a program may hold, in kilobytes.
-const MOST_MEMORY: u64 = 1 << 20;
 
 /// Whoever has sent a request.
 pub struct Visitor<'a> {
@@ -252,57 +248,9 @@ fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
 /// Sees to it that accepted connections do not stay silent for ever: they inherit the listener's timeout.
 fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     #[cfg(unix)]
-    std::net::TcpStream::from(OwnedFd::from(listener.try_clone()?))
+    std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
         .set_read_timeout(Some(SILENCE))?;
     Ok(())
-}
-
-/// How much a program may hold. Only Linux tells us what it does.
-struct Bounds {
-    descriptors: u64,
-    /// In kilobytes.
-    memory: u64,
-}
-
-impl Bounds {
-    fn find() -> Option<Bounds> {
-        let read = |path: &str| fs::read_to_string(path).ok();
-        let descriptors = number(&read("/proc/self/limits")?, "Max open files")?;
-        let memory = number(&read("/proc/meminfo")?, "MemTotal:")?;
-        Some(Bounds {
-            descriptors: descriptors / 5 * 4,
-            memory: MOST_MEMORY.min(memory / 2),
-        })
-    }
-
-    /// Says what this program has too much of: memory, or descriptors.
-    #[cfg(unix)]
-    fn excess(&self) -> Option<String> {
-        let Ok(status) = fs::File::open("/proc/self/status") else {
-            return Some("no descriptor is left".into());
-        };
-        // The lowest free descriptor is the one that we were given: all below it are taken.
-        let taken = status.as_raw_fd() as u64;
-        let held = number(&io::read_to_string(status).ok()?, "VmRSS:")?;
-        if taken >= self.descriptors {
-            Some(format!("{taken} descriptors are taken"))
-        } else if held >= self.memory {
-            Some(format!("{} MiB of memory are held", held >> 10))
-        } else {
-            None
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn excess(&self) -> Option<String> {
-        None
-    }
-}
-
-/// The first number behind a word, in a file of the system.
-fn number(text: &str, word: &str) -> Option<u64> {
-    let (_, rest) = text.split_once(word)?;
-    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// Why a server accepts no more.

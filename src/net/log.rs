@@ -354,12 +354,13 @@ pub fn masked_text(packet: &Packet) -> String {
 /// How often each address was refused within a second. Beyond a bound refusals are counted, and no longer logged.
 pub struct Noise(Mutex<(Instant, HashMap<IpAddr, u32>)>);
 
-impl Noise {
-    /// Nobody was refused yet.
-    pub fn new() -> Noise {
+impl Default for Noise {
+    fn default() -> Noise {
         Noise(Mutex::new((Instant::now(), HashMap::new())))
     }
+}
 
+impl Noise {
     /// Whether this address has been refused so often just now that no more of it is logged.
     pub fn is_over(&self, peer: IpAddr) -> bool {
         let (since, counts) = &*lock(&self.0);

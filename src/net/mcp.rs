@@ -6,8 +6,8 @@
 //! and prompts. See "MCP" in `protocol.md`.
 
 use crate::net::agent::{Agent, Denial, Toolbox};
+use crate::net::answer::Answer;
 use crate::net::http::{OK, Visitor};
-use crate::net::rpc::Answer;
 use crate::object;
 use crate::protocol::{Entry, Packet};
 use crate::wire::{Wire, cut};

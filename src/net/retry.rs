@@ -87,6 +87,11 @@ impl CallError {
                 )
             }
             Wrong(_, came) if came.is_empty() => format!("answered nothing{to}{times}{instead}"),
+            Wrong(refusal, came)
+                if refusal.field_name() == Some("message_type") && !expected.is_empty() =>
+            {
+                format!("answered {came}{to}{times}{instead}")
+            }
             Wrong(refusal, came) => {
                 format!("answered {came}{to}{times}: {}{instead}", refusal.explain())
             }

@@ -7,14 +7,15 @@
 //! Read next: `mcp.rs`, the same handlers as tools.
 
 use crate::net::agent::{Agent, Denial, Request};
+use crate::net::answer::{Answer, answered, failed, invalid, quoted, refusal_of};
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{OK, Reply, Service, Visitor};
 use crate::net::log::{Body, Level, Line, Noise};
 use crate::net::mcp::{Asked, Mcp};
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Entry, GameError, Given, Kind, LeagueError, LeagueRegisterRequest, Message,
-    PROTOCOL, Packet, RefereeRegisterRequest, Refusal, Understood,
+    self, Code, Entry, Given, LeagueRegisterRequest, Message, PROTOCOL, Packet,
+    RefereeRegisterRequest, Refusal, Understood,
 };
 use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, Wire, cut};
 use serde_json::{Value, json};
@@ -44,21 +45,6 @@ pub struct Server {
     pub shown: Mutex<Option<(String, Instant)>>,
     /// Who was refused how often.
     pub noise: Noise,
-}
-
-/// What a league request is answered.
-pub struct Answer {
-    /// The `result`.
-    pub result: Value,
-    /// Why the request was refused, in words.
-    pub refused: Option<String>,
-}
-
-impl Answer {
-    fn done(result: Value) -> Answer {
-        let refused = None;
-        Answer { result, refused }
-    }
 }
 
 impl Service for Server {
@@ -358,7 +344,8 @@ impl Server {
                 if is_logged {
                     self.agent.refused(request, peer, &refusal);
                 }
-                let message = self.refusal(request, &refusal);
+                let message =
+                    refusal_of(self.agent.kind(), &self.client.sender(), request, &refusal);
                 Ok(self.reply(request, &message, Some(&refusal), is_logged))
             }
             Denial::Broken(why) => {
@@ -415,76 +402,4 @@ impl Server {
             refused: refusal.map(ToString::to_string),
         }
     }
-
-    /// A refusal as a message: a GAME_ERROR where the match is readable and we play or referee it, else a LEAGUE_ERROR.
-    fn refusal(&self, request: &Packet, refusal: &Refusal) -> Message {
-        let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
-        let error_code = refusal.code.to_string();
-        let error_description = refusal.code.name().into();
-        let context = Some(refusal.context.clone());
-        let match_id = match self.agent.kind() {
-            Kind::Manager => None,
-            Kind::Referee | Kind::Player => quoted(request, "match_id"),
-        };
-        let Some(match_id) = match_id else {
-            let original_message_type = Some(original);
-            let error = LeagueError {
-                error_code,
-                error_description,
-                original_message_type,
-                context,
-            };
-            return error.into();
-        };
-        let player_id = quoted(request, "player_id");
-        let sender = self.client.sender();
-        let own_id = sender.rsplit(':').next().unwrap_or_default();
-        let error = GameError {
-            match_id,
-            error_code,
-            error_description,
-            affected_player: player_id.clone().unwrap_or(own_id.into()),
-            action_required: original,
-            player_id,
-            retry_info: None,
-            context,
-            consequence: Some("Refused; nothing has changed".into()),
-        };
-        error.into()
-    }
-}
-
-/// A text of a request, as it is repeated to its sender.
-fn quoted(request: &Packet, key: &str) -> Option<String> {
-    let text = request.get(key).and_then(Value::as_str);
-    text.map(|text| cut(text, SHOWN))
-}
-
-/// A JSON-RPC result, written.
-pub fn answered(result: &Value, id: &Value) -> String {
-    format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
-}
-
-/// A body that is no request.
-fn invalid(id: Value, what: &str) -> Reply {
-    failed(
-        id,
-        Denial::rpc(-32600, format!("Invalid Request: {what}")),
-        OK,
-    )
-}
-
-/// A JSON-RPC error, written.
-fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
-    let (code, message, data) = match denial {
-        Denial::Rpc(code, message, data) => (code, message, data),
-        Denial::Refused(refusal) => (-32602, refusal.to_string(), None),
-        Denial::Broken(why) => (-32603, why, None),
-    };
-    let mut error = json!({"code": code, "message": message});
-    if let Some(data) = data {
-        error["data"] = data;
-    }
-    let whole = json!({"jsonrpc": "2.0", "error": error, "id": id});
-    Reply::new(status, whole.to_string())
 }

@@ -56,7 +56,7 @@ const COMMON: &[Opt] = &[
     (
         "--any-port",
         "",
-        "for other programs: where no port of the range is free, take any",
+        "for other programs: where the port is in use, or all of the range, take any",
     ),
     (
         "--until-stdin-closes",
@@ -71,7 +71,8 @@ pub struct Usage<'a> {
     pub name: &'a str,
     /// What it is, in a line.
     pub about: &'a str,
-    /// Words that may stand in place of a first option, and what they do. `trace MATCH` is a word that needs a value.
+    /// Words that may stand in place of a first option, and what they do. `trace MATCH` is a word that needs a value,
+    /// `season DIR…` one that takes any number of them.
     pub words: &'a [(&'static str, &'static str)],
     /// What it has beside the common options.
     pub options: &'a [Opt],
@@ -104,8 +105,8 @@ impl From<std::io::Error> for Stop {
 pub struct Args {
     /// The word, if one stood there.
     pub word: Option<&'static str>,
-    /// The word's value, where it needs one.
-    pub operand: Option<String>,
+    /// The values of the word.
+    pub operands: Vec<String>,
     given: BTreeMap<&'static str, Vec<String>>,
 }
 
@@ -125,16 +126,22 @@ impl Usage<'_> {
         let mut args = Args::default();
         let mut rest: VecDeque<String> = arguments.collect();
         let first = rest.front().cloned().unwrap_or_default();
-        let mut lacks = "";
-        if let Some((word, value)) = self.words().find(|(word, _)| *word == first) {
+        let mut value = "";
+        if let Some((word, its_value)) = self.words().find(|(word, _)| *word == first) {
             rest.pop_front();
             args.word = Some(word);
-            if !value.is_empty() {
-                args.operand = next_value(&mut rest);
-                lacks = if args.operand.is_none() { value } else { "" };
-            }
+            value = its_value;
         }
+        let most = match value {
+            "" => 0,
+            many if many.ends_with('…') => usize::MAX,
+            _ => 1,
+        };
         while let Some(argument) = rest.pop_front() {
+            if !argument.starts_with("--") && args.operands.len() < most {
+                args.operands.push(argument);
+                continue;
+            }
             let (name, joined) = match argument.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_string())),
                 None => (&*argument, None),
@@ -157,11 +164,10 @@ impl Usage<'_> {
             let version = env!("CARGO_PKG_VERSION");
             return Err(Stop(0, format!("{} {version}", self.name)));
         }
-        if lacks.is_empty() {
-            Ok(args)
-        } else {
-            Err(needs(&first, lacks))
+        if most == 1 && args.operands.is_empty() {
+            return Err(needs(&first, value));
         }
+        Ok(args)
     }
 
     /// Refuses an argument, and names the one that was perhaps meant.

@@ -33,7 +33,8 @@ pub struct Cards<'a> {
 }
 
 impl Cards<'_> {
-    fn file(&self, id: &str) -> PathBuf {
+    /// The file of a card.
+    pub fn file(&self, id: &str) -> PathBuf {
         self.data.join(format!("agents/{id}.json"))
     }
 

@@ -29,7 +29,7 @@ pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Resul
         complain,
         start_anew: Box::new(start_anew),
         shown: Mutex::default(),
-        noise: Noise::new(),
+        noise: Noise::default(),
     };
     let door = http::serve(program.listener()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));

@@ -51,7 +51,7 @@ pub fn complain(words: &str) {
 }
 
 /// The terminal of a program that may have been told to be quiet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Terminal {
     /// Prints nothing.
     pub quiet: bool,

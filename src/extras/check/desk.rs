@@ -1,14 +1,15 @@
-//! The desk at which the agent registers: it listens as the league manager, and as the two players that a referee is
-//! given, until an agent has registered, and on. It answers the Model Context Protocol as a manager does, since some
-//! agents register by a tool, and lets everybody in.
+//! The desk is where the agent registers. We listen as the league manager, and as the two players that a referee is
+//! given. Whatever comes is kept, and only what asks to be let in is taken for the registration, so an agent may look
+//! around before. Everybody is let in. Some agents register by a tool of the Model Context Protocol, so the desk answers
+//! that protocol as a manager does.
 
 use super::*;
+use crate::net::answer::answered;
 use crate::net::http::{self, Reply, Service, Visitor};
-use crate::net::rpc::answered;
 use crate::net::secret::secret;
 use std::net::TcpListener;
 
-/// Listens until an agent has registered.
+/// Listens, and comes back when an agent has registered.
 pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     end_with_stdin(&args, 1, || ());
     let terminal = Terminal {
@@ -44,7 +45,7 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     Ok(exam)
 }
 
-/// An endpoint of ours: who of us it is.
+/// An endpoint of ours, and which of us it is.
 struct Ear(Arc<Exam>, &'static str);
 
 impl Service for Ear {
@@ -60,7 +61,7 @@ impl Service for Ear {
             format!("{who} {name} {match_id}")
         };
         if !match_id.is_empty() {
-            asked.sent = format!("{} {match_id}", RoundAnnouncement::NAME);
+            asked.sent = format!("ROUND_ANNOUNCEMENT {match_id}, to {who} {name}");
         }
         lock(&exam.heard).push((step.clone(), asked.clone()));
         let answer = match *who {
@@ -92,7 +93,7 @@ impl Service for Ear {
 }
 
 impl Exam {
-    /// What the manager answers: everybody is let in; the first report of the first match is not heard, any other is.
+    /// What the manager answers. The first report of the first match is not heard, so that it must be repeated.
     fn manage(&self, step: &str, asked: &Exchange) -> Option<Value> {
         let answer = |message_type: &str, key: &str| {
             let mut answer = self.message(message_type, "R1M1");

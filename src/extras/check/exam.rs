@@ -1,9 +1,9 @@
-//! An examination: who we are to the agent, what it has sent us, and what it has answered.
+//! An examination knows who we are to the agent, what the agent has sent us, and what it has answered.
 //!
-//! What happens in it is a row of steps, and a step is named by what it is. `GAME_INVITATION R2M1` is a message that we
-//! send in that match; with something added it is wrong on purpose: `… with a wrong token`. `ping` is a method without a
-//! message. `P91 GAME_OVER R1M1` is what a player of ours is told by a referee. Each step is taken once, when the first
-//! check looks at it, and those that must come before are taken first.
+//! What happens in an examination is a row of steps, and every step has a name. `GAME_INVITATION R2M1` is a message that
+//! we send in that match, and `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with that field made
+//! other. `ping` is a method without a message. `P91 GAME_OVER R1M1` is what a player of ours is told by a referee. A step
+//! is taken once, when the first check looks at it, and the steps that must come before it are taken first.
 
 use super::*;
 
@@ -45,7 +45,8 @@ impl Exam {
         }
     }
 
-    /// Under which id the agent is examined: that of `--as`, else that which it asks for, else one that no league gives.
+    /// The id under which the agent is examined: that of `--as`, else the one that it asks for, else one that no league
+    /// gives, so that the agent finds none of its old files.
     pub fn id(&self) -> String {
         let (kind, asked) = (self.kind(), self.registration());
         let wish = asked.text("sender").rsplit(':').next();
@@ -78,7 +79,8 @@ impl Exam {
         *self.is_there.get_or_init(|| until(limit, ping))
     }
 
-    /// A step, taken now or before; nothing if what must come before did not go well. No name: the registration.
+    /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go well.
+    /// The step without a name is the registration.
     pub fn step(&self, step: &str) -> Option<Exchange> {
         let (message, added) = step.split_once(" with ").unwrap_or((step, ""));
         let (name, match_id) = message.rsplit_once(' ').unwrap_or((message, "R1M1"));
@@ -101,22 +103,15 @@ impl Exam {
         })
     }
 
-    /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches need
-    /// that the first one went well.
+    /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches are
+    /// played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
-        let earlier = match (name, match_id) {
-            (RoundAnnouncement::NAME, "R1M1") => return Some(()),
-            (RoundAnnouncement::NAME, _) if self.kind() == Kind::Referee => {
-                "P92 GAME_OVER R1M1".into()
-            }
-            (GameInvitation::NAME, _) => format!("ROUND_ANNOUNCEMENT {match_id}"),
-            (ChooseParityCall::NAME, _) if added.is_empty() => {
-                format!("GAME_INVITATION {match_id}")
-            }
-            _ if ["ROUND_A", "CHOOSE", "GAME"]
-                .iter()
-                .any(|it| name.starts_with(it)) =>
-            {
+        let earlier = match name {
+            RoundAnnouncement::NAME if match_id == "R1M1" => return Some(()),
+            RoundAnnouncement::NAME if self.kind() == Kind::Referee => "P92 GAME_OVER R1M1".into(),
+            GameInvitation::NAME => format!("ROUND_ANNOUNCEMENT {match_id}"),
+            ChooseParityCall::NAME if added.is_empty() => format!("GAME_INVITATION {match_id}"),
+            RoundAnnouncement::NAME | ChooseParityCall::NAME | GameError::NAME | GameOver::NAME => {
                 "CHOOSE_PARITY_CALL R1M1".into()
             }
             _ => return Some(()),
@@ -125,7 +120,7 @@ impl Exam {
         (name == GameInvitation::NAME || earlier.reply().is_some()).then_some(())
     }
 
-    /// Takes a step: sends what its name says, and waits as long as the answer may take.
+    /// Takes a step: what its name says is sent, and the answer may take as long as it may in a league.
     fn take(&self, step: &str, name: &str, match_id: &str, added: &str) -> Exchange {
         let progress = format!("  {step} is sent; waiting for what comes of it");
         self.terminal.progress(&progress);
@@ -135,34 +130,29 @@ impl Exam {
             ChooseParityCall::NAME => timeouts.move_timeout_sec.0,
             _ => timeouts.generic_response_timeout_sec.0,
         };
-        let id = added
-            .strip_prefix("id ")
-            .and_then(|it| serde_json::from_str(it).ok());
-        let id: Value = id.unwrap_or(json!(90));
-        let Some(entry) = Entry::of_message(name) else {
-            let body = match step {
-                "broken JSON" => "{\"jsonrpc\":".into(),
-                "2 MB" => call("ping", &json!({"x": "x".repeat(2 << 20)}), id),
-                _ => call(name, &json!({}), id),
-            };
-            return self.post(step, &body, limit);
+        let more: Packet = serde_json::from_str(added).unwrap_or_default();
+        let id = more.get("id").unwrap_or(&json!(90)).clone();
+        let entry = Entry::of_message(name);
+        let mut params = match step {
+            _ if entry.is_some() => self.message(name, match_id),
+            "2 MB" => json!({"x": "x".repeat(2 << 20)}),
+            _ => json!({}),
         };
-        let mut params = self.message(name, match_id);
-        match added {
-            "a wrong token" => params["auth_token"] = "x".into(),
-            "no token" => params["auth_token"] = Value::Null,
-            "an unknown field" => params["x_later"] = json!(["a field", "of tomorrow"]),
-            "100 players" => {
-                let row = params["standings"][0].clone();
-                params["standings"] = vec![row; 100].into();
-            }
-            "a caller that gives up" => {
-                let body = call(entry.tool, &params, 90);
-                return self.post(step, &body, Duration::from_millis(1));
-            }
-            _ => {}
+        more.into_iter()
+            .for_each(|(key, value)| params[key] = value);
+        if added == "100 players" {
+            params["standings"] = vec![params["standings"][0].clone(); 100].into();
         }
-        self.post(step, &call(entry.tool, &params, id), limit)
+        let method = match step {
+            "2 MB" => "ping",
+            _ => entry.map_or(name, |entry| entry.tool),
+        };
+        let body = call(method, &params, id);
+        match (step, added) {
+            ("broken JSON", _) => self.post(step, "{\"jsonrpc\":", limit),
+            (_, "a caller that gives up") => self.post(step, &body, Duration::from_millis(1)),
+            _ => self.post(step, &body, limit),
+        }
     }
 
     /// Posts a body, which `sent` describes.

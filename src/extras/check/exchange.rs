@@ -1,5 +1,5 @@
-//! What a check looks at, and what it finds: an exchange, ours with the agent or the agent's with us, and a finding about
-//! it. Nothing here is read tolerantly, and no token is shown.
+//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with its answer, or a call to
+//! us. Nothing here is read tolerantly, since the agent's author wants to know what is wrong, and no token is shown.
 
 use super::*;
 
@@ -8,7 +8,7 @@ words! {
     Grade { Good = "ok", Failed = "FAIL", Warned = "warn", Skipped = "skip", }
 }
 
-/// How a check ended, and what it saw: a line for people, an object for machines.
+/// A finding says how a check ended and what it saw, in a line for people or an object for machines.
 #[derive(Serialize)]
 pub struct Finding {
     pub check: &'static str,
@@ -22,7 +22,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What was seen, good or not. Which check that was, and how bad it is, is filled in later.
+    /// What was seen, good or not. The examination fills in later which check saw it, and how bad it is.
     pub fn new(sent: &str, came: impl ToString, expected: impl ToString, good: bool) -> Finding {
         Finding {
             check: "",
@@ -59,9 +59,9 @@ impl Finding {
 }
 
 /// The first that is not good, else the last.
-pub fn worst(findings: impl Iterator<Item = Option<Finding>>) -> Option<Finding> {
+pub fn worst(findings: impl IntoIterator<Item = Option<Finding>>) -> Option<Finding> {
     let is_good = |it: &Finding| it.grade == Grade::Good;
-    let found = findings.flatten();
+    let found = findings.into_iter().flatten();
     found.reduce(|first, next| if is_good(&first) { next } else { first })
 }
 
@@ -70,7 +70,7 @@ pub fn is<T: Wire>(value: &Value) -> bool {
     T::read(value).is_ok()
 }
 
-/// A call of ours and its answer; or a call to us, as if it were an answer.
+/// A call of ours and its answer. A call to us is kept as if it were an answer.
 #[derive(Clone)]
 pub struct Exchange {
     pub at: Instant,
@@ -155,13 +155,13 @@ impl Exchange {
             let (_, inner) = around.iter().find(|(key, _)| key.ends_with(outer))?;
             around = inner.as_object()?;
         }
-        let came = match around.get(name) {
-            Some(it) => format!("{name} {it}"),
-            None => format!("no {name}"),
+        let it = around.get(name).unwrap_or(&Value::Null);
+        let came = match it {
+            Value::Null => format!("no {name}"),
+            it => format!("{name} {it}"),
         };
-        let good = good(around.get(name).unwrap_or(&Value::Null));
-        let found = self.shows(came, expected, good);
-        Some(found.forgiven_if(!around.contains_key(name)))
+        let found = self.shows(came, expected, good(it));
+        Some(found.forgiven_if(it.is_null()))
     }
 
     /// Judges whether a field of the reply is exactly this text.

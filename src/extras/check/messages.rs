@@ -1,5 +1,5 @@
-//! What we send: the examples of `protocol.md`, with the agent in the place of P01 (or of REF01), and with our addresses,
-//! times and tokens. So whoever answers the page's own examples well passes.
+//! What we send are the examples of `protocol.md`, with the agent in the place of P01 (or of REF01), and with our own
+//! addresses, times and tokens. So an agent whose author has tried the page's examples knows what comes.
 
 use super::*;
 
@@ -18,15 +18,18 @@ fn example(message_type: &str, word: &str) -> &'static str {
 }
 
 impl Exam {
-    /// A message of ours in a match.
-    pub fn message(&self, message_type: &str, match_id: &str) -> Value {
+    /// The page's example of a message, with everybody's name and address as they are here.
+    fn retold(&self, message_type: &str, match_id: &str) -> String {
         let ([manager, p91, p92], id) = (&self.urls, self.id());
         let (word, p01, p04, ref01, referee) = match self.kind() {
             Kind::Referee => ("tok-ref01", "P91", "P92", &*id, &self.endpoint()),
             _ => ("tok-p01", &*id, "P91", "REF91", manager),
         };
-        let mut text = example(message_type, word).to_string();
-        for (old, new) in [
+        let text = match message_type {
+            LeagueQueryResponse::NAME => example(message_type, "\"success\": false"),
+            _ => example(message_type, word),
+        };
+        let changes = [
             ("P02", "P93"),
             ("P03", "P94"),
             ("P04", p04),
@@ -41,16 +44,19 @@ impl Exam {
             ("http://localhost:8001/mcp", referee),
             ("http://localhost:8101/mcp", p91),
             ("http://localhost:8104/mcp", p92),
-        ] {
-            text = text.replace(old, new);
-        }
+        ];
+        let replace = |text: String, (old, new): (&str, &str)| text.replace(old, new);
+        changes.into_iter().fold(text.into(), replace)
+    }
+
+    /// A message of ours in a match.
+    pub fn message(&self, message_type: &str, match_id: &str) -> Value {
+        let text = self.retold(message_type, match_id);
         let mut whole = Exchange::new("", 200, text.as_bytes()).message().clone();
         let [conversation, token] = self.game(match_id);
-        let mut own = self.token(&id);
-        if whole["sender"]
-            .as_str()
-            .is_some_and(|it| it.starts_with("referee:"))
-        {
+        let mut own = self.token(&self.id());
+        let sender = whole["sender"].as_str().unwrap_or_default();
+        if sender.starts_with("referee:") {
             whole["conversation_id"] = conversation.into();
             own = token.clone();
         }

@@ -5,6 +5,7 @@
 //! its sending. A stranger can make an agent log a message in another's name. So lanes are only for those who have spoken
 //! here by themselves, and to whom; and what came in somebody's name is drawn only if that one's log has it, or is not here.
 
+use crate::games;
 use crate::program::terminal::shown;
 use crate::protocol::*;
 use crate::wire::{Timestamp, Wire, cut};
@@ -282,12 +283,17 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
     rows
 }
 
+/// How a match stands, in one line.
+fn position(call: &Value) -> String {
+    text(call, "position").replace('\n', " / ")
+}
+
 /// The type of a message, and the little in it that decides.
 fn what(end: &End) -> String {
     let (message, name) = (&end.line["message"], text(end.line, "message_type"));
     let said = match name {
         _ if end.event == ANSWERED => format!("answered {}", text(end.line, "message")),
-        ChooseParityResponse::NAME => format!("{name} {}", message["parity_choice"]),
+        ChooseMoveCall::NAME => format!("{name} {}", position(message)),
         GameJoinAck::NAME if message["accept"] == false => format!("{name} accept false"),
         GameError::NAME | LeagueError::NAME => {
             let [code, words] = ["error_code", "error_description"].map(|key| text(message, key));
@@ -295,7 +301,10 @@ fn what(end: &End) -> String {
         }
         GameOver::NAME => format!("{name} {}", text(&message["game_result"], "status")),
         "" => "an answer that is no message".into(),
-        name => name.into(),
+        name => match games::field_of(name) {
+            Some(field) => format!("{name} {}", message[field]),
+            None => name.into(),
+        },
     };
     cut(&shown(&said), LONGEST)
 }

@@ -1,0 +1,126 @@
+//! Entrants and groups. A file of entrants has a line for each player: its name, a tab, and the command that starts the
+//! player. A URL in the place of the command stands for a player of another machine, which comes by itself.
+//!
+//! `league_manager groups` deals many entrants into files of that kind. Each is a league of its own, so that the leagues
+//! can be played side by side, also on several machines. What they make together is added up by `stage.rs`.
+
+use crate::games::mix;
+use crate::program::args::{Args, Stop};
+use crate::program::storage::{self, Access};
+use crate::program::terminal::{counted, say};
+use crate::wire::DisplayName;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of the groups, below the folder of their stage.
+pub const FOLDER: &str = "groups";
+/// The smallest size of a group: however many enter, nobody is left alone.
+const SMALLEST: usize = 3;
+
+/// A player that enters a league.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entrant {
+    /// What the tables call it.
+    pub name: String,
+    /// What starts it here, or the URL of one that is started elsewhere.
+    pub command: String,
+}
+
+impl Entrant {
+    /// Whether the player is started on another machine.
+    pub fn is_elsewhere(&self) -> bool {
+        self.command.starts_with("http://") || self.command.starts_with("https://")
+    }
+}
+
+/// Entrants as the lines of a file.
+pub fn text(entrants: &[Entrant]) -> String {
+    let line = |it: &Entrant| format!("{}\t{}\n", it.name, it.command);
+    entrants.iter().map(line).collect()
+}
+
+/// Reads a file of entrants. Every name enters once.
+pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
+    let file = fs::read_to_string(path);
+    let file = file.map_err(|error| Stop::usage(storage::named(path, error).to_string()))?;
+    let mut entrants = Vec::new();
+    let mut lines = BTreeMap::<&str, Vec<String>>::new();
+    for (number, line) in (1..).zip(file.lines()) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let (name, command) = line.split_once('\t').unwrap_or_default();
+        let (name, command) = (name.trim(), command.trim());
+        if !DisplayName::is_good(name) || command.is_empty() {
+            let legal = "a name of 1 to 50 characters, a tab, and a command or a URL";
+            let path = path.display();
+            let words = format!("{path}: line {number}: got {line:?}, expected {legal}");
+            return Err(Stop::usage(words));
+        }
+        lines.entry(name).or_default().push(number.to_string());
+        entrants.push(Entrant {
+            name: name.into(),
+            command: command.into(),
+        });
+    }
+    let doubled = lines.into_iter().filter(|(_, lines)| lines.len() > 1);
+    let doubled = doubled.map(|(name, lines)| format!("{name} in lines {}", lines.join(", ")));
+    let doubled: Vec<String> = doubled.collect();
+    if doubled.is_empty() {
+        return Ok(entrants);
+    }
+    let words = format!("names enter more than once: {}", doubled.join("; "));
+    Err(Stop::usage(format!("{}: {words}", path.display())))
+}
+
+/// Deals entrants into as few groups as their size allows. The groups differ by one at most, and are the same for the
+/// same names and the same seed, in whatever order the names come.
+pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entrant>> {
+    let lot = |name: &str| fastrand::Rng::with_seed(mix(seed, &["group", name])).u64(..);
+    entrants.sort_by_cached_key(|it| (lot(&it.name), it.name.clone()));
+    let count = entrants.len().div_ceil(size);
+    let mut groups = vec![Vec::new(); count];
+    for (n, entrant) in entrants.into_iter().enumerate() {
+        groups[n % count].push(entrant);
+    }
+    groups
+}
+
+/// Writes a file for each group. To do so again changes nothing, and no other groups are overwritten.
+pub fn run(args: &Args) -> Result<(), Stop> {
+    let needed = |option| {
+        let legal = "groups needs --entrants FILE, --size N and --out DIR";
+        let words = format!("{option} is missing: {legal}");
+        args.text(option).ok_or_else(|| Stop::usage(words))
+    };
+    let entrants = read(Path::new(needed("--entrants")?))?;
+    let folder = Path::new(needed("--out")?).join(FOLDER);
+    needed("--size")?;
+    let size = args.number("--size")?.unwrap_or_default();
+    if size < SMALLEST || entrants.len() < 2 {
+        let words = format!("got {} in groups of {size}", entrants.len());
+        let legal = format!("at least 2 entrants, in groups of {SMALLEST} or more");
+        return Err(Stop::usage(format!("{words}, expected {legal}")));
+    }
+    let count = counted(entrants.len() as u32, "entrant");
+    let groups = deal(entrants, size, args.number("--seed")?.unwrap_or_default());
+    let most = groups.first().map_or(0, Vec::len);
+    let made = counted(groups.len() as u32, "group");
+    let files = (1..).zip(&groups);
+    let files = files.map(|(n, group)| (folder.join(format!("{n:03}.txt")), text(group)));
+    let files: BTreeMap<PathBuf, String> = files.collect();
+    let there = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let is_other = |path: PathBuf| files.get(&path) != fs::read_to_string(&path).ok().as_ref();
+    if there.map(|entry| entry.path()).any(is_other) {
+        let words = format!("{} holds other groups", folder.display());
+        let cure = "remove them, or name another folder with --out DIR";
+        return Err(Stop::failed(format!("{words}; {cure}")));
+    }
+    for (path, text) in &files {
+        storage::replace(path, Access::Everybody, text)?;
+    }
+    let folder = folder.display();
+    say(&format!("{count} in {made} of at most {most}: {folder}"));
+    Ok(())
+}

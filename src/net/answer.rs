@@ -1,0 +1,96 @@
+//! How what an agent answers is written: as a JSON-RPC result or error, or as the league message that refuses a request.
+//! See "Errors" in `protocol.md`.
+
+use crate::net::agent::Denial;
+use crate::net::http::{OK, Reply};
+use crate::protocol::{GameError, Kind, LeagueError, Message, Packet, Refusal};
+use crate::wire::{SHOWN, cut};
+use serde_json::{Value, json};
+
+/// What a league request is answered.
+pub struct Answer {
+    /// The `result`.
+    pub result: Value,
+    /// Why the request was refused, in words.
+    pub refused: Option<String>,
+}
+
+impl Answer {
+    /// Nothing was refused.
+    pub fn done(result: Value) -> Answer {
+        let refused = None;
+        Answer { result, refused }
+    }
+}
+
+/// A refusal as a message: a GAME_ERROR where the match is readable and the
+/// agent plays or referees it, else a LEAGUE_ERROR. `sender` is how the agent signs.
+pub fn refusal_of(kind: Kind, sender: &str, request: &Packet, refusal: &Refusal) -> Message {
+    let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
+    let error_code = refusal.code.to_string();
+    let error_description = refusal.code.name().into();
+    let context = Some(refusal.context.clone());
+    let match_id = match kind {
+        Kind::Manager => None,
+        Kind::Referee | Kind::Player => quoted(request, "match_id"),
+    };
+    let Some(match_id) = match_id else {
+        let original_message_type = Some(original);
+        let error = LeagueError {
+            error_code,
+            error_description,
+            original_message_type,
+            context,
+        };
+        return error.into();
+    };
+    let player_id = quoted(request, "player_id");
+    let own_id = sender.rsplit(':').next().unwrap_or_default();
+    let error = GameError {
+        match_id,
+        error_code,
+        error_description,
+        affected_player: player_id.clone().unwrap_or(own_id.into()),
+        action_required: original,
+        player_id,
+        retry_info: None,
+        context,
+        consequence: Some("Refused; nothing has changed".into()),
+    };
+    error.into()
+}
+
+/// A text of a request, as it is repeated to its sender.
+pub fn quoted(request: &Packet, key: &str) -> Option<String> {
+    let text = request.get(key).and_then(Value::as_str);
+    text.map(|text| cut(text, SHOWN))
+}
+
+/// A JSON-RPC result, written.
+pub fn answered(result: &Value, id: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
+}
+
+/// A body that is no request.
+pub fn invalid(id: Value, what: &str) -> Reply {
+    failed(
+        id,
+        Denial::rpc(-32600, format!("Invalid Request: {what}")),
+        OK,
+    )
+}
+
+/// A JSON-RPC error, written.
+pub fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
+    let (code, message, data) = match denial {
+        Denial::Rpc(code, message, data) => (code, message, data),
+        Denial::Refused(refusal) => (-32602, refusal.to_string(), None),
+        Denial::Broken(why) => (-32603, why, None),
+    };
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    let whole = json!({"jsonrpc": "2.0", "error": error, "id": id});
+    Reply::new(status, whole.to_string())
+}
