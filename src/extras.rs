@@ -24,3 +24,4 @@ pub mod statistics;
 pub mod strategies;
 pub mod surroundings;
 pub mod trace;
+pub mod worth;

@@ -333,6 +333,7 @@ fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
         display_name: config.league.display_name.clone(),
         name: program.args.text("--name").map(String::from),
         game: game_name(config),
+        game_type: config.league.game_type.clone(),
         register_at: program.endpoint.clone(),
         scoring: config.league.scoring.clone(),
         local: program.args.word == Some("local"),

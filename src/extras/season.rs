@@ -45,7 +45,7 @@ pub struct Sums {
     pub draws: u32,
     pub losses: u32,
     pub points: i32,
-    /// What its choices were worth before the draws.
+    /// What its choices were worth before the draws; the points, where nothing is drawn.
     pub expected: f64,
 }
 
@@ -76,7 +76,8 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
         sums.draws += row.draws;
         sums.losses += row.losses;
         sums.points += row.points;
-        sums.expected += expected.get(&row.player_id).copied().unwrap_or(0.0);
+        let drawn = expected.get(&row.player_id).copied();
+        sums.expected += drawn.unwrap_or(f64::from(row.points));
     }
 }
 

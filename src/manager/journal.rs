@@ -41,8 +41,7 @@ impl Journal {
             path,
             Access::Owner,
             OpenOptions::new().read(true).append(true),
-        )
-        .map_err(|error| storage::named(path, error))?;
+        )?;
         file.try_lock().map_err(|_| {
             let remedy = "end that one, or name other data with --data DIR";
             let words = format!(

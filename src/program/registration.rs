@@ -72,8 +72,9 @@ pub fn check(kind: Kind, args: &Args, config: &Config) -> Result<(), Stop> {
     Err(Stop::usage(why))
 }
 
-/// Asks the manager to let us in until it answers, with the token and the key of our card.
-pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
+/// Asks the manager to let us in until it answers, with the token and the key of our card, for the games that our program
+/// `plays`.
+pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, Stop> {
     let operator = operator_token(&program.args)?;
     let own = Some(card.token.clone()).filter(|token| !token.is_empty());
     let stays = program.args.has("--stay");
@@ -84,7 +85,7 @@ pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
     };
     let mut said: Option<(String, Instant)> = None;
     loop {
-        let (words, is_late) = match ask(program, card, &about)? {
+        let (words, is_late) = match ask(program, card, plays, &about)? {
             Admittance::Accepted(card) => return Ok(card),
             Admittance::Silence(words) => (words, false),
             // Another run of the league does not know our token; the operator's word may help.
@@ -118,9 +119,9 @@ pub fn register(program: &Program, card: &Card) -> Result<Card, Stop> {
 }
 
 /// Asks the manager once. An answer that no further asking can change ends us.
-fn ask(program: &Program, card: &Card, about: &About) -> Result<Admittance, Stop> {
+fn ask(program: &Program, card: &Card, plays: &[&str], about: &About) -> Result<Admittance, Stop> {
     let to = Peer::manager(&program.manager);
-    let (message, limit) = application(program, card)?;
+    let (message, limit) = application(program, card, plays)?;
     let error = match program.client.ask(&to, &message, about, limit) {
         Ok(reply) => return admission(program, card, reply),
         Err(error) => error,
@@ -139,15 +140,23 @@ fn ask(program: &Program, card: &Card, about: &About) -> Result<Admittance, Stop
     Err(Stop::failed(format!("{manager} {what}")))
 }
 
-/// What we say of ourselves, and how long we wait for an answer.
-fn application(program: &Program, card: &Card) -> Result<(Message, Duration), Stop> {
+/// What we say of ourselves, and how long we wait for an answer. The files may name fewer games than our program plays.
+fn application(
+    program: &Program,
+    card: &Card,
+    plays: &[&str],
+) -> Result<(Message, Duration), Stop> {
     let (kind, args, config) = (program.kind, &program.args, &program.config);
     let entry = entry(kind, args, config);
     let timeouts = &config.system.timeouts;
+    let mut game_types: Vec<String> = plays.iter().map(|it| it.to_string()).collect();
+    if let Some(listed) = &entry.game_types {
+        game_types.retain(|it| listed.contains(it));
+    }
     let mut meta = AgentMeta {
         display_name: display_name(program),
         version: entry.version.0.clone(),
-        game_types: entry.game_types.clone(),
+        game_types,
         contact_endpoint: program.endpoint.clone(),
         max_concurrent_matches: None,
         protocol_version: None,

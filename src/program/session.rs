@@ -55,6 +55,8 @@ struct Life {
 
 /// What a referee or player does beside answering.
 pub trait Participant: Agent {
+    /// The games that it can play.
+    fn plays(&self) -> Vec<&'static str>;
     /// It is registered. `fresh`: newly, so that what it kept of an older registration must be set aside.
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop>;
 }
@@ -158,7 +160,7 @@ impl Session {
         // A token that we do not know means a registration of its own, perhaps in another run of the league.
         let known = old.as_ref().map(|old| old.token.clone());
         let asking = old.map_or_else(|| self.new_card(), Ok)?;
-        let card = registration::register(&self.program, &asking)?;
+        let card = registration::register(&self.program, &asking, &participant.plays())?;
         let is_fresh = known.is_none_or(|known| known != card.token);
         let id = &card.agent_id;
         let cards = self.program.cards();

@@ -71,7 +71,7 @@ impl<V: Venue> InPlay<'_, V> {
         moves: &[Move],
         reply: Message,
     ) -> Result<String, CallError> {
-        let Some(answer) = (self.game.messages.answer)(&reply) else {
+        let Some(answer) = (self.game.messages.answered)(&reply) else {
             return Err(unexpected(&reply));
         };
         self.check_match(seat, &answer.match_id, &answer.player_id)?;
