@@ -73,8 +73,8 @@ impl Journal {
         Ok(league)
     }
 
-    /// Finds the league in its folder: to be resumed, or, if it is closed or to be `fresh`, set aside with its match
-    /// pages.
+    /// Opens the league's journal. A league that is closed, or unwanted since it is to be `fresh`, is set aside first,
+    /// with its match pages.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
         let folder = data.join("leagues").join(&rules.league_id);
         let path = folder.join("journal.jsonl");
@@ -218,7 +218,7 @@ impl Store {
 
     /// Has those that wait look again: something has changed that is not in the journal.
     pub fn nudge(&self) {
-        drop(lock(&self.book)); // between somebody's look and its wait nothing may ring
+        drop(lock(&self.book)); // nobody between a look and the wait after it misses the bell
         self.changed.notify_all();
     }
 }
