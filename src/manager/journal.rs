@@ -62,17 +62,6 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Reads a journal that nobody writes any more, as far as it is whole.
-    pub fn read(path: &Path, rules: Rules) -> io::Result<League> {
-        let mut league = League::new(rules);
-        apply_all(
-            &File::open(path).map_err(|error| storage::named(path, error))?,
-            path,
-            &mut league,
-        )?;
-        Ok(league)
-    }
-
     /// Opens the league's journal. A league that is closed, or unwanted since it is to be `fresh`, is set aside first,
     /// with its match pages.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
