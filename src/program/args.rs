@@ -126,12 +126,12 @@ impl Usage<'_> {
         let mut args = Args::default();
         let mut rest: VecDeque<String> = arguments.collect();
         let first = rest.front().cloned().unwrap_or_default();
-        let mut value = "";
-        if let Some((word, its_value)) = self.words().find(|(word, _)| *word == first) {
+        let found = self.words().find(|(word, _)| *word == first);
+        if let Some((word, _)) = found {
             rest.pop_front();
             args.word = Some(word);
-            value = its_value;
         }
+        let value = found.map_or("", |(_, value)| value);
         let most = match value {
             "" => 0,
             many if many.ends_with('…') => usize::MAX,
@@ -146,9 +146,8 @@ impl Usage<'_> {
                 Some((name, value)) => (name, Some(value.to_string())),
                 None => (&*argument, None),
             };
-            let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
-                return Err(self.unknown(name));
-            };
+            let known = self.options().find(|option| option.0 == name);
+            let (name, value, _) = known.ok_or_else(|| self.unknown(name))?;
             let given = match (value.is_empty(), joined) {
                 (true, None) => Some(String::new()),
                 (true, Some(_)) => return Err(Stop::usage(format!("{name} takes no value"))),
@@ -161,13 +160,16 @@ impl Usage<'_> {
             return Err(Stop(0, self.help()));
         }
         if args.has("--version") {
-            let version = env!("CARGO_PKG_VERSION");
-            return Err(Stop(0, format!("{} {version}", self.name)));
+            return Err(Stop(0, self.version()));
         }
         if most == 1 && args.operands.is_empty() {
             return Err(needs(&first, value));
         }
         Ok(args)
+    }
+
+    fn version(&self) -> String {
+        format!("{} {}", self.name, env!("CARGO_PKG_VERSION"))
     }
 
     /// Refuses an argument, and names the one that was perhaps meant.
