@@ -16,7 +16,7 @@ pub mod sentences;
 use crate::games;
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
-use crate::net::retry::{CallError, SHOWN};
+use crate::net::retry::{CallError, SHOWN, pause};
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
@@ -111,22 +111,18 @@ impl Referee {
     /// more, we register again first; if it wants us no more, that is our end.
     fn report(&self, kept: &Kept) {
         let Ok(card) = self.session.wait_for_card() else {
-            return self.report_later(kept);
+            return self.assignments.report_again(kept);
         };
         match self.send_report(&card, kept) {
-            Ok(Message::MatchResultAck(_)) => {
-                self.said.store(false, Ordering::SeqCst);
-                self.assignments.reported(kept, None);
-            }
+            Ok(Message::MatchResultAck(_)) => return self.said.store(false, Ordering::SeqCst),
             Ok(Message::LeagueError(error)) if is_about_us(&error) => {
-                self.report_later(kept);
                 if let Err(stop) = self.session.register(self, Some(card)) {
                     self.session.finish(Err(stop));
                 }
             }
-            Ok(Message::LeagueError(error)) => self.forget(kept, &error.explain()),
-            Ok(_) => self.report_later(kept),
-            Err(error @ CallError::Status(413, _)) => self.forget(kept, &error.explain()),
+            Ok(Message::LeagueError(error)) => return self.forget(kept, &error.explain()),
+            Ok(_) => {}
+            Err(error @ CallError::Status(413, _)) => return self.forget(kept, &error.explain()),
             Err(error) => {
                 if !self.said.swap(true, Ordering::SeqCst) {
                     let (manager, why) = (card.manager, error.explain());
@@ -134,14 +130,10 @@ impl Referee {
                         "results wait for the league manager at {manager}: it {why}"
                     ));
                 }
-                self.report_later(kept);
             }
         }
-    }
-
-    fn report_later(&self, kept: &Kept) {
-        let again = Instant::now() + self.limits.retry.base_delay;
-        self.assignments.reported(kept, Some(again));
+        pause(self.limits.retry.base_delay);
+        self.assignments.report_again(kept);
     }
 
     /// The manager refuses a result for good: it is said, and forgotten.

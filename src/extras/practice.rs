@@ -165,8 +165,7 @@ impl Practice {
                 "{words}; move it, or name others with --data DIR and --logs DIR"
             )));
         }
-        let lock = storage::create(&mark, Access::Owner, OpenOptions::new().write(true))
-            .map_err(|error| storage::named(&mark, error))?;
+        let lock = storage::create(&mark, Access::Owner, OpenOptions::new().write(true))?;
         if lock.try_lock().is_err() {
             let words = format!("another practice is running in {}", self.data.display());
             return Err(Stop::failed(format!(

@@ -2,7 +2,7 @@
 //!
 //! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a line. `commit` decides,
 //! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
-//! Read next: `rounds.rs`, which plays the league, and `notifier.rs`, which tells of it.
+//! Read next: `rounds.rs`, which plays the league, and `board.rs`, which tells of it.
 
 use crate::manager::league::Rules;
 use crate::manager::league::{Event, League};
@@ -41,8 +41,7 @@ impl Journal {
             path,
             Access::Owner,
             OpenOptions::new().read(true).append(true),
-        )
-        .map_err(|error| storage::named(path, error))?;
+        )?;
         file.try_lock().map_err(|_| {
             let remedy = "end that one, or name other data with --data DIR";
             let words = format!(

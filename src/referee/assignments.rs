@@ -19,10 +19,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// Whoever waits for the bell alone looks up once a day.
-const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
 /// A match that was given to us.
 pub struct Assignment {
@@ -178,28 +174,26 @@ impl Assignments {
         loop {
             match inside.queue.pop_front() {
                 Some(assignment) => return assignment,
-                None => inside = self.wait(inside, FOREVER),
+                None => inside = self.wait(inside),
             }
         }
     }
 
-    /// The next result to report; waits until one is due.
+    /// The next result to report; waits until there is one.
     pub fn next_report(&self) -> Kept {
         let mut inside = lock(&self.inside);
         loop {
-            let wait = match inside.outbox.next() {
-                Some((from, kept)) if from <= Instant::now() => return kept.clone(),
-                Some((from, _)) => from.saturating_duration_since(Instant::now()),
-                None => FOREVER,
-            };
-            inside = self.wait(inside, wait);
+            match inside.outbox.next_due() {
+                Some(kept) => return kept,
+                None => inside = self.wait(inside),
+            }
         }
     }
 
-    /// Waits until the bell rings, or for so long.
-    fn wait<'a>(&self, inside: MutexGuard<'a, Matches>, time: Duration) -> MutexGuard<'a, Matches> {
-        let woken = self.bell.wait_timeout(inside, time);
-        woken.unwrap_or_else(PoisonError::into_inner).0
+    /// Waits until the bell rings.
+    fn wait<'a>(&self, inside: MutexGuard<'a, Matches>) -> MutexGuard<'a, Matches> {
+        let woken = self.bell.wait(inside);
+        woken.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes an outcome durable before anybody hears of it; false if the match is not ours any more.
@@ -235,22 +229,27 @@ impl Assignments {
             return;
         }
         if played {
-            inside.outbox.send(match_id, Instant::now());
+            inside.outbox.send(match_id);
         } else {
             inside.give_up(match_id);
         }
         self.bell.notify_all();
     }
 
-    /// The manager has recorded a result; or, if it is to be sent `again`, has not answered.
-    pub fn reported(&self, kept: &Kept, again: Option<Instant>) {
-        lock(&self.inside).outbox.settle(kept, again);
+    /// The manager has not answered for a result: it is reported again. If the match has another result by now, that
+    /// one is reported when its own time comes.
+    pub fn report_again(&self, kept: &Kept) {
+        let mut inside = lock(&self.inside);
+        if inside.outbox.has(kept) {
+            inside.outbox.send(&kept.report.match_id);
+        }
     }
 
     /// The manager has refused a result for good: announced again, the match is played anew.
     pub fn refused(&self, kept: &Kept) {
         let mut inside = lock(&self.inside);
-        if inside.outbox.refused(kept) {
+        if inside.outbox.has(kept) {
+            inside.outbox.forget(&kept.report.match_id);
             inside.known.remove(&kept.report.match_id);
         }
     }
@@ -275,13 +274,13 @@ impl Matches {
                 let mut live = known.live();
                 live.endpoints = new.live().endpoints.clone();
                 if live.state == MatchState::Finished {
-                    self.outbox.send(&match_id, Instant::now());
+                    self.outbox.send(&match_id);
                 }
                 return;
             }
             Some(_) => self.give_up(&match_id),
             // Played before we were started anew, so far as we know.
-            None if self.outbox.send(&match_id, Instant::now()) => return,
+            None if self.outbox.send(&match_id) => return,
             None => {}
         }
         let assignment = Arc::new(new);
