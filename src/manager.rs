@@ -179,7 +179,7 @@ impl Manager {
     /// Says that an unfinished league goes on. Whoever is registered already is told what still matters.
     fn resume(&self) {
         let ids = self.ids();
-        ids.iter().for_each(|id| self.board.forget(id));
+        ids.iter().for_each(|id| self.board.tell_anew(id));
         if self.store.read(|league| league.changes > 0) {
             let words = "an unfinished league was found";
             self.program

@@ -4,7 +4,7 @@
 //! while an answer is sent.
 
 use crate::manager::Manager;
-use crate::manager::board::Standing;
+use crate::manager::board::RefereeState;
 use crate::manager::league::{League, Member};
 use crate::manager::registration::{Admission, Applicant};
 use crate::manager::tools::tools;
@@ -169,8 +169,8 @@ impl Manager {
     fn has_no_referee(&self) -> bool {
         self.store.read(|league| {
             let usable = |member: &&Member| {
-                let standing = self.board.contact(&member.id).standing;
-                matches!(standing, Standing::Alive | Standing::Overdue)
+                let standing = self.board.contact(&member.id).referee;
+                matches!(standing, RefereeState::Alive | RefereeState::Overdue)
             };
             league.started && !league.members(Kind::Referee).iter().any(usable)
         })
@@ -214,9 +214,9 @@ impl Manager {
             let event = league.judge(&sender, request, report, Timestamp::now())?;
             Ok::<_, Denial>((event, ()))
         });
-        self.board.note_standing(&sender.id, Standing::Alive);
+        self.board.note_referee(&sender.id, RefereeState::Alive);
         if judged.is_err() {
-            self.board.forget(&sender.id); // it may have missed that the match is played again
+            self.board.tell_anew(&sender.id); // it may have missed that the match is played again
         }
         judged?;
         let match_id = report.match_id.clone();

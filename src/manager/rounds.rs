@@ -7,7 +7,7 @@
 //! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
 //! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
 
-use crate::manager::board::{Board, Standing};
+use crate::manager::board::{Board, RefereeState};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match};
 use crate::manager::queries::PAUSED;
@@ -57,7 +57,7 @@ pub struct Rounds<'a> {
     /// What each referee still has to report.
     due: BTreeMap<String, Due>,
     /// How each referee stood when the loop last looked.
-    stood: BTreeMap<String, Standing>,
+    stood: BTreeMap<String, RefereeState>,
 }
 
 impl<'a> Rounds<'a> {
@@ -141,24 +141,24 @@ impl<'a> Rounds<'a> {
     fn look_at_referees(&mut self, round: u32) {
         let now = Instant::now();
         let late = self.due.iter().filter(|(_, due)| now > due.until);
-        late.for_each(|(id, _)| self.board.note_standing(id, Standing::Overdue));
+        late.for_each(|(id, _)| self.board.note_referee(id, RefereeState::Overdue));
         for id in self.ids(Kind::Referee) {
-            let standing = self.board.contact(&id).standing;
+            let standing = self.board.contact(&id).referee;
             let before = self.stood.insert(id.clone(), standing.clone());
             if before.unwrap_or_default() == standing {
                 continue;
             }
             let why = match standing {
-                Standing::Alive => continue,
-                Standing::Lost(why) => why,
-                Standing::Refusing(why) => format!("{why}, so it refuses its matches"),
-                Standing::Overdue => match self.due.get(&id) {
+                RefereeState::Alive => continue,
+                RefereeState::Lost(why) => why,
+                RefereeState::Refusing(why) => format!("{why}, so it refuses its matches"),
+                RefereeState::Overdue => match self.due.get(&id) {
                     Some(due) => format!("has not reported all its matches by {}", due.written),
                     None => "has not reported all its matches in its time".into(),
                 },
             };
             self.due.remove(&id);
-            self.board.forget(&id);
+            self.board.tell_anew(&id);
             if !self.open_matches(round, &id).is_empty() {
                 let words = format!("{id} {why}; its matches are announced anew");
                 self.warn("referee_lost", &words);
@@ -168,14 +168,14 @@ impl<'a> Rounds<'a> {
 
     /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
     fn usable_referees(&self) -> Vec<String> {
-        let those = |wanted: Standing| {
+        let those = |wanted: RefereeState| {
             let mut ids = self.ids(Kind::Referee);
-            ids.retain(|id| self.board.contact(id).standing == wanted);
+            ids.retain(|id| self.board.contact(id).referee == wanted);
             ids
         };
-        let alive = those(Standing::Alive);
+        let alive = those(RefereeState::Alive);
         if alive.is_empty() {
-            those(Standing::Overdue)
+            those(RefereeState::Overdue)
         } else {
             alive
         }
