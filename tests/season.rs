@@ -77,7 +77,7 @@ fn league(script: &str, is_local: bool) -> LeagueView {
         "win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties,
     });
     let heading = json!({
-        "display_name": "League", "game": "Even/Odd", "register_at": "", "scoring": scoring, "local": is_local,
+        "display_name": "League", "game": "Even/Odd", "game_type": "even_odd", "register_at": "", "scoring": scoring, "local": is_local,
     });
     let status = if script.contains('?') {
         "running"
