@@ -12,7 +12,6 @@ use crate::object;
 use crate::player::invitations::Joined;
 use crate::player::{Companion, Past, Player, Turn, sentences};
 use crate::program::card::Card;
-use crate::program::registration;
 use crate::program::terminal::say;
 use crate::protocol::{
     AgentState, ChooseMoveResponse, Code, Ending, GameError, GameInvitation, GameJoinAck, GameOver,
@@ -268,7 +267,7 @@ impl Player {
             }
         }
         PlayerState {
-            display_name: registration::display_name(&self.session.program),
+            display_name: self.session.program.display_name.clone(),
             state: self.session.state(),
             strategy: self.beside.name(),
             record,

@@ -4,7 +4,8 @@
 //! behind its option, or joined to it as in `--port=0`. Read next: `config.rs`, what the files say.
 
 use crate::program::terminal::complain;
-use crate::wire::one_slip;
+use crate::wire::{Wire, one_slip};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -244,6 +245,13 @@ impl Args {
     /// Puts a value in the place of what was given.
     pub fn set(&mut self, name: &'static str, value: &str) {
         self.given.insert(name, vec![value.into()]);
+    }
+
+    /// Its value as something that can stand in a file too.
+    pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
+        let read = |text| T::read(&Value::from(text));
+        let value = self.text(name).map(read).transpose();
+        value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))
     }
 
     /// Its value as a number.

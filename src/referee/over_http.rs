@@ -24,8 +24,6 @@ pub struct OverHttp<'a> {
     pub assignments: &'a Assignments,
     /// Which match it is.
     pub assignment: &'a Arc<Assignment>,
-    /// With a seed its draw is repeatable.
-    pub seed: Option<u64>,
     /// When it began.
     pub began: Instant,
 }
@@ -127,7 +125,7 @@ impl Venue for OverHttp<'_> {
     }
 
     fn draw(&self, game: &Game) -> Option<u32> {
-        game.draw(self.seed, self.assignment.match_id())
+        game.draw(self.program.seed, self.assignment.match_id())
     }
 
     fn keep(&self, outcome: &Outcome) -> Option<()> {
