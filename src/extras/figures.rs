@@ -114,14 +114,19 @@ pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.
 pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
-    let groups = equals(
-        view.standings.clone(),
-        &view.league.scoring.tiebreakers,
-        |id, group| points_against(id, group, matches(view)),
-    );
-    let together = groups.into_iter().filter(|group| group.len() > 1);
+    let mut groups = equal_among(view, view.standings.clone());
+    groups.retain(|group| group.len() > 1);
+    groups
+}
+
+/// The groups of players that are equal by all tie-breaks, the best first, among these rows of the table.
+pub fn equal_among(view: &LeagueView, rows: Vec<Standing>) -> Vec<Vec<String>> {
+    let ties = &view.league.scoring.tiebreakers;
+    let groups = equals(rows, ties, |id, group| {
+        points_against(id, group, matches(view))
+    });
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
-    together.map(ids).collect()
+    groups.into_iter().map(ids).collect()
 }
 
 /// The points of a player in those of the matches that it played against a group.

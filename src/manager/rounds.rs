@@ -281,12 +281,13 @@ impl<'a> Rounds<'a> {
         self.store.read(members)
     }
 
-    /// The open matches that a referee has.
+    /// The open matches that a referee has, with who plays in them: `R1M3 of P01 and P06`.
     fn open_matches(&self, round: u32, referee: &str) -> Vec<String> {
         let own = |game: &&Match| game.referee() == Some(referee);
         self.store.read(|league| {
             let open = league.open_matches(round).filter(own);
-            open.map(|game| game.id.clone()).collect()
+            let named = |game: &Match| format!("{} of {}", game.id, game.players.join(" and "));
+            open.map(named).collect()
         })
     }
 }
