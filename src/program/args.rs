@@ -6,7 +6,7 @@
 use crate::program::terminal::complain;
 use crate::wire::{Wire, one_slip};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -125,21 +125,20 @@ impl Usage<'_> {
     /// Reads the program's arguments.
     pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
         let mut args = Args::default();
-        let mut rest: VecDeque<String> = arguments.collect();
-        let first = rest.front().cloned().unwrap_or_default();
-        let mut value = "";
-        if let Some((word, its_value)) = self.words().find(|(word, _)| *word == first) {
-            rest.pop_front();
-            args.word = Some(word);
-            value = its_value;
-        }
+        let mut rest = arguments.peekable();
+        let is_value = |next: &String| !next.starts_with("--");
+        let first = self
+            .words()
+            .find(|(word, _)| rest.next_if_eq(*word).is_some());
+        let (word, value) = first.unwrap_or_default();
+        args.word = first.map(|(word, _)| word);
         let most = match value {
             "" => 0,
             many if many.ends_with('…') => usize::MAX,
             _ => 1,
         };
-        while let Some(argument) = rest.pop_front() {
-            if !argument.starts_with("--") && args.operands.len() < most {
+        while let Some(argument) = rest.next() {
+            if is_value(&argument) && args.operands.len() < most {
                 args.operands.push(argument);
                 continue;
             }
@@ -150,10 +149,13 @@ impl Usage<'_> {
             let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
                 return Err(self.unknown(name));
             };
-            let given = match (value.is_empty(), joined) {
-                (true, None) => Some(String::new()),
-                (true, Some(_)) => return Err(Stop::usage(format!("{name} takes no value"))),
-                (false, joined) => joined.or_else(|| next_value(&mut rest)),
+            let given = match joined {
+                None if value.is_empty() => Some(String::new()),
+                None => rest.next_if(is_value),
+                Some(_) if value.is_empty() => {
+                    return Err(Stop::usage(format!("{name} takes no value")));
+                }
+                joined => joined,
             };
             let given = given.ok_or_else(|| needs(name, value))?;
             args.given.entry(name).or_default().push(given);
@@ -166,7 +168,7 @@ impl Usage<'_> {
             return Err(Stop(0, format!("{} {version}", self.name)));
         }
         if most == 1 && args.operands.is_empty() {
-            return Err(needs(&first, value));
+            return Err(needs(word, value));
         }
         Ok(args)
     }
@@ -218,12 +220,6 @@ impl Usage<'_> {
 
 fn needs(name: &str, value: &str) -> Stop {
     Stop::usage(format!("{name} needs a value: {name} {value}"))
-}
-
-/// Takes the next argument, if it is a value and not an option.
-fn next_value(rest: &mut VecDeque<String>) -> Option<String> {
-    let is_value = rest.front().is_some_and(|next| !next.starts_with("--"));
-    if is_value { rest.pop_front() } else { None }
 }
 
 impl Args {
