@@ -158,7 +158,7 @@ pub struct League {
     pub changes: u64,
     /// How many of the events changed the table.
     pub tables: u64,
-    /// How many of the events changed what has been announced: who referees a match, or where an agent is.
+    /// Counts what changed announcements: who referees a match, where an agent is, and which round is open.
     pub announcements: u64,
     /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,
@@ -272,6 +272,8 @@ impl League {
                 break;
             }
             self.rounds_completed += 1;
+            // The next round may have been assigned before an older match was played again: it is announced anew.
+            self.announcements += 1;
         }
     }
 
