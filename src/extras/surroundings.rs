@@ -109,6 +109,8 @@ struct Surroundings {
     site: OnceLock<Arc<Site>>,
     children: Mutex<Option<Children>>,
     pages: Arc<Mutex<Option<Pages>>>,
+    /// Where that was kept what a person keeps of the league.
+    kept: Mutex<String>,
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
     turned_away: Mutex<TurnedAway>,
@@ -234,7 +236,11 @@ impl Around for Surroundings {
     }
 
     fn keep(&self, manager: &Manager) {
-        write_pages(&self.pages, manager);
+        if self.is_comparison {
+            write_pages(&self.pages, manager);
+        } else {
+            *lock(&self.kept) = keep_results(&self.pages, manager);
+        }
     }
 
     fn ended(&self, manager: &Manager) {
@@ -250,7 +256,7 @@ impl Around for Surroundings {
             figures.iter().for_each(|line| say(line));
         }
         if !self.is_comparison {
-            let kept = keep_results(&self.pages, manager);
+            let kept = lock(&self.kept);
             manager.terminal.say(&format!("\n{kept}"));
         }
         if let Some(children) = &mut *lock(&self.children) {
