@@ -161,7 +161,9 @@ impl Manager {
         loop {
             let (program, lead) = (&self.program, self.lead);
             Rounds::new(program, &self.store, &self.board, self.terminal, lead).play();
-            self.say_farewell()?;
+            if !self.say_farewell()? {
+                continue;
+            }
             self.around.ended(self);
             if !self.program.args.has("--stay") || !self.stay() {
                 break;
@@ -243,18 +245,26 @@ impl Manager {
         }
     }
 
-    /// Waits until everybody has been told that the league is over, and closes it.
-    fn say_farewell(&self) -> io::Result<()> {
+    /// Waits until everybody has been told that the league is over, and closes it; false if meanwhile the operator has
+    /// a match played again.
+    fn say_farewell(&self) -> io::Result<bool> {
         let limit = self.program.config.generic_limit();
         let longest = self.program.config.retry().longest(limit) + limit;
         let is_told = |league: &League| self.board.has_told_the_end(league);
-        self.store.wait(longest, is_told);
+        let is_over = |league: &League| league.open_round().is_none();
+        self.store
+            .wait(longest, |league| is_told(league) || !is_over(league));
+        if !self.store.read(is_over) {
+            return Ok(false);
+        }
         if !self.store.read(is_told) {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
         self.around.keep(self);
-        self.close()
+        let close = |league: &League| (!league.closed && is_over(league)).then_some(Event::Closed);
+        self.store.decide(close)?;
+        Ok(self.store.read(is_over))
     }
 
     /// Ends the league, with the results that there are.

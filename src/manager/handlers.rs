@@ -235,8 +235,15 @@ impl Manager {
 
     /// Does what the operator says, durably, and says by name what was done.
     pub fn obey(&self, order: &LeagueControl) -> Result<String, Denial> {
-        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
-        let words = self.store.commit(decide)?;
+        let stays = self.program.args.has("--stay");
+        let words = self.store.commit(|league| {
+            if order.action == Action::Replay && league.progress() == Progress::Completed && !stays
+            {
+                let problem = "got replay, but the league is over and its agents end: only with --stay they stay";
+                return Err(Refusal::field(Code::E003, "action", problem).into());
+            }
+            Ok::<_, Denial>(league.control(order, Timestamp::now())?)
+        })?;
         self.program.log().say(Level::Info, "control", &*words);
         Ok(words)
     }
