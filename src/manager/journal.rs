@@ -2,7 +2,7 @@
 //!
 //! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a line. `commit` decides,
 //! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
-//! Read next: `rounds.rs`, which plays the league, and `notifier.rs`, which tells of it.
+//! Read next: `rounds.rs`, which plays the league, and `board.rs`, which tells of it.
 
 use crate::manager::league::Rules;
 use crate::manager::league::{Event, League};
