@@ -13,13 +13,15 @@ const READERS_OWN: [&str; 3] = [
     "src/games/rock_paper_scissors.rs",
 ];
 /// Options of other programs: Cargo and the Inspector.
-const OPTIONS_OF_OTHERS: [&str; 8] = [
+const OPTIONS_OF_OTHERS: [&str; 10] = [
     "--bin",
     "--cli",
     "--features",
     "--method",
     "--no-default-features",
     "--open",
+    "--path",
+    "--release",
     "--test",
     "--transport",
 ];
