@@ -25,6 +25,8 @@ const OPTIONS_OF_OTHERS: [&str; 10] = [
     "--test",
     "--transport",
 ];
+/// What our own options stand behind.
+const OURS: [&str; 4] = ["league_manager", "referee", "player", "cargo"];
 /// The longest README that a newcomer reads.
 const LONGEST_README: usize = 250;
 
@@ -214,6 +216,10 @@ fn commands_words_and_options_exist() {
             }
             for word in after(line, "league_manager") {
                 assert!(words.contains(word), "{shown}: no word {word} in {line}");
+            }
+            let is_ours = OURS.iter().any(|name| line.contains(name));
+            if !is_ours && !line.starts_with("--") {
+                continue; // a batch engine's, or a shell's
             }
             let tokens = line.split(|it: char| !it.is_ascii_lowercase() && it != '-');
             let named = tokens.filter(|it| it.starts_with("--") && it.len() > 3);
