@@ -15,7 +15,7 @@ use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Stop};
-use crate::program::card::Cards;
+use crate::program::card;
 use crate::program::session::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
@@ -125,13 +125,7 @@ impl Surroundings {
     fn alone(&mut self, args: &Args) -> Result<(File, bool), Stop> {
         let config = program::load(args)?;
         let data = PathBuf::from(args.text("--data").unwrap_or("data"));
-        let cards = Cards {
-            data: &data,
-            league_id: &config.league.league_id,
-            manager: "",
-            endpoint: "",
-        };
-        let lock = cards.lock("local")?;
+        let lock = card::lock(&data, "local")?;
         let folder = data.join("leagues").join(&config.league.league_id);
         let read = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
         self.before = read("journal.jsonl");
