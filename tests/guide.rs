@@ -12,12 +12,14 @@ const READERS_OWN: [&str; 3] = [
     "bin/eve.py",
     "src/games/rock_paper_scissors.rs",
 ];
-/// Options of other programs: Cargo and the Inspector.
-const OPTIONS_OF_OTHERS: [&str; 10] = [
+/// Options of other programs: Cargo, the Inspector and `unshare`.
+const OPTIONS_OF_OTHERS: &[&str] = &[
     "--bin",
     "--cli",
     "--features",
+    "--fork",
     "--method",
+    "--mount-proc",
     "--no-default-features",
     "--open",
     "--path",
