@@ -299,7 +299,7 @@ const WRONG_USE: &str = "
     player | --port TAKEN --seed x | --seed x
     player | --port TAKEN --strategy wild | --strategy contrary
     player | --port TAKEN --display- x | did you mean --display-name?
-    player | --port TAKEN --player-id a:b | --player-id an id like P07
+    player | --port TAKEN --player-id a:b | --player-id letters, digits
     referee | --port TAKEN --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10
     referee | --port TAKEN --seed x | --seed x
     league_manager | local --fresh --port TAKEN | TAKEN --port PORT=N

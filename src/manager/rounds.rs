@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// What the league waits for when no referee can be used.
 const NOBODY: &str = "no referee is left: the league waits until one registers or answers again";
 
-/// How many matches a referee must have reported, and by when; the same time as a person reads it.
+/// How many matches a referee must have reported, and by when, once for the clock and once as text.
 struct Due {
     matches: usize,
     until: Instant,
@@ -95,7 +95,7 @@ impl<'a> Rounds<'a> {
             }
             let obstacle = match self.step(round) {
                 Ok(obstacle) => obstacle,
-                Err(disk_full) => Some(disk_full.to_string()), // tried again with the next look
+                Err(unwritable) => Some(unwritable.to_string()), // tried again with the next look
             };
             if was_stuck && obstacle.is_none() {
                 self.warn("going_on", "the league goes on");
@@ -132,7 +132,7 @@ impl<'a> Rounds<'a> {
         let new_token = |player: &str| token(player, &secret(digits));
         self.store
             .decide(|league| league.assign(round, &usable, new_token))?;
-        self.release(round);
+        self.release_when_due(round);
         self.expect_reports(round);
         Ok(None)
     }
@@ -143,12 +143,12 @@ impl<'a> Rounds<'a> {
         let late = self.due.iter().filter(|(_, due)| now > due.until);
         late.for_each(|(id, _)| self.board.note_referee(id, RefereeState::Overdue));
         for id in self.ids(Kind::Referee) {
-            let standing = self.board.contact(&id).referee;
-            let before = self.stood.insert(id.clone(), standing.clone());
-            if before.unwrap_or_default() == standing {
+            let state = self.board.contact(&id).referee;
+            let before = self.stood.insert(id.clone(), state.clone());
+            if before.unwrap_or_default() == state {
                 continue;
             }
-            let why = match standing {
+            let why = match state {
                 RefereeState::Alive => continue,
                 RefereeState::Lost(why) => why,
                 RefereeState::Refusing(why) => format!("{why}, so it refuses its matches"),
@@ -181,8 +181,9 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Lets referees be told as soon as the players have been (or do not answer) and the lead has passed.
-    fn release(&mut self, round: u32) {
+    /// Looks whether it is time to tell the referees: the players have been told (or do not answer), and the lead has
+    /// passed.
+    fn release_when_due(&mut self, round: u32) {
         let now = Instant::now();
         let number = self.store.read(|league| league.announcements);
         let announced = match self.announced.take() {
@@ -214,8 +215,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Notes by when each referee must have reported. More matches give it more time; being told of them once more does
-    /// not.
+    /// Notes by when each referee must have reported. More matches give a referee more time; a repeated announcement of
+    /// the same matches does not.
     fn expect_reports(&mut self, round: u32) {
         let mut given = BTreeMap::<String, usize>::new();
         self.store.read(|league| {

@@ -12,7 +12,6 @@ use crate::object;
 use crate::player::invitations::Joined;
 use crate::player::{Companion, Past, Player, Turn, record, sentences};
 use crate::program::card::Card;
-use crate::program::registration;
 use crate::program::terminal::say;
 use crate::protocol::{
     AgentState, ChooseMoveResponse, Code, GameError, GameInvitation, GameJoinAck, GameOver,
@@ -256,7 +255,7 @@ impl Player {
         let player_id = self.session.card_now().map(|card| card.agent_id);
         let matches = self.matches().to_vec();
         PlayerState {
-            display_name: registration::display_name(&self.session.program),
+            display_name: self.session.program.display_name.clone(),
             state: self.session.state(),
             strategy: self.beside.name(),
             record: record(player_id.as_deref().unwrap_or_default(), &matches),
