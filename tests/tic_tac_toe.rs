@@ -441,3 +441,24 @@ fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
     assert!(manager.wait().success());
     check_results(&world, 6); // each match once
 }
+
+#[test]
+fn check_examines_the_game_of_the_league() {
+    for (program, id) in [("player", "P01"), ("referee", "REF01")] {
+        let world = world(&[]);
+        let mut check = world.start("league_manager", &["check"]);
+        let kind = format!("--{program}-id");
+        let mut own = vec!["--manager".into(), check.url(), kind, id.into()];
+        if program == "player" {
+            own.extend(["--strategy", "random"].map(String::from));
+        }
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let _agent = world.start(program, &own);
+        let code = check.wait().code();
+        let output = check.output();
+        assert_eq!(code, Some(0), "{output}");
+        assert!(output.contains("0 FAIL, 0 warn"), "{output}");
+        assert!(output.contains("CHOOSE_MOVE_CALL is"), "{output}");
+        assert!(!output.contains("PARITY"), "{output}");
+    }
+}

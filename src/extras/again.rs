@@ -41,9 +41,11 @@ pub fn run(args: &Args, match_id: &str, choose: impl Fn(&Turn) -> String) -> Res
         let then = then.map_or("there was no answer".into(), |made| {
             format!("it was {}", made.text)
         });
+        let is_legal = turn.legal_moves.contains(&chosen);
+        let note = if is_legal { "" } else { ", which is not legal" };
         let (number, opponent) = (turn.move_number, &turn.opponent_id);
         say(&format!(
-            "{match_id} against {opponent}, move {number}: choose says {chosen}; in the match {then}"
+            "{match_id} against {opponent}, move {number}: choose says {chosen}{note}; in the match {then}"
         ));
     }
     Ok(())
