@@ -2,6 +2,7 @@
 PLAYERS  ?=
 REFEREES ?= 2
 SEED     ?=
+GAME     ?=
 PORT     ?=
 MINE     ?=
 CYCLES   ?=
@@ -15,16 +16,25 @@ unexport PORT # a student's own program must not take it for its own
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7; with your own player: MINE=ada CYCLES=20
-	@./target/debug/league_manager local --fresh $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
+league: target/built $(if $(GAME),config/leagues/league_2025_$(GAME).json) ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
+	@./target/debug/league_manager local --fresh $(if $(GAME),--league-id league_2025_$(GAME)) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
 		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
+
+# A game that has no league file yet gets that of Even/Odd under its own name.
+config/leagues/league_2025_%.json:
+	@grep -q '"$*"' config/games/games_registry.json || { echo 'GAME=$*: config/games/games_registry.json has no such game'; exit 2; }
+	@sed 's/even_odd/$*/; s|Even/Odd|$*|' config/leagues/league_2025_even_odd.json > $@
+	@echo '$@ is new: the league file of $*'
 
 class: export NAME := $(value NAME)
 class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
 	@./target/debug/league_manager class $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
+
+again: target/built ## your choose once more, as in a match that was played: make again MATCH=R3M2 MINE=ada
+	@./target/debug/$(or $(MINE),player) --again $(MATCH)
 
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
@@ -59,4 +69,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league class agent check trace test bench clean
+.PHONY: help league class agent again check trace test bench clean

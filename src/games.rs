@@ -6,22 +6,29 @@
 
 pub mod chance;
 pub mod even_odd;
+pub mod messages;
 pub mod outcome;
 pub mod replay;
 pub mod tic_tac_toe;
 
 pub use chance::mix;
 pub use even_odd::{NUMBERS, judge, parity};
+pub use messages::{CHOOSE_MOVE, Messages, called, field_of};
 pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
 pub use replay::{moves, reported};
 
-use crate::protocol::{ChooseMoveCall, ChooseMoveResponse, Code, Message, Refusal};
+use crate::protocol::{Code, Refusal};
 use crate::wire::cut;
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
 /// All games that can be played.
 pub static GAMES: &[&Game] = &[&even_odd::GAME, &tic_tac_toe::GAME];
+
+/// Their names.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    GAMES.iter().map(|it| it.game_type)
+}
 
 /// The game of that name.
 pub fn named(game_type: &str) -> Option<&'static Game> {
@@ -48,6 +55,8 @@ pub struct Game {
     pub at_once: bool,
     /// What may be played after these moves; nothing when the game is over.
     pub legal: fn(moves: &[Move]) -> Vec<&'static str>,
+    /// How often somebody is asked at most; once where both choose at once.
+    pub turns: u32,
     /// From which numbers one is drawn when all moves are made; nothing in most games.
     pub draws: Option<RangeInclusive<u32>>,
     /// Who has won a game that is over.
@@ -57,29 +66,6 @@ pub struct Game {
     /// The messages that ask for a move and bring it.
     pub messages: &'static Messages,
 }
-
-/// A pair of messages. Both are made from the pair that most games use, and say no more than it.
-pub struct Messages {
-    /// The call for a move.
-    pub call: fn(ChooseMoveCall) -> Message,
-    /// The answer in a message, if it is one.
-    pub answer: fn(&Message) -> Option<ChooseMoveResponse>,
-    /// The `message_type` of the answer.
-    pub answer_name: &'static str,
-    /// The answer's field in which the move stands.
-    pub field: &'static str,
-}
-
-/// The messages of every game that has none of its own.
-pub static CHOOSE_MOVE: Messages = Messages {
-    call: Message::ChooseMoveCall,
-    answer: |message| match message {
-        Message::ChooseMoveResponse(it) => Some(it.clone()),
-        _ => None,
-    },
-    answer_name: ChooseMoveResponse::NAME,
-    field: "move",
-};
 
 impl Game {
     /// The seats that are to move now: both, one, or none when the game is over.
@@ -99,18 +85,7 @@ impl Game {
 
     /// Judges a move as it came: exactly one of the legal ones, else E004.
     pub fn check(&self, moves: &[Move], came: &Value) -> Result<&'static str, Refusal> {
-        let legal = (self.legal)(moves);
-        let found = legal.iter().find(|text| came.as_str() == Some(**text));
-        found.copied().ok_or_else(|| {
-            let shown = cut(&came.to_string(), 60);
-            let problem = format!("got {shown}, must be {}", either(&legal));
-            Refusal::field(Code::E004, self.messages.field, problem)
-                .with(
-                    "invalid_choice",
-                    came.as_str().map_or(shown, |it| cut(it, 60)),
-                )
-                .with("valid_choices", legal)
-        })
+        one_of(&(self.legal)(moves), self.messages.field, came)
     }
 
     /// The outcome of a game that was played to its end.
@@ -125,6 +100,21 @@ impl Game {
             reason,
         }
     }
+}
+
+/// The legal move that came in a field, else E004 with all that are legal.
+pub fn one_of<'a>(legal: &[&'a str], field: &str, came: &Value) -> Result<&'a str, Refusal> {
+    let found = legal.iter().find(|text| came.as_str() == Some(**text));
+    found.copied().ok_or_else(|| {
+        let shown = cut(&came.to_string(), 60);
+        let problem = format!("got {shown}, must be {}", either(legal));
+        Refusal::field(Code::E004, field, problem)
+            .with(
+                "invalid_choice",
+                came.as_str().map_or(shown, |it| cut(it, 60)),
+            )
+            .with("valid_choices", legal)
+    })
 }
 
 /// `"1", "2" or "3"`.

@@ -5,6 +5,7 @@
 //! `journal.rs`; `rounds.rs` plays the rounds; `board.rs` tells everybody. Whatever else surrounds a league (screens,
 //! pages, the children of a local league) comes in from outside, as an [`Around`].
 
+pub mod about;
 pub mod assignment;
 pub mod board;
 pub mod control;
@@ -21,7 +22,6 @@ pub mod schedule;
 pub mod settings;
 pub mod standings;
 pub mod start;
-pub mod tools;
 
 use crate::manager::board::Board;
 use crate::manager::document::{Document, Heading};
@@ -36,7 +36,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::session::FAREWELL;
 use crate::program::terminal::{Terminal, shown};
-use crate::program::{Program, server};
+use crate::program::{Program, server, start_anew};
 use crate::protocol::{Kind, LeagueStatus};
 use std::io;
 use std::net::IpAddr;
@@ -110,7 +110,7 @@ pub struct Manager {
 
 /// Runs the program: a league from where its journal stands to its end.
 pub fn run(args: Args, around: Arc<dyn Around>) -> Result<(), Stop> {
-    let program = Program::new(args, Kind::Manager, "league_manager")?;
+    let program = Program::new(args, Kind::Manager)?;
     let manager = Arc::new(Manager::new(program, around)?);
     let end = manager.live();
     manager.program.note_end(&end);
@@ -124,13 +124,12 @@ impl Manager {
         let client = &program.client;
         let awaited = awaited(&program)?;
         let lead = lead(&program)?;
-        let seed = args.number("--seed")?;
         let rules = rules(&program, awaited.map(|(players, _)| players))?;
         client.sign_as(&signature(config), program.league_id());
         let (league, journal) = Journal::find(&program.data, rules, args.has("--fresh"))?;
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         client.log.open("league_manager", &log_file);
-        let seed = seed.or(league.seed);
+        let seed = program.seed.or(league.seed);
         let store = Arc::new(Store::new(league, journal));
         let board = Board::new(&store, client, config.retry(), config.generic_limit());
         let document = Document::new(&store, &board, heading(&program, awaited));
@@ -171,7 +170,7 @@ impl Manager {
         }
         visitors.wait_until_empty(FAREWELL); // their answers are out
         if self.store.read(|league| league.again) {
-            return Err(self.program.start_anew()); // where the manager finds this league, and sets it aside
+            return Err(start_anew(self.program.port, self.program.log())); // where the manager finds this league, and sets it aside
         }
         Ok(())
     }
@@ -179,7 +178,7 @@ impl Manager {
     /// Says that an unfinished league goes on. Whoever is registered already is told what still matters.
     fn resume(&self) {
         let ids = self.ids();
-        ids.iter().for_each(|id| self.board.forget(id));
+        ids.iter().for_each(|id| self.board.tell_anew(id));
         if self.store.read(|league| league.changes > 0) {
             let words = "an unfinished league was found";
             self.program
@@ -294,7 +293,7 @@ impl Manager {
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
-    pub fn start(&self, players: usize, referees: usize) -> io::Result<()> {
+    fn start(&self, players: usize, referees: usize) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {
@@ -306,6 +305,11 @@ impl Manager {
             }
         });
         started.map(drop)
+    }
+
+    /// Starts the league with those who are here, if it lacks nothing.
+    pub fn start_now(&self) -> io::Result<()> {
+        self.start(0, 0)
     }
 
     /// The state of the league in short.
@@ -343,6 +347,7 @@ fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
         display_name: config.league.display_name.clone(),
         name: program.args.text("--name").map(String::from),
         game: game_name(config),
+        game_type: config.league.game_type.clone(),
         register_at: program.endpoint.clone(),
         scoring: config.league.scoring.clone(),
         local: program.args.word == Some("local"),

@@ -1,6 +1,7 @@
-//! A player's program, behind `run(choose)`: a student writes nothing but `choose`.
+//! A player's program, behind `run(choose)`, or behind `play(choose)` for other games than Even/Odd: a student writes
+//! nothing but `choose`.
 //!
-//! The league manager announces the rounds. In each match a referee invites the player, asks for its choice, and tells
+//! The league manager announces the rounds. In each match a referee invites the player, asks for its moves, and tells
 //! it how the match ended. The player joins every match that it is truly invited to, calls `choose`, and remembers what
 //! came of it; what goes wrong is shown in its own terminal.
 //!
@@ -18,6 +19,7 @@ pub use crate::player::turn::{Past, Turn};
 pub use crate::protocol::Parity;
 
 use crate::Beside;
+use crate::games::{self, even_odd};
 use crate::net::agent::Toolbox;
 use crate::net::log::Level;
 use crate::net::retry::pause;
@@ -28,7 +30,7 @@ use crate::program::args::{Args, Opt, Stop, Usage};
 use crate::program::card::Card;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::complain;
-use crate::protocol::Kind;
+use crate::protocol::{Ending, Kind, Tally};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,9 +66,19 @@ pub trait Companion: Sized + Send + Sync + 'static {
     /// Reads those options.
     fn new(args: &Args) -> Result<Self, Stop>;
 
+    /// What the program does in the place of playing, if the command line says so. `choose` is the program's own.
+    fn instead(&self, _args: &Args, _choose: &Choose) -> Option<Result<(), Stop>> {
+        None
+    }
+
+    /// Whether it can play a game; `None` leaves the choices to the program's own `choose`.
+    fn plays(&self, _game_type: &str) -> Option<bool> {
+        None
+    }
+
     /// Chooses in the place of the program's own `choose`; `None` leaves the choice to that. `is_announced` says
     /// whether the manager itself has named this match.
-    fn choose(&self, _turn: &Turn, _is_announced: bool) -> Option<Parity> {
+    fn choose(&self, _turn: &Turn, _is_announced: bool) -> Option<String> {
         None
     }
 
@@ -94,28 +106,44 @@ impl Companion for () {
 }
 
 /// What a player is called to do with a turn.
-type Choose = dyn Fn(&Turn) -> Parity + Send + Sync;
+pub type Choose = dyn Fn(&Turn) -> String + Send + Sync;
 
-/// Runs a player: it joins the league, answers its referees, remembers its matches, and ends when the league is over.
-/// `choose` is called in each match, once unless it panics, in a thread of its own; it must not take longer than
-/// `turn.time_left()`.
+/// Runs a player of Even/Odd: it joins the league, answers its referees, remembers its matches, and ends when the league
+/// is over. `choose` is called in each match, once unless it panics, in a thread of its own; it must not take longer
+/// than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
+    let choose = move |turn: &Turn| choose(turn).to_string();
+    start(Some(even_odd::GAME.game_type), Box::new(choose))
+}
+
+/// Runs a player of any game. `choose` is called for each move, and returns one of `turn.legal_moves`; `turn.position`
+/// shows how the match stands.
+pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCode {
+    start(None, Box::new(choose))
+}
+
+/// Runs a player whose `choose` knows only one game, or every game.
+fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
     let usage = Usage {
         name: "player",
-        about: "A player of the AI Agent League: joins matches of Even/Odd and chooses.",
+        about: "A player of the AI Agent League: joins its matches and chooses.",
         words: &[],
         options: &[OPTIONS, Beside::OPTIONS].concat(),
     };
     usage.main(|args| {
         let seed = args.number("--seed")?;
         let beside = Arc::new(Beside::new(&args)?);
+        if let Some(done) = beside.instead(&args, &*choose) {
+            return done;
+        }
         let companion = Arc::clone(&beside);
         session::run(args, Kind::Player, |session| {
             let player = Arc::new(Player {
                 invitations: Mutex::new(no_invitations(&session)),
                 history: Mutex::new(None),
                 session,
-                choose: Box::new(choose),
+                choose,
+                only,
                 beside: companion,
                 seed,
             });
@@ -136,6 +164,8 @@ pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode
 struct Player {
     session: Arc<Session>,
     choose: Box<Choose>,
+    /// The only game that `choose` knows; else it knows every game.
+    only: Option<&'static str>,
     beside: Arc<Beside>,
     seed: Option<u64>,
     invitations: Mutex<Invitations>,
@@ -144,6 +174,12 @@ struct Player {
 }
 
 impl Player {
+    /// Whether we can play a game.
+    fn plays_game(&self, game_type: &str) -> bool {
+        let own = || self.only.is_none_or(|only| only == game_type);
+        self.beside.plays(game_type).unwrap_or_else(own)
+    }
+
     /// Every match of ours that is over.
     fn matches(&self) -> Arc<Vec<Past>> {
         let history = lock(&self.history);
@@ -168,11 +204,32 @@ impl Player {
     }
 }
 
+/// What a player has won, drawn and lost in some matches.
+pub fn record(player_id: &str, matches: &[Past]) -> Tally {
+    let mut record = Tally {
+        wins: 0,
+        draws: 0,
+        losses: 0,
+    };
+    for past in matches {
+        match past.result.status {
+            Ending::Draw => record.draws += 1,
+            _ if past.result.winner_player_id.as_deref() == Some(player_id) => record.wins += 1,
+            _ => record.losses += 1,
+        }
+    }
+    record
+}
+
 fn no_invitations(session: &Session) -> Invitations {
     Invitations::new(session.program.config.system.security.enable_auth_tokens)
 }
 
 impl Participant for Player {
+    fn plays(&self) -> Vec<&'static str> {
+        games::all().filter(|game| self.plays_game(game)).collect()
+    }
+
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
         decision::show_panics();
         if fresh {

@@ -13,13 +13,13 @@ pub mod over_http;
 pub mod questions;
 pub mod sentences;
 
+use crate::games;
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
-use crate::net::retry::{CallError, SHOWN};
+use crate::net::retry::{CallError, SHOWN, pause};
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
-use crate::program::registration::max_concurrent_matches;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{complain, say, shown};
 use crate::protocol::{Kind, LeagueError, Message};
@@ -42,7 +42,6 @@ struct Referee {
     session: Arc<Session>,
     assignments: Assignments,
     limits: Limits,
-    seed: Option<u64>,
     /// Whether it has been said that results wait for the manager.
     said: AtomicBool,
 }
@@ -56,13 +55,11 @@ impl Referee {
             choice: timeouts.move_timeout_sec.0,
             retry: program.config.retry(),
         };
-        let at_once = max_concurrent_matches(&program.args, &program.config)?;
-        let seed = program.args.number("--seed")?;
+        let at_once = program.max_concurrent_matches;
         let referee = Arc::new(Referee {
             session,
             assignments: Assignments::default(),
             limits,
-            seed,
             said: AtomicBool::new(false),
         });
         for _ in 0..at_once {
@@ -91,7 +88,6 @@ impl Referee {
             program,
             assignments: &self.assignments,
             assignment,
-            seed: self.seed,
             began: Instant::now(),
         };
         let game = || play(&assignment.given, &venue, &self.limits);
@@ -110,22 +106,18 @@ impl Referee {
     /// more, we register again first; if it wants us no more, that is our end.
     fn report(&self, kept: &Kept) {
         let Ok(card) = self.session.wait_for_card() else {
-            return self.report_later(kept);
+            return self.assignments.report_again(kept);
         };
         match self.send_report(&card, kept) {
-            Ok(Message::MatchResultAck(_)) => {
-                self.said.store(false, Ordering::SeqCst);
-                self.assignments.reported(kept, None);
-            }
+            Ok(Message::MatchResultAck(_)) => return self.said.store(false, Ordering::SeqCst),
             Ok(Message::LeagueError(error)) if is_about_us(&error) => {
-                self.report_later(kept);
                 if let Err(stop) = self.session.register(self, Some(card)) {
                     self.session.finish(Err(stop));
                 }
             }
-            Ok(Message::LeagueError(error)) => self.forget(kept, &error.explain()),
-            Ok(_) => self.report_later(kept),
-            Err(error @ CallError::Status(413, _)) => self.forget(kept, &error.explain()),
+            Ok(Message::LeagueError(error)) => return self.forget(kept, &error.explain()),
+            Ok(_) => {}
+            Err(error @ CallError::Status(413, _)) => return self.forget(kept, &error.explain()),
             Err(error) => {
                 if !self.said.swap(true, Ordering::SeqCst) {
                     let (manager, why) = (card.manager, error.explain());
@@ -133,14 +125,10 @@ impl Referee {
                         "results wait for the league manager at {manager}: it {why}"
                     ));
                 }
-                self.report_later(kept);
             }
         }
-    }
-
-    fn report_later(&self, kept: &Kept) {
-        let again = Instant::now() + self.limits.retry.base_delay;
-        self.assignments.reported(kept, Some(again));
+        pause(self.limits.retry.base_delay);
+        self.assignments.report_again(kept);
     }
 
     /// The manager refuses a result for good: it is said, and forgotten.
@@ -174,6 +162,10 @@ fn is_about_us(error: &LeagueError) -> bool {
 }
 
 impl Participant for Referee {
+    fn plays(&self) -> Vec<&'static str> {
+        games::all().collect()
+    }
+
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
         let data = &self.session.program.data;
         let folder = data.join("referees").join(&card.agent_id);

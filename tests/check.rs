@@ -1,6 +1,6 @@
-//! The examination of an agent: it passes our own player and referee, and an agent with one fault fails that check, and
-//! no other. The agents are our own; somebody stands between them and the examination, and spoils what is said. Every row
-//! of the tables is a fault and the check that sees it; what cannot be looked at then is skipped.
+//! The examination of an agent: it passes our own player and referee, and an agent with one fault fails that check,
+//! and no other. The agents are our own; somebody stands between them and the examination, and spoils what is said.
+//! Every row of the tables is a fault and the check that sees it; what cannot be looked at then is skipped.
 
 mod support;
 
@@ -184,8 +184,8 @@ fn the_least_that_plays_passes() {
     );
 }
 
-/// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where; and what stands there
-/// then.
+/// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where; and what stands
+/// there then.
 #[derive(Clone)]
 struct Fault {
     words: String,
@@ -236,7 +236,8 @@ impl Fault {
     }
 }
 
-/// Passes on to `to` what comes, after `edit`, and the answer back, both with the faults; `own` is the token of the agent.
+/// Passes on to `to` what comes, after `edit`, and the answer back, both with the faults; `own` is the token of the
+/// agent.
 fn between(
     to: &Arc<OnceLock<String>>,
     faults: &[Fault],
@@ -280,8 +281,8 @@ fn between(
     })
 }
 
-/// One of our own agents, and those who stand between it and the examination: the manager, the players of its matches,
-/// and itself.
+/// One of our own agents, and those who stand between it and the examination: the manager, the players of its
+/// matches, and itself.
 fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<Peer>) {
     let faults: Vec<Fault> = rows.lines().map(Fault::new).collect();
     let own = Arc::default();

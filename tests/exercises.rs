@@ -9,11 +9,13 @@ use league::wire::Wire;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::path::Path;
+use std::process::Command;
 use support::*;
 
-/// The matches of a local league that was played to its end.
+/// The matches of a local league that was played to its end; `folder` is where it is kept.
 fn matches(world: &World, folder: &str) -> Vec<Value> {
-    let document = world.data(&format!("{folder}leagues/league_2025_even_odd/league.json"));
+    let document = world.data(&format!("{folder}/league.json"));
     let rounds = document["rounds"].as_array().unwrap();
     let matches = rounds
         .iter()
@@ -34,7 +36,7 @@ fn memory() {
     let mut league = world.start("league_manager", &arguments);
     assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
     let mut differed = BTreeMap::from([("P02", 0), ("P03", 0), ("P04", 0)]);
-    for game in matches(&world, "practice/") {
+    for game in matches(&world, "practice/leagues/league_2025_even_odd") {
         let choices = &game["choices"];
         for (rival, count) in &mut differed {
             let [ours, theirs] = [&choices["P01"], &choices[*rival]];
@@ -115,10 +117,11 @@ fn pause() {
     }
 }
 
-/// Rock, paper, scissors is a game: who wins, and what is legal when.
+/// Rock, paper, scissors is a game: what is legal, who wins, and a league of it.
 #[test]
 fn game() {
-    let game = games::named("rock_paper_scissors").expect("a game of that name");
+    const NAME: &str = "rock_paper_scissors";
+    let game = games::named(NAME).expect("a game of that name");
     assert!(game.at_once && game.draws.is_none());
     let all = ["rock", "paper", "scissors"];
     let legal: BTreeSet<&str> = (game.legal)(&[]).into_iter().collect();
@@ -135,6 +138,22 @@ fn game() {
             let expected = [None, Some(0), Some(1)][(3 + one - other) % 3];
             assert_eq!(winner, expected, "{a} against {b}");
         }
+    }
+    let world = World::new(&[]);
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(shipped).arg(&world.folder);
+    assert!(copy.status().unwrap().success());
+    world.edit(
+        "leagues/league_2025_even_odd.json",
+        "/game_type",
+        json!(NAME),
+    );
+    let mut league = world.start("league_manager", &["local", "--players", "4"]);
+    assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
+    for game in matches(&world, "leagues/league_2025_even_odd") {
+        let ending = game["ending"].as_str().unwrap();
+        assert!(["WIN", "DRAW"].contains(&ending), "{game}");
     }
 }
 

@@ -132,6 +132,7 @@ fn squeezed(text: &str) -> String {
 #[test]
 fn quoted_code_is_in_the_source() {
     let mut quotes = 0;
+    let mut stale = Vec::new();
     for page in pages() {
         for block in page.parts().0 {
             let first = block.lines.first().copied().unwrap_or_default();
@@ -148,15 +149,19 @@ fn quoted_code_is_in_the_source() {
             // A line `// …` stands for lines that are left out.
             for part in block.lines[1..].split(|line| line.trim().starts_with("// …")) {
                 let wanted = squeezed(&part.join("\n"));
-                let at = rest.find(&wanted);
-                let at = at.unwrap_or_else(|| {
-                    panic!("{shown}: {path} has no longer:\n{}", part.join("\n"))
-                });
-                rest = &rest[at + wanted.len()..];
+                match rest.find(&wanted) {
+                    Some(at) => rest = &rest[at + wanted.len()..],
+                    None => stale.push(format!("{shown}: {path}:\n{}", part.join("\n"))),
+                }
             }
         }
     }
     assert!(quotes > 0, "the pages quote no code");
+    assert!(
+        stale.is_empty(),
+        "no longer in the source:\n{}",
+        stale.join("\n")
+    );
 }
 
 #[test]

@@ -98,8 +98,11 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
         let rounds = players - 1;
         for (token, requests) in told(&world, players) {
             let (mut played, mut tables, mut ends, mut over) = (0, 0, Vec::new(), 0);
+            let mut promised = Value::Null;
             for asked in &requests {
                 match asked["message_type"].as_str() {
+                    Some("ROUND_ANNOUNCEMENT") => promised = asked["match_token"].clone(),
+                    Some("GAME_INVITATION") => assert_eq!(asked["auth_token"], promised),
                     Some("LEAGUE_STANDINGS_UPDATE") => {
                         let rows = asked["standings"].as_array().unwrap();
                         let sum = rows.iter().map(|row| row["played"].as_u64().unwrap()).sum();

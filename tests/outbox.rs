@@ -4,7 +4,7 @@
 use league::games::{Scoring, judge};
 use league::player::history::History;
 use league::player::{Past, Turn};
-use league::program::storage::{Access, Lines};
+use league::program::storage::Lines;
 use league::protocol::{MatchState, Parity, RoundAnnouncement};
 use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Kept, Outbox};
@@ -16,7 +16,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
     sync::{Arc, mpsc},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// A folder of its own, gone when the test ends.
@@ -51,11 +51,7 @@ impl Folder {
     /// The results that wait after a start, by match.
     fn waiting(&self) -> Vec<Kept> {
         let mut outbox = self.open();
-        let mut all = Vec::new();
-        while let Some((_, kept)) = outbox.next() {
-            all.push(kept.clone());
-            outbox.settle(&all[all.len() - 1], None);
-        }
+        let mut all: Vec<Kept> = std::iter::from_fn(|| outbox.next_due()).collect();
         all.sort_by_key(|kept| kept.report.match_id.clone());
         all
     }
@@ -95,7 +91,7 @@ fn each_kill(path: &Path, check: impl Fn(usize, &str)) {
 fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
     let folder = Folder::new();
     let path = folder.file();
-    let (mut lines, _) = Lines::open(&path, Access::Owner).unwrap();
+    let (mut lines, _) = Lines::open(&path).unwrap();
     let records: Vec<Value> = (0..4)
         .map(|n| json!({"n": n, "text": "ünö\n".repeat(n)}))
         .collect();
@@ -107,11 +103,11 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
     let whole = fs::read(&path).unwrap();
     for length in 0..=whole.len() {
         fs::write(&path, &whole[..length]).unwrap();
-        let (mut lines, read) = Lines::open(&path, Access::Owner).unwrap();
+        let (mut lines, read) = Lines::open(&path).unwrap();
         let left = ends.iter().filter(|end| **end <= length).count() - 1;
         assert_eq!(read, records[..left], "cut at {length}");
         lines.append(&json!("later")).unwrap();
-        let (_, read) = Lines::open(&path, Access::Owner).unwrap();
+        let (_, read) = Lines::open(&path).unwrap();
         assert_eq!(
             (read.len(), &read[left]),
             (left + 1, &json!("later")),
@@ -126,7 +122,7 @@ fn every_result_waits_after_a_start_as_it_was_kept_last_wherever_the_referee_is_
     let mut outbox = folder.open();
     let (first, second) = (kept("R1M1", "conv-1"), kept("R1M2", "conv-1"));
     outbox.keep(first.clone()).unwrap();
-    outbox.settle(&first, None); // recorded: nothing is written down
+    outbox.next_due(); // recorded: nothing is written down
     outbox.keep(second.clone()).unwrap();
     let again = kept("R1M1", "conv-2"); // played anew
     outbox.keep(again.clone()).unwrap();
@@ -146,41 +142,32 @@ fn every_result_waits_after_a_start_as_it_was_kept_last_wherever_the_referee_is_
 fn a_result_is_sent_when_the_players_have_heard_and_blocks_no_other() {
     let folder = Folder::new();
     let mut outbox = folder.open();
-    let next = |outbox: &Outbox| {
-        outbox
-            .next()
-            .map(|(_, kept)| format!("{} {}", kept.report.match_id, kept.conversation_id))
+    let next = |outbox: &mut Outbox| {
+        let kept = outbox.next_due()?;
+        Some(format!("{} {}", kept.report.match_id, kept.conversation_id))
     };
     let (one, two) = (kept("R1M1", "conv-1"), kept("R1M2", "conv-1"));
-    let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(2));
     outbox.keep(one.clone()).unwrap();
     outbox.keep(two.clone()).unwrap();
-    assert_eq!(next(&outbox), None, "not before the players");
-    assert!(outbox.send("R1M1", now) && outbox.send("R1M2", now));
-    assert_eq!(next(&outbox).unwrap(), "R1M1 conv-1");
-    outbox.settle(&one, Some(later));
-    assert_eq!(next(&outbox).unwrap(), "R1M2 conv-1");
-    assert!(outbox.refused(&two) && !outbox.refused(&two));
-    assert!(!outbox.send("R1M2", now), "a refused one is nothing to us");
-    assert_eq!(outbox.next().unwrap().0, later);
-    outbox.settle(&one, None);
-    assert_eq!(next(&outbox), None, "recorded");
-    assert!(outbox.send("R1M1", now), "given again, it is not played");
-    assert_eq!(next(&outbox).unwrap(), "R1M1 conv-1", "but reported");
+    assert_eq!(next(&mut outbox), None, "not before the players");
+    assert!(outbox.send("R1M1") && outbox.send("R1M2") && outbox.send("R1M1"));
+    assert_eq!(next(&mut outbox).unwrap(), "R1M1 conv-1");
+    assert!(outbox.send("R1M1"), "in vain");
+    assert_eq!(next(&mut outbox).unwrap(), "R1M2 conv-1");
+    outbox.forget("R1M2");
+    assert!(!outbox.send("R1M2"), "a refused one is nothing to us");
+    assert_eq!(next(&mut outbox).unwrap(), "R1M1 conv-1");
+    assert_eq!(next(&mut outbox), None, "recorded");
+    assert!(outbox.send("R1M1"), "given again, it is not played");
     outbox.forget("R1M1");
     let anew = kept("R1M1", "conv-2");
     outbox.keep(anew.clone()).unwrap();
-    outbox.settle(&one, Some(now));
-    assert_eq!(
-        next(&outbox),
-        None,
-        "what is said of the older one sends nothing"
-    );
-    assert!(!outbox.refused(&one), "and refuses nothing");
-    outbox.settle(&anew, Some(now));
-    assert_eq!(next(&outbox).unwrap(), "R1M1 conv-2");
+    assert!(outbox.has(&anew) && !outbox.has(&one));
+    assert_eq!(next(&mut outbox), None, "the older one is not sent either");
+    assert!(outbox.send("R1M1"));
+    assert_eq!(next(&mut outbox).unwrap(), "R1M1 conv-2");
     outbox.clear();
-    assert!(next(&outbox).is_none() && !outbox.send("R1M1", now));
+    assert!(next(&mut outbox).is_none() && !outbox.send("R1M1"));
 }
 
 /// R1M1, with these match tokens and P01 at that port, for the referee at that endpoint.
@@ -240,7 +227,6 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
     assert!(end(&all, &playing));
     let reported = due(&all);
     assert_eq!(Some(&reported.conversation_id), first.as_ref());
-    all.reported(&reported, None);
     assert_eq!(take(&all, "one", 8101, OURS), first);
     assert_eq!(due(&all), reported, "once more");
 
@@ -254,7 +240,7 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
     let playing = all.next_match();
     assert!(end(&all, &playing));
     all.refused(&reported);
-    all.reported(&reported, None);
+    all.report_again(&reported);
     let newest = due(&all);
     assert_eq!(
         Some(&newest.conversation_id),

@@ -77,7 +77,7 @@ fn league(script: &str, is_local: bool) -> LeagueView {
         "win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties,
     });
     let heading = json!({
-        "display_name": "League", "game": "Even/Odd", "register_at": "", "scoring": scoring, "local": is_local,
+        "display_name": "League", "game": "Even/Odd", "game_type": "even_odd", "register_at": "", "scoring": scoring, "local": is_local,
     });
     let status = if script.contains('?') {
         "running"
@@ -143,7 +143,7 @@ fn luck_holds_forfeits_as_they_were() {
     let lottery = |held: &[i32], games: Vec<[usize; 2]>| Lottery {
         held: held.into(),
         games,
-        points: [3, 1, 0],
+        outcomes: vec![[3, 0], [0, 3], [1, 1], [1, 1]],
     };
     // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with 1/8, and so on.
     let rows = [
@@ -321,5 +321,93 @@ fn a_cell_is_a_text_or_a_number_whatever_it_says() {
     for (cell, written) in rows {
         let came = csv("Name", [vec![cell.into()]]);
         assert_eq!(came, format!("\u{feff}Name\r\n{written}\r\n"), "{cell:?}");
+    }
+}
+
+#[test]
+fn a_stage_names_every_group_that_it_leaves_out() {
+    let world = World::new(&[]);
+    let season = world.folder.join("season");
+    let folder = |group: &str| season.join(group).join("leagues/league_2025_even_odd");
+    let keep = |group: &str, name: &str, text: &str| {
+        fs::create_dir_all(folder(group)).unwrap();
+        fs::write(folder(group).join(name), text).unwrap();
+    };
+    let document = |script| serde_json::to_string(&league(script, true)).unwrap();
+    keep(
+        "001",
+        "league.json",
+        &document("P01>P02 P03=P04 | P03>P01 P02=P04"),
+    );
+    keep(
+        "001",
+        "entrants.txt",
+        "P03\tthree\nP04\tfour\nP01\tone\nP02\ttwo\n",
+    );
+    keep("002", "league.json", &document("P01?P02"));
+    keep("003", "league.json", "{\"league");
+    keep("004", "standings.json", "{\"version\": 3, \"matches\": 45}");
+    fs::create_dir_all(season.join("notes")).unwrap();
+    fs::create_dir_all(season.join("groups")).unwrap();
+    fs::write(season.join("groups/005.txt"), "").unwrap();
+    fs::write(season.join("final.txt"), "").unwrap();
+    let names = ["001", "002", "003", "004", "groups", "notes", "final.txt"];
+    let paths = names.map(|name| season.join(name).to_str().unwrap().to_string());
+    let run = |options: &[&str]| {
+        let mut command = world.command("league_manager", &["season"]);
+        let output = command.args(&paths).args(options).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.code(), said)
+    };
+    let sentences = [
+        (
+            "002",
+            "broken, for league.json is of a league that was not over",
+        ),
+        ("003", "broken, for league.json cannot be read: EOF"),
+        ("004", "running, with 3 of 45 matches played"),
+        ("005", "waiting"),
+        (
+            "notes",
+            "foreign, for it holds no league league_2025_even_odd",
+        ),
+    ];
+    let (code, [states, _]) = run(&["--status"]);
+    let (_, [shown, left_out]) = run(&[]);
+    for (group, words) in sentences {
+        let path = season.join(group);
+        let path = path.display();
+        assert!(states.contains(&format!("{path}  {words}")), "{states}");
+        let wanted = format!("{path} is left out: {words}");
+        assert!(left_out.contains(&wanted), "{left_out}");
+    }
+    assert!(
+        code == Some(0) && states.contains("001  over\n"),
+        "{states}"
+    );
+    assert!(
+        shown.contains("001  2026-11-22  champion: P03\n"),
+        "{shown}"
+    );
+    assert_eq!(run(&[]), run(&[]), "the same twice");
+    // P04 is third in the table, but its two draws with equal choices are worth less than two matches that others had.
+    for (options, code, promoted) in [
+        (&["--promote", "2"][..], 0, "P03\tthree\nP01\tone\n"),
+        (
+            &["--promote", "2", "--by", "points"],
+            0,
+            "P03\tthree\nP01\tone\n",
+        ),
+        (
+            &["--promote", "3", "--by", "expected"],
+            0,
+            "P01\tone\nP03\tthree\nP02\ttwo\n",
+        ),
+        (&["--promote", "2", "--all"], 1, ""),
+        (&["--promote", "2", "--by", "luck"], 2, ""),
+        (&["--status", "--all"], 1, &*states),
+    ] {
+        let (came, [printed, said]) = run(options);
+        assert_eq!((came, &*printed), (Some(code), promoted), "{said}");
     }
 }

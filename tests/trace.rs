@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::extras::trace::{about, diagram};
+use league::extras::trace::{about, diagram, page};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -205,8 +205,12 @@ no log here of P01, P02: agents on other machines have theirs there";
     check("reassigned", &traced(&world), EXPECTED);
 }
 
-/// A line of a log on paper, about R1M1 in the conversation conv-r1m1-0123abcd unless `more` says otherwise.
-fn line(at: &str, component: &str, event: &str, what: &str, peer: &str, more: Value) -> Value {
+/// A line of a log on paper: when, whose, what happened, with which message, with whom. It is about R1M1 and in the
+/// conversation conv-r1m1-0123abcd, unless `more` says otherwise.
+fn line(words: &str, more: Value) -> Value {
+    let [at, component, event, what, peer] = *words.split(' ').collect::<Vec<_>>() else {
+        panic!("{words}");
+    };
     let mut line = json!({"timestamp": format!("2025-01-15T{at}Z"), "component": component,
         "event_type": event, "peer": peer, "message_type": what, "match_id": "R1M1",
         "conversation_id": "conv-r1m1-0123abcd"});
@@ -216,57 +220,17 @@ fn line(at: &str, component: &str, event: &str, what: &str, peer: &str, more: Va
     line
 }
 
-/// The diagram of lines, after it went through the files of a folder of logs.
-fn on_paper(lines: &[Value]) -> Option<String> {
-    let world = World::new(&[]);
-    for line in lines {
-        let folder = world.folder.join("logs/agents");
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join(format!("{}.log.jsonl", line["component"].as_str().unwrap()));
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path);
-        writeln!(file.unwrap(), "{line}").unwrap();
-    }
-    diagram(&about(&world.folder.join("logs"), "paper", "R1M1").unwrap())
-}
-
-/// A match of REF01 and P01, whose clock is behind; P02's log is on another machine.
-fn story() -> Vec<Value> {
-    let story =
-        |at, component, event, what, peer| line(at, component, event, what, peer, Value::Null);
-    vec![
-        story(
-            "10:00:05",
-            "P01",
-            "message_received",
-            "GAME_INVITATION",
-            "referee:REF01",
-        ),
-        story(
-            "10:00:05",
-            "P01",
-            "message_sent",
-            "GAME_JOIN_ACK",
-            "referee:REF01",
-        ),
-        story(
-            "10:00:09.500",
-            "REF01",
-            "message_sent",
-            "GAME_INVITATION",
-            "P01",
-        ),
-        story(
-            "10:00:10.500",
-            "REF01",
-            "reply_received",
-            "GAME_JOIN_ACK",
-            "P01",
-        ),
-        story("10:00:10.501", "REF01", "message_sent", "GAME_OVER", "P02"),
-    ]
+/// A match of REF01 and P01, whose clock is behind, and then the lines in `more`. P02's log is on another machine.
+fn story(more: Vec<Value>) -> Vec<Value> {
+    let story = [
+        "10:00:05 P01 message_received GAME_INVITATION referee:REF01",
+        "10:00:05 P01 message_sent GAME_JOIN_ACK referee:REF01",
+        "10:00:09.500 REF01 message_sent GAME_INVITATION P01",
+        "10:00:10.500 REF01 reply_received GAME_JOIN_ACK P01",
+        "10:00:10.501 REF01 message_sent GAME_OVER P02",
+    ];
+    let story = story.map(|words| line(words, Value::Null));
+    story.into_iter().chain(more).collect()
 }
 
 const STORY: &str = "      ms  manager   REF01     P01       P02
@@ -277,132 +241,118 @@ const STORY: &str = "      ms  manager   REF01     P01       P02
 dotted: only one end has logged it
 no log here of manager, P02: agents on other machines have theirs there";
 
+/// What is kept of lines that went through the files of a folder of logs.
+fn kept(lines: &[Value]) -> Vec<Value> {
+    let world = World::new(&[]);
+    let folder = world.folder.join("logs/agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    for line in lines {
+        let path = folder.join(format!("{}.log.jsonl", line["component"].as_str().unwrap()));
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path);
+        writeln!(file.unwrap(), "{line}").unwrap();
+    }
+    about(&world.folder.join("logs"), "paper", "R1M1").unwrap()
+}
+
 #[test]
 fn causes_come_before_clocks_and_strangers_leave_no_mark() {
-    let old = json!({"conversation_id": "conv-r1m1-old"});
-    let other = json!({"conversation_id": "conv-r1m1-other", "message": {"league_id": "other"}});
-    let life = |at, event| {
-        line(
-            at,
-            "league_manager",
-            event,
-            "",
-            "",
-            json!({"conversation_id": null}),
-        )
-    };
-    let invited = |at, more| line(at, "REF01", "message_sent", "GAME_INVITATION", "P09", more);
-    let refused = json!({"level": "WARNING", "error_code": "E012", "message": {
-        "match_id": "R1M1", "error_code": "E012", "error_description": "AUTH_TOKEN_INVALID",
-        "affected_player": "P01", "action_required": "GAME_JOIN_ACK"}});
-    let received = |component, what, peer| {
-        line(
-            "10:00:06",
-            component,
-            "message_received",
-            what,
-            peer,
-            Value::Null,
-        )
-    };
-    let sent = |what, peer| {
-        line(
-            "10:00:06",
-            "P01",
-            "message_sent",
-            what,
-            peer,
-            refused.clone(),
-        )
-    };
-    let unknown = json!({"conversation_id": "conv-r1m1-stranger"});
+    let error = json!({"match_id": "R1M1", "error_code": "E012", "affected_player": "P01",
+        "error_description": "AUTH_TOKEN_INVALID", "action_required": "GAME_JOIN_ACK"});
+    let refused = json!({"error_code": "E012", "message": error});
+    let [old, theirs] =
+        ["old", "theirs"].map(|it| json!({"conversation_id": format!("conv-r1m1-{it}")}));
+    let other = json!({"conversation_id": "conv-r1m1-x", "message": {"league_id": "other"}});
+    let no_talk = json!({"conversation_id": null});
+    let earlier = line("09:00:00 REF01 message_sent GAME_INVITATION P09", old);
+    let start = line("09:59:00 league_manager started - -", no_talk.clone());
+    let forged = line(
+        "10:00:06 P01 message_received GAME_OVER referee:REF01",
+        Value::Null,
+    );
     let rows = [
         ("nothing", vec![]),
+        ("an older run", vec![earlier.clone(), start.clone()]),
         (
-            "an older run",
-            vec![life("09:59:00", "started"), invited("09:00:00", old)],
+            "another league",
+            vec![line(
+                "10:00:20 REF01 message_sent GAME_INVITATION P01",
+                other,
+            )],
         ),
-        ("another league", vec![invited("10:00:20", other)]),
         (
             "invented senders",
             vec![
-                received("P01", "GAME_OVER", "referee:X"),
-                sent("GAME_ERROR", "X"),
+                line(
+                    "10:00:06 P01 message_received GAME_OVER referee:X",
+                    Value::Null,
+                ),
+                line(
+                    "10:00:06 P01 message_sent GAME_ERROR referee:X",
+                    refused.clone(),
+                ),
             ],
         ),
         (
-            "in the referee's name, refused",
+            "in the referee's name, and refused",
             vec![
-                received("P01", "GAME_OVER", "referee:REF01"),
-                sent("GAME_ERROR", "referee:REF01"),
+                forged.clone(),
+                line(
+                    "10:00:06 P01 message_sent GAME_ERROR referee:REF01",
+                    refused,
+                ),
             ],
         ),
         (
             "in a player's name",
-            vec![received("REF01", "GAME_ERROR", "player:P01")],
-        ),
-        (
-            "in its own name",
-            vec![received("P01", "GAME_OVER", "player:P01")],
-        ),
-        (
-            "a conversation of the stranger's",
             vec![line(
-                "10:00:30",
-                "P01",
-                "message_received",
-                "GAME_OVER",
-                "REF01",
-                unknown.clone(),
+                "10:00:06 REF01 message_received GAME_ERROR player:P01",
+                Value::Null,
             )],
         ),
         (
-            "refused there",
+            "in its own name",
             vec![line(
-                "10:00:30",
-                "P01",
-                "message_sent",
-                "GAME_ERROR",
-                "REF01",
-                unknown,
+                "10:00:06 P01 message_received GAME_OVER player:P01",
+                Value::Null,
+            )],
+        ),
+        (
+            "in a conversation of its own",
+            vec![line(
+                "10:00:30 P01 message_received GAME_INVITATION REF01",
+                theirs,
             )],
         ),
     ];
     for (name, more) in rows {
-        let lines = [story(), more].concat();
-        assert_eq!(on_paper(&lines).as_deref(), Some(STORY), "{name}");
+        assert_eq!(
+            diagram(&kept(&story(more))).as_deref(),
+            Some(STORY),
+            "{name}"
+        );
     }
-    let resumed = [
-        vec![life("10:01:00", "started"), life("10:01:00", "resumed")],
-        story(),
-    ];
-    assert_eq!(on_paper(&resumed.concat()).as_deref(), Some(STORY));
-    assert_eq!(
-        on_paper(&[received("P01", "GAME_OVER", "referee:REF01")]),
-        None
+    let resumed = line("09:59:00 league_manager resumed - -", no_talk);
+    let drawn = diagram(&kept(&story(vec![earlier, start, resumed]))).unwrap();
+    assert!(
+        drawn.contains("conv-r1m1-old"),
+        "the league went on: {drawn}"
     );
+    assert_eq!(diagram(&kept(&[forged])), None);
 }
 
 #[test]
-fn a_player_refuses_the_referee_itself() {
-    let refusal = |event, component, peer, more: &str| {
+fn a_player_may_refuse_the_referee_itself() {
+    let drawn = diagram(&kept(&story(vec![
         line(
-            "10:00:11",
-            component,
-            event,
-            "GAME_ERROR",
-            peer,
-            serde_json::from_str(more).unwrap(),
-        )
-    };
-    let sent = refusal("message_sent", "P01", "REF01", "{\"error_code\": \"E015\"}");
-    let answered = refusal(
-        "notice_answered",
-        "REF01",
-        "P01",
-        "{\"message_type\": \"GAME_OVER\"}",
-    );
-    let drawn = on_paper(&[story(), vec![sent, answered]].concat()).unwrap();
+            "10:00:11 P01 message_sent GAME_ERROR REF01",
+            json!({"error_code": "E015"}),
+        ),
+        line("10:00:11 REF01 notice_answered GAME_OVER P01", Value::Null),
+    ])));
+    let drawn = drawn.unwrap();
     assert!(
         drawn.contains("|         |<--------|         |  GAME_ERROR"),
         "{drawn}"
@@ -412,19 +362,39 @@ fn a_player_refuses_the_referee_itself() {
 #[test]
 fn however_many_lines_a_stranger_writes_few_are_kept() {
     let flood = |n: usize| {
-        let conversation = json!({"conversation_id": format!("conv-r1m1-{}", n % 2)});
-        let more = if n < 300 { Value::Null } else { conversation };
+        let theirs = json!({"conversation_id": format!("conv-r1m1-{n}")});
+        let more = if n < 300 { Value::Null } else { theirs };
         line(
-            "10:00:12",
-            "P01",
-            "message_received",
-            "GAME_OVER",
-            "referee:REF01",
+            "10:00:12 P01 message_received GAME_OVER referee:REF01",
             more,
         )
     };
-    let lines = [story(), (0..2000).map(flood).collect()].concat();
-    let drawn = on_paper(&lines).unwrap();
+    let kept = kept(&story((0..2000).map(flood).collect()));
+    assert_eq!(kept.len(), 203, "200 of P01's, and 3 of REF01's");
     let note = "of each log the first 200 lines of a conversation are drawn";
-    assert_eq!(drawn, format!("{STORY}\n{note}"));
+    assert_eq!(diagram(&kept).unwrap(), format!("{STORY}\n{note}"));
+}
+
+#[test]
+fn one_page_is_made_at_a_time() {
+    let (gate, entered) = (Gate::default(), AtomicBool::new(false));
+    let page = |recorded: &dyn Fn() -> Option<bool>| {
+        page(std::path::Path::new("nowhere"), "paper", "R1M1", recorded).status
+    };
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| {
+            page(&|| {
+                entered.store(true, Ordering::SeqCst);
+                gate.pass();
+                None
+            })
+        });
+        wait_until("the first page is being made", || {
+            entered.load(Ordering::SeqCst)
+        });
+        assert_eq!(page(&|| None), "503 Service Unavailable");
+        gate.open();
+        assert_eq!(slow.join().unwrap(), "404 Not Found");
+    });
+    assert_eq!(page(&|| None), "404 Not Found");
 }

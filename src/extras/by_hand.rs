@@ -10,28 +10,29 @@ use crate::net::agent::{Denial, Tool, Toolbox};
 use crate::net::sync::lock;
 use crate::player::{Past, Turn};
 use crate::program::session::Session;
-use crate::protocol::{Code, Ending, GameResult, Parity, Refusal, Tally};
-use crate::wire::{Unread, Wire, cut, equal};
+use crate::protocol::{Code, Ending, GameResult, Refusal, Tally};
+use crate::wire::{Unread, cut, equal};
 use crate::{object, words};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a model is told before it calls a tool.
-const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play Even/Odd against others. Call \
-    next_turn again and again until its status is \"over\": it waits up to 25 seconds for a match in which you are asked. \
-    When its status is \"your_turn\", call make_choice with its match_id and your choice, \"even\" or \"odd\", before \
-    seconds_left have passed; else a fallback chooses for you, and the notes say so. The draw is fair; so only the \
-    opponent can be predicted, from the history, and it pays to choose otherwise than it does. get_player_state shows \
-    your record at any time.";
+const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play matches against others. Call next_turn \
+    again and again until its status is \"over\": it waits up to 25 seconds for a match in which you are asked. When its \
+    status is \"your_turn\", look at the position, and call make_choice with its match_id and one of its legal_moves \
+    before seconds_left have passed; else a fallback chooses for you, and the notes say so. A match may ask you several \
+    times. A win is worth 3 points, a draw 1. In Even/Odd a number from 1 to 10 is drawn when both have chosen: if both \
+    chose alike it is a draw, else whoever named its parity wins. The draw is fair; so only the opponent can be \
+    predicted, from the history, and it pays to choose otherwise than it does. get_player_state shows your record at \
+    any time.";
 const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked. Status your_turn: choose in \
-    match_id, against opponent_id, before seconds_left have passed; history shows the matches so far. Status wait: call \
-    it again. Status over: the league has ended. The notes tell what happened since your last choice.";
-const MAKE_CHOICE: &str = "Chooses \"even\" or \"odd\" in the match that next_turn has named. Then a number from 1 to 10 \
-    is drawn: if both players chose alike it is a draw, else whoever named the parity of the number wins. A win is worth \
-    3 points, a draw 1.";
+    match_id, against opponent_id, before seconds_left have passed; position shows how the match stands, legal_moves \
+    what may be chosen, history the matches so far. Status wait: call it again. Status over: the league has ended. The \
+    notes tell what happened since your last choice.";
+const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next_turn has named. Give move_number too, \
+    if the match has several moves: then a choice that comes too late is not taken for the next move.";
 
 /// How long `next_turn` waits: less than clients usually wait for a tool.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -51,17 +52,18 @@ object! {
     /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
     NextTurn { ; optional auth_token: String, }
     /// The arguments of `make_choice`.
-    MakeChoice { match_id: String, choice: Unread<Parity>, ; optional auth_token: String, }
+    MakeChoice { match_id: String, choice: Unread<String>, ; optional move_number: u32, auth_token: String, }
     /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or none any more.
     Offer {
         status: TurnState, notes: Vec<String>,
         ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String, seconds_left: u32,
+        game_type: String, move_number: u32, position: String, legal_moves: Vec<String>,
         standings: Tally, history: Vec<Played>,
     }
     /// A past match, and what came of it for this player.
     Played { match_id: String, opponent_id: String, outcome: Ended, result: GameResult, }
     /// What `make_choice` answers.
-    Chosen { status: String, match_id: String, choice: Parity, }
+    Chosen { status: String, match_id: String, choice: String, }
 }
 
 /// What is asked of us at this moment.
@@ -77,7 +79,7 @@ struct Table {
     /// By match, until it is answered or its time is over.
     asked: BTreeMap<String, Turn>,
     /// By match, until the player has it.
-    chosen: BTreeMap<String, Parity>,
+    chosen: BTreeMap<String, String>,
     /// What has happened without the client, until its next choice: an answer that tells it may be lost on its way.
     notes: Vec<String>,
     is_over: bool,
@@ -93,7 +95,7 @@ impl ByHand {
     }
 
     /// Asks whoever calls our tools. None: nobody chose in time, and the fallback must.
-    pub fn ask(&self, turn: &Turn) -> Option<Parity> {
+    pub fn ask(&self, turn: &Turn) -> Option<String> {
         let (match_id, limit) = (&turn.match_id, turn.time_left().saturating_sub(MARGIN));
         lock(&self.table)
             .asked
@@ -125,7 +127,7 @@ impl ByHand {
         };
         let make_choice = move |made: MakeChoice, peer| {
             check_caller(session, made.auth_token.as_deref(), peer)?;
-            Ok(self.make_choice(&made.match_id, &made.choice.0)?)
+            Ok(self.make_choice(&made)?)
         };
         Toolbox {
             instructions: INSTRUCTIONS,
@@ -154,31 +156,40 @@ impl ByHand {
             player_id: turn.map(|turn| turn.player_id.clone()),
             opponent_id: turn.map(|turn| turn.opponent_id.clone()),
             seconds_left: turn.map(left),
+            game_type: turn.map(|turn| turn.game_type.clone()),
+            move_number: turn.map(|turn| turn.move_number),
+            position: turn.map(|turn| turn.position.clone()),
+            legal_moves: turn.map(|turn| turn.legal_moves.clone()),
             standings: turn.and_then(|turn| turn.standings.clone()),
             history: turn.map(newest),
         }
     }
 
     /// `make_choice`: answers the match, if it is still asked for.
-    pub fn make_choice(&self, match_id: &str, choice: &Value) -> Result<Chosen, Refusal> {
-        let checked = games::even_odd::GAME.check(&[], choice);
-        checked.map_err(|refusal| refusal.with("field", "choice"))?;
-        let choice = Parity::read(choice)?;
+    pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, Refusal> {
         let mut table = lock(&self.table);
-        if table.asked.remove(match_id).is_none() {
+        let match_id = &made.match_id;
+        let wrong = |field, came: String, problem| {
+            let problem = format!("got {came}, {problem}");
+            Err(Refusal::field(Code::E015, field, problem))
+        };
+        let Some(turn) = table.asked.get(match_id) else {
             let problem = "but there no choice is asked now; next_turn waits for one";
-            return Err(Refusal::field(
-                Code::E015,
-                "match_id",
-                format!("got {:?}, {problem}", cut(match_id, 60)),
-            ));
+            return wrong("match_id", format!("{:?}", cut(match_id, 60)), problem);
+        };
+        if let Some(number) = made.move_number.filter(|it| *it != turn.move_number) {
+            let problem = "but another move is asked now; next_turn shows it";
+            return wrong("move_number", number.to_string(), problem);
         }
+        let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
+        let choice = games::one_of(&legal, "choice", &made.choice.0)?.to_string();
+        table.asked.remove(match_id);
         table.notes.clear();
-        table.chosen.insert(match_id.into(), choice);
+        table.chosen.insert(match_id.clone(), choice.clone());
         self.changed.notify_all();
         Ok(Chosen {
             status: "ok".into(),
-            match_id: match_id.into(),
+            match_id: match_id.clone(),
             choice,
         })
     }

@@ -1,11 +1,11 @@
 //! `league_manager check` examines one agent, a player or a referee in any language. The examination stands where the
-//! manager would stand, lets the agent register, calls it, and judges what comes. Every check makes a line, and the last
-//! line says whether the agent would play in our league.
-//!
-//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands, what it is called, at
-//! which steps it looks, and what must be so. A step is a message that we send or are sent; `check/exam.rs` says how
-//! steps are named. A check whose step did not happen is skipped, since an earlier check says why. This file has what
-//! every agent must do. Read `check/player.rs` and `check/referee.rs` next. An examination writes no league's files.
+//! manager would stand, lets the agent register, calls it, and judges what comes. Every check makes a line, and the
+//! last line says whether the agent would play in our league.
+//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands, what it is called,
+//! at which steps it looks, and what must be so. A step is a message that we send or are sent; `check/exam.rs` says
+//! how steps are named. A check whose step did not happen is skipped, since an earlier check says why. This file has
+//! what every agent must do. Read `check/player.rs` and `check/referee.rs` next. An examination writes no league's
+//! files.
 
 /// A table of checks.
 macro_rules! checks {
@@ -60,8 +60,8 @@ struct Check {
     look: fn(&Exam, &Exchange) -> Option<Finding>,
 }
 
-/// A weight says how a check ends that finds something wrong, and whether our own league forgives that. Where it does not
-/// say, the finding does.
+/// A weight says how a check ends that finds something wrong, and whether our own league forgives that. Where it does
+/// not say, the finding does.
 type Weight = (Grade, Option<bool>);
 /// The protocol demands these; our own league insists on them always, partly, or never.
 const MUST: Weight = (Grade::Failed, Some(false));
@@ -147,10 +147,14 @@ const NOTICES: &[Check] = checks! { exam, it:
     };
     WISE "MCP" "its tools are listed" "tools/list" {
         let is_referee = exam.kind() == Kind::Referee;
-        let wanted = if is_referee { "notify_round" } else { "choose_parity" };
+        let wanted = match is_referee {
+            true => ["notify_round", "notify_round"],
+            false => ["choose_parity", "make_choice"], // the second where somebody plays by hand
+        };
         let tools = it.json["result"]["tools"].as_array();
-        let good = tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == wanted));
-        it.shows(&it.came, format!("tools, {wanted} among them"), good)
+        let is_wanted = |tool: &Value| wanted.iter().any(|name| tool["name"] == *name);
+        let good = tools.is_some_and(|tools| tools.iter().any(is_wanted));
+        it.shows(&it.came, format!("tools, {} among them", wanted[0]), good)
     };
     FORGIVEN "Standings and notices" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
 };

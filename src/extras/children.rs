@@ -3,13 +3,14 @@
 
 use crate::extras::groups::Entrant;
 use crate::extras::practice::{self, Seat};
+use crate::extras::strategies;
 use crate::manager::Manager;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
-use crate::program::card::Card;
+use crate::program::card::{self, Card};
 use crate::program::session::FAREWELL;
 use crate::program::storage;
-use crate::program::{Program, id_option};
+use crate::program::{self, Program, id_option};
 use crate::protocol::Kind;
 use crate::wire::Endpoint;
 use std::{
@@ -23,18 +24,10 @@ use std::{
 const LOOK: Duration = Duration::from_millis(2);
 /// How many referees a class has: each plays several matches at once.
 const CLASS_REFEREES: usize = 4;
-/// What the players of a local league play, in turn.
-const STRATEGIES: [&str; 7] = [
-    "random",
-    "even",
-    "odd",
-    "alternate",
-    "contrary",
-    "frequency",
-    "pattern",
-];
-/// So many of them do not learn: a single league gives them nothing to learn from.
+/// So many of a game's strategies play a single league, in turn: the others learn, and it gives them nothing to learn from.
 const UNLEARNED: usize = 5;
+/// So few rivals make no comparison.
+const FEWEST_RIVALS: usize = 2;
 
 /// Says on the command line what a local league does not have to be told: how many play, and that there is no lead.
 pub fn fill_in(args: &mut Args, entrants: &[Entrant]) -> Result<(), Stop> {
@@ -55,7 +48,9 @@ pub fn fill_in(args: &mut Args, entrants: &[Entrant]) -> Result<(), Stop> {
             let words = "--new NEW --old OLD needs no --mine, --cycles or --players: it plays until it is decided";
             return Err(Stop::usage(words));
         }
-        args.set("--players", &(2 + STRATEGIES.len()).to_string());
+        let game_type = program::load(args)?.league.game_type;
+        let rivals = strategies::names(&game_type).len().max(FEWEST_RIVALS);
+        args.set("--players", &(2 + rivals).to_string());
     }
     let players: Option<usize> = args.number("--players")?;
     if players.is_some_and(|players| players < mine) {
@@ -75,32 +70,34 @@ pub fn fill_in(args: &mut Args, entrants: &[Entrant]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The players of a local league: its entrants, if they are named; else the strategies in turn; in a practice, after
-/// those of the command line.
-fn seats(args: &Args, players: usize, entrants: &[Entrant]) -> Result<Vec<Seat>, Stop> {
+/// The players of a local league: its entrants, if they are named; else the strategies of its game in turn; in a
+/// practice, after those of the command line.
+fn seats(program: &Program, players: usize, entrants: &[Entrant]) -> Result<Vec<Seat>, Stop> {
+    let finished = strategies::names(&program.config.league.game_type);
     if !entrants.is_empty() {
         let here = entrants.iter().filter(|entrant| !entrant.is_elsewhere());
-        return Ok(here.map(seat).collect());
+        return Ok(here.map(|entrant| seat(entrant, &finished)).collect());
     }
+    let args = &program.args;
     if let Some(new) = args.text("--new") {
         let old = args.text("--old").unwrap_or("random");
         return Ok(practice::seats(
             &practice::commands(&[new, old]),
-            &STRATEGIES,
+            &finished,
             players,
         ));
     }
     if practice::cycles(args)?.is_some() {
-        return Ok(practice::seats(&practice::mine(args), &STRATEGIES, players));
+        return Ok(practice::seats(&practice::mine(args), &finished, players));
     }
-    let names = STRATEGIES[..UNLEARNED].iter().cycle().take(players);
+    let names = finished.iter().take(UNLEARNED).cycle().take(players);
     Ok(names.map(|name| Seat::example(name, None)).collect())
 }
 
 /// An entrant as a player of a local league. Its program is one beside this one, or any other.
-fn seat(entrant: &Entrant) -> Seat {
+fn seat(entrant: &Entrant, finished: &[&str]) -> Seat {
     let commands = practice::commands(&[&entrant.command]);
-    let seat = practice::seats(&commands, &STRATEGIES, 1).swap_remove(0);
+    let seat = practice::seats(&commands, finished, 1).swap_remove(0);
     let beside = seat.command.first().map(|program| beside_us(program));
     Seat {
         is_beside: beside.is_some_and(|path| path.is_ok_and(|path| path.is_file())),
@@ -120,7 +117,7 @@ impl Children {
         before: &str,
     ) -> Result<Children, Stop> {
         let (players, referees) = manager.awaited.unwrap_or_default();
-        let seats = seats(&manager.program.args, players, entrants)?;
+        let seats = seats(&manager.program, players, entrants)?;
         Children::start(manager, referees, &seats, before)
     }
 
@@ -192,19 +189,18 @@ impl Children {
 /// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that
 /// the agent had. The card is of that run, and no stranger's, if the journal of that run knows its token or its key.
 fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Stop> {
-    let cards = program.cards();
     let is_known = |secret: &String| !secret.is_empty() && before.contains(&**secret);
-    let card: Option<Card> = storage::read_json(&cards.file(id));
+    let card: Option<Card> = storage::read_json(&card::file(&program.data, id));
     let card = card.filter(|card| is_known(&card.token) || is_known(&card.registration_key));
     let Some(mut card) = card else {
         return Ok(None);
     };
     let until = Instant::now() + FAREWELL;
-    while cards.lock(id).is_err() && Instant::now() < until {
+    while card::lock(&program.data, id).is_err() && Instant::now() < until {
         pause(LOOK); // a child of that run is still ending
     }
     card.manager = from_here(program);
-    cards.keep(&card)?;
+    card.keep(&program.data)?;
     let endpoint = Endpoint::parse(&card.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
@@ -238,17 +234,13 @@ fn command(
             command.args([shared, value]);
         }
     }
-    let listed = program.config.listed().any(|(_, listed)| listed.id() == id);
-    let called = if kind == Kind::Referee {
-        "Referee"
-    } else {
-        "Agent"
+    let is_listed = program.config.listed().any(|(_, listed)| listed.id() == id);
+    let by_id = || match kind {
+        Kind::Referee => format!("Referee {id}"),
+        _ => format!("Agent {id}"),
     };
-    if let Some(name) = seat
-        .name
-        .clone()
-        .or((!listed).then(|| format!("{called} {id}")))
-    {
+    let name = seat.name.clone().or_else(|| (!is_listed).then(by_id));
+    if let Some(name) = name {
         command.args(["--display-name", &name]);
     }
     if program.args.has("--port") {

@@ -1,10 +1,11 @@
 //! Who sits beside a player and chooses in the place of its own `choose`, if the command line says so (`--strategy`): a
 //! finished example, or whoever calls the player's tools, with an example for when nobody does.
 
+use crate::extras::again;
 use crate::extras::by_hand::ByHand;
-use crate::extras::strategies::{self, Strategy};
+use crate::extras::strategies;
 use crate::net::agent::Toolbox;
-use crate::player::{Companion, Parity, Turn};
+use crate::player::{Choose, Companion, Turn};
 use crate::program::args::{Args, Opt, Stop};
 use crate::program::session::Session;
 use crate::program::terminal::{complain, say};
@@ -12,17 +13,24 @@ use std::thread;
 
 /// The companion of a player.
 pub struct Coach {
-    /// The example that plays in the place of `choose`, or where nobody chooses by hand: its name, and itself.
-    example: Option<(String, Strategy)>,
+    /// The name of the example that plays in the place of `choose`, or where nobody chooses by hand.
+    example: Option<String>,
     by_hand: Option<ByHand>,
 }
 
 impl Companion for Coach {
-    const OPTIONS: &[Opt] = &[(
-        "--strategy",
-        "NAME",
-        "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]",
-    )];
+    const OPTIONS: &[Opt] = &[
+        (
+            "--strategy",
+            "NAME",
+            "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]",
+        ),
+        (
+            "--again",
+            "MATCH",
+            "instead of a league: calls `choose` as in a match of this player's history",
+        ),
+    ];
 
     fn new(args: &Args) -> Result<Coach, Stop> {
         let asked = args.text("--strategy");
@@ -31,43 +39,53 @@ impl Companion for Coach {
             Some("mcp") => Some("random"),
             asked => asked.map(|asked| asked.strip_prefix("mcp:").unwrap_or(asked)),
         };
-        let unknown = |name: &str| {
-            let all: Vec<&str> = strategies::ALL.iter().map(|(name, _)| *name).collect();
+        let is_unknown = |name: &&str| strategies::all_names().all(|known| known != *name);
+        if let Some(name) = example.filter(is_unknown) {
+            let all: Vec<&str> = strategies::all_names().collect();
             let legal = format!("mcp, or one of {}", all.join(", "));
-            Stop::usage(format!("--strategy: got {name:?}, expected {legal}"))
-        };
-        let found = example.map(|name| match strategies::named(name) {
-            Some(strategy) => Ok((name.to_string(), strategy)),
-            None => Err(unknown(name)),
-        });
+            let words = format!("--strategy: got {name:?}, expected {legal}");
+            return Err(Stop::usage(words));
+        }
         Ok(Coach {
-            example: found.transpose()?,
+            example: example.map(String::from),
             by_hand: is_by_hand.then(ByHand::default),
         })
     }
 
+    fn instead(&self, args: &Args, choose: &Choose) -> Option<Result<(), Stop>> {
+        let match_id = args.text("--again")?;
+        Some(again::run(args, match_id, |turn| {
+            self.choose(turn, false).unwrap_or_else(|| choose(turn))
+        }))
+    }
+
+    fn plays(&self, game_type: &str) -> Option<bool> {
+        let name = self.example.as_ref()?;
+        Some(strategies::named(game_type, name).is_some())
+    }
+
     /// A match that only a stranger has named is not offered to whoever plays by hand.
-    fn choose(&self, turn: &Turn, is_announced: bool) -> Option<Parity> {
+    fn choose(&self, turn: &Turn, is_announced: bool) -> Option<String> {
         let by_hand = self.by_hand.as_ref().filter(|_| is_announced);
-        if let Some(parity) = by_hand.and_then(|by_hand| by_hand.ask(turn)) {
-            return Some(parity);
+        if let Some(chosen) = by_hand.and_then(|by_hand| by_hand.ask(turn)) {
+            return Some(chosen);
         }
-        let (name, strategy) = self.example.as_ref()?;
-        let parity = strategy(turn);
+        let name = self.example.as_ref()?;
+        let chosen = strategies::named(&turn.game_type, name)?(turn);
         if let Some(by_hand) = by_hand {
             let words = format!(
-                "{}: nobody chose in time; {name} chose {parity}",
+                "{}: nobody chose in time; {name} chose {chosen}",
                 turn.match_id
             );
             complain(&format!("{}: {words}", turn.player_id));
             by_hand.note(&words);
         }
-        Some(parity)
+        Some(chosen)
     }
 
     fn name(&self) -> String {
         let example = self.example.as_ref();
-        let name = example.map_or("choose", |(name, _)| name);
+        let name = example.map_or("choose", |name| name);
         match self.by_hand {
             Some(_) => format!("mcp:{name}"),
             None => name.into(),

@@ -41,16 +41,14 @@ pub fn columns(heads: &[&str], words: usize, rows: impl Iterator<Item = Vec<Stri
     let heads = heads.iter().map(|head| head.to_string()).collect();
     let shown = |cells: Vec<String>| cells.iter().map(|cell| shown(cell)).collect::<Vec<_>>();
     let rows: Vec<_> = [heads].into_iter().chain(rows).map(shown).collect();
-    let widest = |n: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(n))
-            .map(|cell| width(cell))
-            .max()
-            .unwrap_or(0)
-    };
+    let mut widest = Vec::new();
+    for (n, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+        widest.resize(widest.len().max(n + 1), 0);
+        widest[n] = width(cell).max(widest[n]);
+    }
     let line = |row: &Vec<String>| {
         let cells = row.iter().enumerate().map(|(n, cell)| {
-            let space = " ".repeat(widest(n) - width(cell));
+            let space = " ".repeat(widest[n] - width(cell));
             if (1..=words).contains(&n) {
                 format!("{cell}{space}")
             } else {

@@ -1,6 +1,8 @@
 //! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a number there. Pure.
 
-use crate::extras::figures::{expected_by_player, expected_in};
+use crate::extras::figures::{expected_by_player, expected_in, moves_of, worth_in};
+use crate::extras::worth;
+use crate::games;
 use crate::manager::document::{LeagueView, MatchView};
 use crate::program::terminal::shown;
 use crate::protocol::Standing;
@@ -47,7 +49,7 @@ fn cell(text: &str) -> String {
 
 /// The columns of the results.
 const RESULTS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,Number,\
-    Choice A,Choice B,Points A,Points B,Expected points,Referee,Reason";
+    Choice A,Choice B,Points A,Points B,Expected A,Expected B,Referee,Reason,Moves";
 /// The columns of the table.
 const STANDINGS: &str =
     "Rank,Id,Player,Played,Wins,Draws,Losses,Points,Expected points,Technical losses";
@@ -58,11 +60,16 @@ pub fn results(view: &LeagueView) -> String {
         let agent = view.agents.iter().find(|agent| agent.id == id);
         agent.map(|agent| agent.display_name.clone())
     };
+    let worth = worth_in(view);
+    let by_turns = games::named(&view.league.game_type).is_some_and(|game| !game.at_once);
     let row = |round: u32, game: &MatchView| {
         let (a, b) = (&game.player_A_id, &game.player_B_id);
-        let choice = |id| *game.choices.as_ref()?.get(id)?;
+        let moves = moves_of(game);
+        let own = |seat| moves.iter().find(|made| made.seat == seat && !by_turns);
+        let choice = |seat| own(seat).map(|made| &made.text);
         let points = |id| game.score.as_ref()?.get(id);
-        let expected = expected_in(game, &view.league.scoring);
+        let [expected_a, expected_b] =
+            expected_in(game, &worth).map_or([None; 2], |it| it.map(Some));
         cells(json!([
             game.match_id,
             round,
@@ -74,13 +81,15 @@ pub fn results(view: &LeagueView) -> String {
             game.ending,
             game.winner,
             game.drawn_number,
-            choice(a),
-            choice(b),
+            choice(0),
+            choice(1),
             points(a),
             points(b),
-            expected,
+            expected_a,
+            expected_b,
             game.referee_id,
-            game.reason
+            game.reason,
+            by_turns.then(|| worth::key(&moves))
         ]))
     };
     let mut rows = Vec::new();

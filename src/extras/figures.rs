@@ -3,11 +3,11 @@
 //!
 //! The page, the report, the tables and the season show these figures; the league is played without them.
 
-use crate::extras::luck;
-use crate::games::Scoring;
+use crate::extras::{luck, worth};
+use crate::games::{self, Move};
 use crate::manager::document::{LeagueView, MatchView, RoundView};
 use crate::manager::standings::{Record, equals, ranked};
-use crate::protocol::{Ending, Parity, Progress, Standing};
+use crate::protocol::{Details, Ending, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,12 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
     /// By player: the points that its choices were worth before the draw, summed over the matches that were drawn.
+    /// Nothing in a game that draws no number.
     pub expected_points: BTreeMap<String, f64>,
+    /// By pair of choices, as `even odd`: what it is worth to both before the draw.
+    pub worth: BTreeMap<String, [f64; 2]>,
+    /// By match of a game by turns: how it stood at the end, as a text.
+    pub positions: BTreeMap<String, String>,
     /// The players that no tie-break parts, in groups: their order is decided by id.
     pub equals: Vec<Vec<String>>,
     /// By player: how many places it has gained since the round before, or lost where it is less than 0.
@@ -31,6 +36,8 @@ impl Figures {
         let is_over = view.status == Progress::Completed;
         Figures {
             expected_points: expected_by_player(view),
+            worth: worth_in(view),
+            positions: positions(view),
             equals: equal_players(view),
             moves: moves(view),
             luck: if is_over { luck::sentence(view) } else { None },
@@ -38,37 +45,66 @@ impl Figures {
     }
 }
 
-/// What a pair of choices is worth to each of the two before the draw. Choices that differ are won by one of the two,
-/// each as likely as the other; equal choices are a draw.
-pub fn expected_points(choices: [Parity; 2], scoring: &Scoring) -> f64 {
-    if choices[0] == choices[1] {
-        f64::from(scoring.draw_points)
-    } else {
-        f64::from(scoring.win_points + scoring.loss_points) / 2.0
+/// The moves of a match in their order; in Even/Odd the choices.
+pub fn moves_of(game: &MatchView) -> Vec<Move> {
+    let players = [game.player_A_id.clone(), game.player_B_id.clone()];
+    let details = Details {
+        drawn_number: game.drawn_number,
+        choices: game.choices.clone().unwrap_or_default(),
+        moves: game.moves.clone(),
+        status: None,
+        reason: None,
+    };
+    let mut moves = games::reported(&players, &details).unwrap_or_default();
+    if moves.len() == 2 {
+        moves.sort_by_key(|made| made.seat);
     }
+    moves
 }
 
-/// What the choices of a match were worth, if a number was drawn.
-pub fn expected_in(game: &MatchView, scoring: &Scoring) -> Option<f64> {
+/// What each pair of choices is worth in the game of a league.
+pub fn worth_in(view: &LeagueView) -> BTreeMap<String, [f64; 2]> {
+    worth::by_pair(&view.league.game_type, &view.league.scoring)
+}
+
+/// What the choices of a match were worth to both, if a number was drawn.
+pub fn expected_in(game: &MatchView, worth: &BTreeMap<String, [f64; 2]>) -> Option<[f64; 2]> {
     game.drawn_number?;
-    let choice = |id: &String| *game.choices.as_ref()?.get(id)?;
-    let choices = [choice(&game.player_A_id)?, choice(&game.player_B_id)?];
-    Some(expected_points(choices, scoring))
+    worth.get(&worth::key(&moves_of(game))).copied()
 }
 
 /// By player: what its choices were worth in all matches in which a number was drawn.
 pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
+    let worth = worth_in(view);
     let mut sums = BTreeMap::new();
+    if worth.is_empty() {
+        return sums;
+    }
     for row in &view.standings {
         sums.insert(row.player_id.clone(), 0.0);
     }
     for game in matches(view) {
-        let worth = expected_in(game, &view.league.scoring).unwrap_or(0.0);
-        for id in [&game.player_A_id, &game.player_B_id] {
-            *sums.entry(id.clone()).or_default() += worth;
+        let players = [&game.player_A_id, &game.player_B_id];
+        let expected = expected_in(game, &worth).unwrap_or_default();
+        for (id, expected) in players.into_iter().zip(expected) {
+            *sums.entry(id.clone()).or_default() += expected;
         }
     }
     sums
+}
+
+/// How the matches of a game by turns stood at their end.
+fn positions(view: &LeagueView) -> BTreeMap<String, String> {
+    let game = games::named(&view.league.game_type);
+    let Some(rules) = game.filter(|game| !game.at_once) else {
+        return BTreeMap::new();
+    };
+    let begun = matches(view).filter(|game| game.moves.is_some());
+    let position = |game: &MatchView| {
+        let position = (rules.position)(&moves_of(game));
+        (game.match_id.clone(), position)
+    };
+    begun.map(position).collect()
 }
 
 /// All matches of the schedule, round by round.
@@ -78,14 +114,19 @@ pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.
 pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
-    let groups = equals(
-        view.standings.clone(),
-        &view.league.scoring.tiebreakers,
-        |id, group| points_against(id, group, matches(view)),
-    );
-    let together = groups.into_iter().filter(|group| group.len() > 1);
+    let mut groups = equal_among(view, view.standings.clone());
+    groups.retain(|group| group.len() > 1);
+    groups
+}
+
+/// The groups of players that are equal by all tie-breaks, the best first, among these rows of the table.
+pub fn equal_among(view: &LeagueView, rows: Vec<Standing>) -> Vec<Vec<String>> {
+    let ties = &view.league.scoring.tiebreakers;
+    let groups = equals(rows, ties, |id, group| {
+        points_against(id, group, matches(view))
+    });
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
-    together.map(ids).collect()
+    groups.into_iter().map(ids).collect()
 }
 
 /// The points of a player in those of the matches that it played against a group.

@@ -1,11 +1,13 @@
 //! What a champion's points are worth: how often a league of coin-flippers, with the matches that were played, has a
 //! champion with at least as many. Simulated; pure, and always the same for the same matches.
 //!
-//! Whoever flips a coin wins a match with chance 1/4, loses with 1/4 and draws with 1/2, whatever the other does.
-//! Technical losses are no luck of that kind, so they are held as they were.
+//! Whoever chooses at random gets the same on average, whatever the other does: in Even/Odd, a coin wins a match with
+//! chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of that kind, so they are held as they
+//! were. Of a game by turns nothing of the kind can be said.
 
 use crate::extras::figures::matches;
-use crate::games::Scoring;
+use crate::extras::worth::at_random;
+use crate::games;
 use crate::manager::document::LeagueView;
 use crate::program::terminal::counted;
 use crate::protocol::Ending;
@@ -22,8 +24,8 @@ pub struct Lottery {
     pub held: Vec<i32>,
     /// Who meets whom in a match of coins.
     pub games: Vec<[usize; 2]>,
-    /// The points for a win, a draw and a loss.
-    pub points: [i32; 3],
+    /// What can come of such a match, each as likely: the points of both.
+    pub outcomes: Vec<[i32; 2]>,
 }
 
 impl Lottery {
@@ -37,18 +39,9 @@ impl Lottery {
 
     /// The most points that somebody has after one league of coins.
     fn highest(&self, random: &mut fastrand::Rng) -> i32 {
-        let [win, draw, loss] = self.points;
-        let outcomes = [[win, loss], [loss, win], [draw, draw], [draw, draw]];
         let mut table = self.held.clone();
-        let mut coins = 0;
-        for (n, [a, b]) in self.games.iter().enumerate() {
-            // A random number has 64 coins, and a match takes two.
-            coins = if n % 32 == 0 {
-                random.u64(..)
-            } else {
-                coins >> 2
-            };
-            let [gain_a, gain_b] = outcomes[(coins & 3) as usize];
+        for [a, b] in &self.games {
+            let [gain_a, gain_b] = self.outcomes[random.usize(..self.outcomes.len())];
             table[*a] += gain_a;
             table[*b] += gain_b;
         }
@@ -56,32 +49,24 @@ impl Lottery {
     }
 }
 
-/// What the champion's points are worth, in a sentence. None where no match was played, or where one was neither drawn
-/// by a number nor lost technically: then coins say nothing.
+/// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
 pub fn sentence(view: &LeagueView) -> Option<String> {
     let champion = view.standings.first()?;
     let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
-    let Scoring {
-        win_points,
-        draw_points,
-        loss_points,
-        ..
-    } = view.league.scoring;
+    let rules = games::named(&view.league.game_type).filter(|game| game.at_once)?;
     let mut lottery = Lottery {
         held: vec![0; view.standings.len()],
         games: Vec::new(),
-        points: [win_points, draw_points, loss_points],
+        outcomes: at_random(rules, &view.league.scoring),
     };
     for game in matches(view).filter(|game| game.ending.is_some()) {
-        let players = [place(&game.player_A_id)?, place(&game.player_B_id)?];
-        if game.drawn_number.is_some() {
+        if game.ending != Some(Ending::TechnicalLoss) {
+            let players = [place(&game.player_A_id)?, place(&game.player_B_id)?];
             lottery.games.push(players);
-        } else if game.ending == Some(Ending::TechnicalLoss) {
-            for (id, points) in game.score.iter().flatten() {
-                lottery.held[place(id)?] += points;
-            }
-        } else {
-            return None;
+            continue;
+        }
+        for (id, points) in game.score.iter().flatten() {
+            lottery.held[place(id)?] += points;
         }
     }
     let points = view.standings.iter().map(|row| row.points).max()?;
@@ -95,9 +80,13 @@ pub fn sentence(view: &LeagueView) -> Option<String> {
         return (!gift.is_empty()).then(|| format!("Luck: {gift}."));
     }
     let often = often(lottery.chance(points));
+    let [all, others] = match rules.draws {
+        Some(_) => ["flipped coins", "coins"],
+        None => ["chose at random", "random choices"],
+    };
     let told = match gift.is_empty() {
-        true => "if all flipped coins".to_string(),
-        false => format!("{gift}. With these as they were, and coins for all other matches"),
+        true => format!("if all {all}"),
+        false => format!("{gift}. With these as they were, and {others} for all other matches"),
     };
     Some(format!(
         "Luck: {told}, somebody would have {has} or more {often}."

@@ -300,7 +300,8 @@ fn end(league: &League) -> Vec<String> {
     lines
 }
 
-/// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; of a technical loss, the sentence that says how.
+/// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was drawn, the sentence that says
+/// how.
 fn result_line(league: &League, game: &Match) -> String {
     let Some(recorded) = &game.recorded else {
         return String::new();
@@ -321,13 +322,11 @@ fn result_line(league: &League, game: &Match) -> String {
     } else {
         (a, b)
     };
-    let number = result
-        .details
-        .drawn_number
-        .map_or(String::new(), |number| format!(": the number was {number}"));
-    let why = result.details.reason.as_ref().map_or(String::new(), |why| {
-        format!(": {}", sentence(why, first, second))
-    });
+    let why = match (result.details.drawn_number, &result.details.reason) {
+        (Some(number), _) => format!(": the number was {number}"),
+        (None, Some(why)) => format!(": {}", sentence(why, first, second)),
+        (None, None) => String::new(),
+    };
     // Of a match that the manager itself recorded no log tells.
     let is_played = recorded.referee_id != Kind::Manager.word();
     let more = if is_played {
@@ -336,7 +335,7 @@ fn result_line(league: &League, game: &Match) -> String {
         String::new()
     };
     let told = match (ending(result), &result.winner) {
-        (Ending::Draw, _) => format!("{} and {} drew{number}", who(first), who(second)),
+        (Ending::Draw, _) => format!("{} and {} drew{why}", who(first), who(second)),
         (Ending::TechnicalLoss, None) => format!(
             "{} and {} both lost technically{why}{more}",
             who(first),
@@ -347,7 +346,7 @@ fn result_line(league: &League, game: &Match) -> String {
             who(first),
             who(second)
         ),
-        (Ending::Win, _) => format!("{} beat {}{number}", who(first), who(second)),
+        (Ending::Win, _) => format!("{} beat {}{why}", who(first), who(second)),
     };
     format!("  {:<7} {told}", game.id)
 }

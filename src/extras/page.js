@@ -183,25 +183,40 @@ function letter(match, id) {
   return match.winner === id ? ["W", "won"] : ["L", "lost"];
 }
 
-/** Why a match was lost technically, without what the sentence around it says already. */
+/** Why a match without a number ended as it did, without what the sentence around it says already. */
 function reason(match) {
   const loser = rivals(match).find(id => id !== match.winner);
   return (match.reason ?? "").replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
+}
+
+/** Whether a match is one of a game by turns: then it has a position. */
+const isByTurns = match => match.match_id in league.positions;
+
+/** What a player chose in a match in which both choose once, and at once. */
+function choice(match, id) {
+  if (isByTurns(match)) return "";
+  return match.choices?.[id] ?? match.moves?.find(made => made.player_id === id)?.move ?? "";
+}
+
+/** How a match of a game by turns stood at the end, line by line. */
+function putBoard(element, match) {
+  const board = (league.positions[match.match_id] ?? "").split("\n").map(text).join("\n");
+  if (element.textContent !== board) element.textContent = board;
+  return board !== "";
 }
 
 /** What happened in a match, in a sentence. */
 function sentence(match, round) {
   const [a, b] = rivals(match);
   const [one, two] = match.winner === b ? [b, a] : [a, b];
-  const who = id => match.choices?.[id] ? `${name(id)} (${match.choices[id]})` : name(id);
-  const drawn = match.drawn_number ? `: the number was ${match.drawn_number}` : "";
+  const who = id => choice(match, id) ? `${name(id)} (${choice(match, id)})` : name(id);
+  const why = match.drawn_number ? `: the number was ${match.drawn_number}` : reason(match) ? `: ${reason(match)}` : "";
   if (!match.ending) {
     const judge = stage(match, round) === "in play" ? `, judged by ${match.referee_id}` : "";
     return `${name(a)} and ${name(b)}${judge}`;
   }
-  if (match.ending === "DRAW") return `${who(one)} and ${who(two)} drew${drawn}`;
-  if (match.ending === "WIN") return `${who(one)} beat ${who(two)}${drawn}`;
-  const why = reason(match) ? `: ${reason(match)}` : "";
+  if (match.ending === "DRAW") return `${who(one)} and ${who(two)} drew${why}`;
+  if (match.ending === "WIN") return `${who(one)} beat ${who(two)}${why}`;
   if (match.winner) return `${who(one)} won, ${who(two)} lost technically${why}`;
   return `${who(one)} and ${who(two)} both lost technically${why}`;
 }
@@ -214,17 +229,21 @@ function traceOf(match) {
 }
 const traceLabel = match => `${match.match_id}: what was said`;
 
-/** What was worth what: the points that a match's choices were expected to bring to each of the two. */
-function worth(match) {
-  const [a, b] = rivals(match).map(id => match.choices?.[id]);
-  if (!match.drawn_number || !a || !b) return "";
-  const { win_points: win, draw_points: draw, loss_points: loss } = league.league.scoring;
-  return points(a === b ? draw : (win + loss) / 2);
+/** Whether the game draws numbers: only then choices have been worth something before the draw. */
+const draws = () => Object.keys(league.worth).length > 0;
+
+/** What a player's choice in a match was expected to bring. */
+function worth(match, id) {
+  const both = rivals(match), pair = both.map(id => choice(match, id)).join(" ");
+  return match.drawn_number && pair in league.worth ? points(league.worth[pair][both.indexOf(id)]) : "";
 }
 function meaning() {
-  const { win_points: win, draw_points: draw, loss_points: loss } = league.league.scoring;
+  if (!draws()) return "";
+  const of = isSame => [...new Set(Object.entries(league.worth)
+    .filter(([pair]) => new Set(pair.split(" ")).size === (isSame ? 1 : 2))
+    .flatMap(([, both]) => both.map(points)))].join(" or ");
   return `Expected points are what a player's choices were worth before the numbers were drawn, against these rivals: `
-    + `${points((win + loss) / 2)} where the two choices differed, ${points(draw)} where they were the same. `
+    + `${of(false)} where the two choices differed, ${of(true)} where they were the same. `
     + `Who differs gives the rival as much as it takes; technical losses are counted apart.`;
 }
 
@@ -328,7 +347,7 @@ function drawTable() {
     { head: "Player", classes: "name", write: (cell, row) => nameLink(cell, row.player_id) },
     { head: "Id", classes: "id broad", value: row => row.player_id },
     { head: "Points", classes: "n", value: row => row.points },
-    { head: "Expected", classes: "n broad", title: "what the choices were worth before the draws", value: row => expected(row.player_id) },
+    ...draws() ? [{ head: "Expected", classes: "n broad", title: "what the choices were worth before the draws", value: row => expected(row.player_id) }] : [],
     { head: "Played", classes: "n broad", value: row => row.played },
     { head: "W", classes: "n broad", title: "wins", value: row => row.wins },
     { head: "D", classes: "n broad", title: "draws", value: row => row.draws },
@@ -475,14 +494,19 @@ function losses(ids) {
   const found = new Map();
   for (const match of played().filter(isLost)) {
     for (const id of ids.filter(id => rivals(match).includes(id) && lostTechnically(match, id))) {
-      const why = match.winner ? reason(match) : ownReason(match, id);
+      const said = why(match, id);
       if (/by the operator/.test(match.reason ?? "")) continue;
-      const key = `${id} ${why}`;
-      if (!found.has(key)) found.set(key, { id, why, matches: [] });
+      const key = `${id} ${said}`;
+      if (!found.has(key)) found.set(key, { id, why: said, matches: [] });
       found.get(key).matches.push(match);
     }
   }
   return [...found.values()].sort((a, b) => b.matches.length - a.matches.length);
+}
+/** What explains a match to one of its players; a number and two choices explain themselves. */
+function why(match, id) {
+  if (isLost(match) && !lostTechnically(match, id)) return "";
+  return isLost(match) && !match.winner ? ownReason(match, id) : reason(match);
 }
 /** Where both lost, the sentence tells of one and then of the other, parted by a semicolon. */
 function ownReason(match, id) {
@@ -515,7 +539,7 @@ function drawCross() {
   if (!$("cross-open").open || league.status === "waiting") return; // a hundred players make ten thousand cells
   const order = league.standings.map(row => row.player_id), many = order.length > MANY;
   put($("key"), "A row shows a player's results, in the order of the table: W won, D drew, L lost, T lost technically, "
-    + `W* won by that.${many ? "" : " With it the number drawn and both choices, its own first."}`);
+    + `W* won by that.${many ? "" : ` With it ${draws() ? "the number drawn and " : ""}both choices, its own first.`}`);
   const met = new Map();
   for (const match of allMatches()) {
     for (const id of rivals(match)) {
@@ -548,7 +572,8 @@ function crossCell(cell, id, other, met, many) {
     span.querySelector("a")?.setAttribute("tabindex", -1); // by keyboard a match is opened in the schedule
     if (many) return [span];
     const details = make("small");
-    put(details, [match.drawn_number, [id, other].map(who => match.choices?.[who] ?? "–").join(":")].filter(Boolean).join(" · "));
+    const chosen = isByTurns(match) ? "" : [id, other].map(who => choice(match, who) || "–").join(":");
+    put(details, [match.drawn_number, chosen].filter(Boolean).join(" · "));
     return [span, details];
   }));
 }
@@ -593,6 +618,7 @@ function writeRound(details, { round_id: round, matches }) {
   fillTable(details.children[2], `Matches of round ${round}`, [
     { head: "Match", classes: "id", write: (cell, match) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
     { head: "What", classes: "why", value: match => sentence(match, round) },
+    ...Object.keys(league.positions).length ? [{ head: "Board", classes: "board", write: putBoard }] : [],
     { head: "Status", classes: "id", value: match => stage(match, round), marks: match => stage(match, round) === "in play" ? "playing" : "" },
   ], matches);
 }
@@ -605,7 +631,7 @@ function drawAgents() {
   const columns = [
     { head: "Name", classes: "name", write: (cell, agent) => nameLink(cell, agent.id) },
     { head: "Id", classes: "id", value: agent => agent.id },
-    { head: "Chose even : odd", classes: "n", value: agent => agent.choices ? `${agent.choices.even} : ${agent.choices.odd}` : "" },
+    ...draws() ? [{ head: "Chose even : odd", classes: "n", value: agent => agent.choices ? `${agent.choices.even} : ${agent.choices.odd}` : "" }] : [],
     { head: "Answers in", classes: "n", value: agent => agent.answers_in_ms === undefined ? "" : `${agent.answers_in_ms} ms` },
   ];
   if (!isOver()) {
@@ -634,9 +660,9 @@ function drawPlayer(id) {
   const row = league.standings.find(row => row.player_id === id), agent = byId.get(id);
   put($("player-name"), agent ? `${name(id)} (${id})` : `${id} is no player of this league`);
   const facts = !row || !agent ? [] : [
-    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ["Expected", expected(id)],
+    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ...draws() ? [["Expected", expected(id)]] : [],
     ["Won, drew, lost", `${row.wins}, ${row.draws}, ${row.losses}`], ["Lost technically", technical(id)],
-    ["Chose even, odd", agent.choices ? `${agent.choices.even}, ${agent.choices.odd}` : "–"],
+    ...draws() ? [["Chose even, odd", agent.choices ? `${agent.choices.even}, ${agent.choices.odd}` : "–"]] : [],
     ["Answers in", agent.answers_in_ms === undefined ? "–" : `${agent.answers_in_ms} ms`],
   ];
   fill($("player-facts"), facts, () => make("div", make("dt"), make("dd")), (box, [head, value]) => {
@@ -651,12 +677,12 @@ function drawPlayer(id) {
     { head: "Match", classes: "id", write: (cell, { match }) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
     { head: "Rival", classes: "name", write: (cell, { match }) => nameLink(cell, rival(match, id)) },
     { head: "Result", classes: "result", value: ({ match, round }) => match.ending ? letter(match, id)[0] : stage(match, round), marks: ({ match }) => match.ending ? letter(match, id)[1] : "" },
-    { head: "Chose", classes: "id", value: ({ match }) => match.choices?.[id] ?? "" },
-    { head: "Rival chose", classes: "id broad", value: ({ match }) => match.choices?.[rival(match, id)] ?? "" },
-    { head: "Number", classes: "n broad", value: ({ match }) => match.drawn_number ?? "" },
+    { head: "Chose", classes: "id", value: ({ match }) => choice(match, id) },
+    { head: "Rival chose", classes: "id broad", value: ({ match }) => choice(match, rival(match, id)) },
+    ...draws() ? [{ head: "Number", classes: "n broad", value: ({ match }) => match.drawn_number ?? "" }] : [],
     { head: "Points", classes: "n", value: ({ match }) => match.score?.[id] ?? "" },
-    { head: "Expected", classes: "n broad", value: ({ match }) => worth(match) },
-    { head: "Why", classes: "why broad", value: ({ match }) => isLost(match) && lostTechnically(match, id) ? (match.winner ? reason(match) : ownReason(match, id)) : "" },
+    ...draws() ? [{ head: "Expected", classes: "n broad", value: ({ match }) => worth(match, id) }] : [],
+    { head: "Why", classes: "why broad", value: ({ match }) => why(match, id) },
   ], rows);
 }
 
@@ -837,6 +863,7 @@ async function talk() {
   if (!match || !traceOf(match)) return dialog.close();
   put($("h-talk"), `What was said in ${id}`);
   put($("talk-result"), sentence(match));
+  show($("talk-board"), putBoard($("talk-board"), match));
   put($("diagram"), "Reading the logs …");
   $("messages").replaceChildren();
   if (!dialog.open) dialog.showModal();

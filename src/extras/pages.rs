@@ -137,5 +137,5 @@ fn write_page(path: &Path, content: impl Serialize) -> io::Result<()> {
         content,
         last_updated: Timestamp::now(),
     };
-    storage::replace_page(path, &page)
+    storage::replace_json(path, Access::Everybody, &page)
 }

@@ -4,12 +4,13 @@
 //! Practice leaves no heap: its data and logs have folders of their own, and the next practice replaces them. They are
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
+use crate::games;
 use crate::manager::league::League;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{counted, say};
-use crate::protocol::{ChooseParityResponse, Kind};
+use crate::protocol::Kind;
 use crate::wire::cut;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
@@ -164,8 +165,7 @@ impl Practice {
                 "{words}; move it, or name others with --data DIR and --logs DIR"
             )));
         }
-        let lock = storage::create(&mark, Access::Owner, OpenOptions::new().write(true))
-            .map_err(|error| storage::named(&mark, error))?;
+        let lock = storage::create(&mark, Access::Owner, OpenOptions::new().write(true))?;
         if lock.try_lock().is_err() {
             let words = format!("another practice is running in {}", self.data.display());
             return Err(Stop::failed(format!(
@@ -192,21 +192,22 @@ impl Practice {
 
     /// Who answered calls for a choice, after how many milliseconds each.
     pub fn answers(&self, league: &League) -> Vec<(String, u64)> {
+        let game = games::named(&league.rules.game_type);
+        let wanted = game.map_or("", |game| game.messages.answer_name);
         let referees = league.members(Kind::Referee);
         let logs = referees
             .iter()
             .map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
-        logs.flat_map(|log| answers(&log).unwrap_or_default())
+        logs.flat_map(|log| answers(&log, wanted).unwrap_or_default())
             .collect()
     }
 }
 
-/// The same, from one referee's log.
-fn answers(log: &Path) -> io::Result<Vec<(String, u64)>> {
+/// The same, from one referee's log. `wanted` is the type of the answers.
+fn answers(log: &Path, wanted: &str) -> io::Result<Vec<(String, u64)>> {
     let answer = |line: String| {
         let line: Value = serde_json::from_str(&line).ok()?;
-        let is_choice = line["event_type"] == "reply_received"
-            && line["message_type"] == ChooseParityResponse::NAME;
+        let is_choice = line["event_type"] == "reply_received" && line["message_type"] == wanted;
         Some((
             line["peer"].as_str()?.to_string(),
             line["elapsed_ms"].as_u64()?,

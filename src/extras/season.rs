@@ -6,7 +6,7 @@
 
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;
-use crate::extras::figures::{equal_players, expected_by_player, matches};
+use crate::extras::figures::{equal_among, expected_by_player, matches};
 use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
@@ -45,7 +45,7 @@ pub struct Sums {
     pub draws: u32,
     pub losses: u32,
     pub points: i32,
-    /// What its choices were worth before the draws.
+    /// What its choices were worth before the draws; the points, where nothing is drawn.
     pub expected: f64,
 }
 
@@ -76,7 +76,8 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
         sums.draws += row.draws;
         sums.losses += row.losses;
         sums.points += row.points;
-        sums.expected += expected.get(&row.player_id).copied().unwrap_or(0.0);
+        let drawn = expected.get(&row.player_id).copied();
+        sums.expected += drawn.unwrap_or(f64::from(row.points));
     }
 }
 
@@ -92,17 +93,11 @@ pub fn ordered(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
 
 /// The first of the table, and whoever is equal to the first in everything.
 fn champions(league: &LeagueView) -> BTreeSet<String> {
-    let first: BTreeSet<String> = league
-        .standings
-        .iter()
-        .take(1)
-        .map(|row| row.player_id.clone())
-        .collect();
-    let equals = equal_players(league);
-    let group = equals
-        .into_iter()
-        .find(|group| group.iter().any(|id| first.contains(id)));
-    group.map_or(first, |group| group.into_iter().collect())
+    let most = league.standings.first().map(|row| row.points);
+    let rows = league.standings.iter();
+    let first = rows.filter(|row| Some(row.points) == most).cloned();
+    let groups = equal_among(league, first.collect());
+    groups.into_iter().take(1).flatten().collect()
 }
 
 /// The name of a player; with its id, where another of the same league has that name.

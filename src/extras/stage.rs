@@ -12,7 +12,6 @@ use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::{complain, say, shown};
 use crate::protocol::Progress;
-use crate::wire::Wire;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,6 +19,11 @@ use std::path::{Path, PathBuf};
 
 /// The file in a league's folder that says with which command each of its players was started.
 pub const ENTRANTS: &str = "entrants.txt";
+
+/// Whether a command line is about a stage, and not about the leagues of one folder.
+pub fn is_meant(args: &Args) -> bool {
+    !args.operands.is_empty() || args.has("--status") || args.has("--promote")
+}
 
 /// Adds a stage up, or says how far its groups are.
 pub fn run(args: &Args) -> Result<(), Stop> {
@@ -61,25 +65,20 @@ fn folders(named: &[String]) -> BTreeSet<PathBuf> {
 /// The document of a group's league that is over; or where the group stands instead.
 fn look(folder: &Path, league_id: &str) -> Result<LeagueView, String> {
     let league = folder.join("leagues").join(league_id);
-    let read = |name: &str| match fs::read(league.join(name)) {
-        Ok(text) => serde_json::from_slice::<Value>(&text).map_err(|it| it.to_string()),
-        Err(_) => Ok(Value::Null), // it is not there yet
-    };
-    let broken = |name: &str, why: String| format!("broken, for {name} cannot be read: {why}");
-    let document = read("league.json").map_err(|why| broken("league.json", why))?;
-    if document.is_null() {
-        let table = read("standings.json").map_err(|why| broken("standings.json", why))?;
-        let is_foreign = folder.exists() && !league.exists();
-        return Err(match (&table["version"], &table["matches"]) {
-            _ if is_foreign => format!("foreign, for it holds no league {league_id}"),
-            (Value::Number(played), Value::Number(all)) => {
-                format!("running, with {played} of {all} matches played")
-            }
-            _ => "waiting".into(),
-        });
+    if folder.exists() && !league.exists() {
+        return Err(format!("foreign, for it holds no league {league_id}"));
     }
-    let view = LeagueView::read(&document);
-    let view = view.map_err(|fault| broken("league.json", fault.to_string()))?;
+    let Ok(document) = fs::read(league.join("league.json")) else {
+        let table = fs::read(league.join("standings.json")).unwrap_or_default();
+        let table: Value = serde_json::from_slice(&table).unwrap_or_default();
+        let [played, all] = ["version", "matches"].map(|key| table[key].as_u64().unwrap_or(0));
+        return Err(match all {
+            0 => "waiting".into(),
+            _ => format!("running, with {played} of {all} matches played"),
+        });
+    };
+    let broken = |why| format!("broken, for league.json cannot be read: {why}");
+    let view: LeagueView = serde_json::from_slice(&document).map_err(broken)?;
     match (view.league_id == league_id, view.status) {
         (false, _) => Err(format!("foreign, for its league is {}", view.league_id)),
         (_, Progress::Completed) => Ok(view),

@@ -1,16 +1,20 @@
 //! What many matches say about players: points per match with their standard error, whom they were won against, and
 //! whether it is more than luck. Pure; `practice.rs` knows where the matches are from.
 //!
-//! The measure is a coin. Whatever the opponent does, a coin chooses the same in half of the matches: a draw; in the
-//! other half the drawn number decides between them, and it is fair. So a coin gets `coin(scoring)` points a match
-//! against anybody, and anybody gets as much against a coin.
+//! The measure is a coin: somebody who chooses at random. In Even/Odd a coin chooses, whatever the opponent does, the same
+//! in half of the matches, a draw; in the other half the drawn number decides between them, and it is fair. So a coin gets
+//! as much against anybody, and anybody gets as much against a coin. Where a number is drawn, the verdict goes by what the
+//! choices were worth before it was: the draw is luck. In a game by turns there is no such coin; there the measure is
+//! what all players got on average.
 
 use crate::extras::columns::{pad, width};
-use crate::games::Scoring;
+use crate::extras::worth;
+use crate::games::{self, Game};
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings;
 use crate::program::terminal::shown;
 use crate::protocol::Kind;
+use std::fmt;
 
 /// What some numbers have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +27,16 @@ pub struct Sample {
     pub error: Option<f64>,
 }
 
+impl fmt::Display for Sample {
+    /// `1.333 ± 0.882`
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        let error = self
+            .error
+            .map_or("    ?".into(), |error| format!("{error:.3}"));
+        write!(to, "{:>5.3} ± {error}", self.mean)
+    }
+}
+
 /// Fewer matches than this say nothing.
 const FEW: usize = 10;
 /// So many opponents stand beside each other: a terminal is no wider.
@@ -30,41 +44,71 @@ const COLUMNS: usize = 12;
 
 impl Sample {
     /// Counts, and estimates the error from the numbers themselves.
-    pub fn of(numbers: &[i32]) -> Sample {
+    pub fn of(numbers: &[f64]) -> Sample {
         let count = numbers.len();
-        let mean = numbers.iter().map(|it| f64::from(*it)).sum::<f64>() / count.max(1) as f64;
-        let squares: f64 = numbers
-            .iter()
-            .map(|it| (f64::from(*it) - mean).powi(2))
-            .sum();
+        let mean = numbers.iter().sum::<f64>() / count.max(1) as f64;
+        let squares: f64 = numbers.iter().map(|it| (it - mean).powi(2)).sum();
         let error = (count > 1).then(|| (squares / (count - 1) as f64 / count as f64).sqrt());
         Sample { count, mean, error }
     }
 
-    /// Whether the difference from what a coin gets is more than luck, in words.
-    pub fn verdict(&self, coin: f64) -> &'static str {
-        let (gain, error) = (self.mean - coin, self.error.unwrap_or_default());
-        match (
-            self.count < FEW,
-            gain.abs() > 2.0 * error,
-            gain.abs() > 3.0 * error,
-            gain > 0.0,
-        ) {
-            (true, ..) => "too few matches to say",
-            (_, false, ..) => "like a coin: luck alone can do this",
-            (.., false, true) => "better than a coin, perhaps by luck: play more cycles",
-            (.., false, false) => "worse than a coin, perhaps by bad luck: play more cycles",
-            (.., true, true) => "better than a coin, and not by luck",
-            (.., true, false) => "worse than a coin, and not by bad luck",
+    /// Whether the difference from a measure is more than luck, in words.
+    pub fn verdict(&self, measure: Measure) -> String {
+        let Measure { points, name, .. } = measure;
+        let (gain, error) = (self.mean - points, self.error.unwrap_or_default());
+        if self.count < FEW {
+            return "too few matches to say".into();
+        }
+        if gain.abs() <= 2.0 * error {
+            return format!("like {name}: luck alone can do this");
+        }
+        let (what, luck) = match gain > 0.0 {
+            true => ("better", "luck"),
+            false => ("worse", "bad luck"),
+        };
+        if gain.abs() <= 3.0 * error {
+            return format!("{what} than {name}, perhaps by {luck}: play more cycles");
+        }
+        format!("{what} than {name}, and not by {luck}")
+    }
+}
+
+/// What players are measured by.
+#[derive(Debug, Clone, Copy)]
+pub struct Measure {
+    /// So many points a match.
+    pub points: f64,
+    /// What gets them, for comparisons.
+    pub name: &'static str,
+    /// What they are, for the head of a table.
+    pub told: &'static str,
+}
+
+impl Measure {
+    /// A coin, which gets so many points a match.
+    pub fn coin(points: f64) -> Measure {
+        Measure {
+            points,
+            name: "a coin",
+            told: "is what a coin gets",
         }
     }
 }
 
-/// The points per match that a coin gets, whomever it plays.
-pub fn coin(scoring: &Scoring) -> f64 {
-    let [win, draw, loss] =
-        [scoring.win_points, scoring.draw_points, scoring.loss_points].map(f64::from);
-    draw / 2.0 + (win + loss) / 4.0
+/// What the players of a league are measured by: a coin, or where there is none, all of them together.
+fn measure(league: &League) -> Measure {
+    let game = games::named(&league.rules.game_type);
+    if let Some(points) = game.and_then(|game| worth::coin(game, &league.rules.scoring)) {
+        return Measure::coin(points);
+    }
+    let players = league.members(Kind::Player);
+    let all = players.iter().flat_map(|it| points(league, it, None));
+    let all: Vec<f64> = all.collect();
+    Measure {
+        points: Sample::of(&all).mean,
+        name: "the average",
+        told: "is the average of all",
+    }
 }
 
 /// The middle one, and the largest; of an even number the lower of the middle two.
@@ -73,28 +117,37 @@ pub fn median_and_worst(mut numbers: Vec<u64>) -> Option<(u64, u64)> {
     Some((numbers[numbers.len().checked_sub(1)? / 2], *numbers.last()?))
 }
 
-/// What a player's matches gave it; all, or those against one opponent.
-fn points(league: &League, player: &Member, against: Option<&Member>) -> Sample {
+/// What each of a player's matches gave it; of all, or of those against one opponent.
+fn points(league: &League, player: &Member, against: Option<&Member>) -> Vec<f64> {
     let with = |game: &&Match| against.is_none_or(|it| game.opponent(&player.id) == it.id);
     let of = |game: &Match| {
         let result = &game.recorded.as_ref()?.result;
-        Some(
-            standings::points(&game.players, result, &league.rules.scoring)
-                [game.seat(&player.id)?],
-        )
+        let both = standings::points(&game.players, result, &league.rules.scoring);
+        Some(f64::from(both[game.seat(&player.id)?]))
     };
-    Sample::of(
-        &league
-            .games(&player.id)
-            .filter(with)
-            .filter_map(of)
-            .collect::<Vec<i32>>(),
-    )
+    let games = league.games(&player.id).filter(with);
+    games.filter_map(of).collect()
+}
+
+/// What each of a player's choices was worth before the number was drawn.
+fn expected(league: &League, rules: &Game, player: &Member, against: Option<&Member>) -> Vec<f64> {
+    let with = |game: &&Match| against.is_none_or(|it| game.opponent(&player.id) == it.id);
+    let of = |game: &Match| {
+        let details = &game.recorded.as_ref()?.result.details;
+        details.drawn_number?;
+        let moves = games::reported(&game.players, details).ok()?;
+        let both = rules.expected(&moves, &league.rules.scoring)?;
+        Some(both[game.seat(&player.id)?])
+    };
+    let games = league.games(&player.id).filter(with);
+    games.filter_map(of).collect()
 }
 
 /// The players of a practice, as its tables show them.
 struct Rows<'a> {
     league: &'a League,
+    /// The game, if it draws a number.
+    drawing: Option<&'static Game>,
     players: Vec<&'a Member>,
     names: Vec<String>,
     /// How many columns the names take.
@@ -115,29 +168,48 @@ impl Rows<'_> {
         lines
     }
 
-    /// What everybody won, and whether that is more than luck.
-    fn won(&self) -> Vec<String> {
-        let coin = coin(&self.league.rules.scoring);
-        let head = format!("Matches  Points per match  ({coin:.2} is what a coin gets)");
-        self.table(&head, |player| {
-            let sample = points(self.league, player, None);
-            let Sample { count, mean, error } = sample;
-            let error = error.map_or("    ?".into(), |error| format!("{error:.3}"));
-            let verdict = sample.verdict(coin);
-            format!("{count:>7}     {mean:>5.3} ± {error}  {verdict}")
+    /// What a player is judged by: what its choices were worth where a number is drawn, else its points.
+    fn judged(&self, player: &Member, against: Option<&Member>) -> Sample {
+        Sample::of(&match self.drawing {
+            Some(rules) => expected(self.league, rules, player, against),
+            None => points(self.league, player, against),
         })
     }
 
-    /// What everybody won against these opponents.
+    /// What everybody won, and whether that is more than luck.
+    fn won(&self) -> Vec<String> {
+        let measure = measure(self.league);
+        let columns = match self.drawing {
+            Some(_) => "Matches  Points per match   Expected points",
+            None => "Matches  Points per match",
+        };
+        let head = format!("{columns}  ({:.2} {})", measure.points, measure.told);
+        self.table(&head, |player| {
+            let won = Sample::of(&points(self.league, player, None));
+            let judged = self.judged(player, None);
+            let more = match self.drawing {
+                Some(_) => format!("     {judged}"),
+                None => String::new(),
+            };
+            let verdict = judged.verdict(measure);
+            format!("{:>7}     {won}{more}  {verdict}", won.count)
+        })
+    }
+
+    /// What everybody won against these opponents, or its choices were worth.
     fn against(&self, opponents: &[&Member]) -> Vec<String> {
         let ids: String = opponents.iter().map(|it| format!("{:>6}", it.id)).collect();
         let ids = self.line("", "", &ids);
-        let cell = |player: &Member, other: &Member| match points(self.league, player, Some(other))
-        {
+        let what = match self.drawing {
+            Some(_) => "Expected points",
+            None => "Points",
+        };
+        let cell = |player: &Member, other: &Member| match self.judged(player, Some(other)) {
             Sample { count: 0, .. } => format!("{:>6}", "-"),
             sample => format!("{:>6.2}", sample.mean),
         };
-        self.table(&format!("Points per match against\n{ids}"), |player| {
+        let head = format!("{what} per match against\n{ids}");
+        self.table(&head, |player| {
             opponents.iter().map(|other| cell(player, other)).collect()
         })
     }
@@ -163,8 +235,10 @@ pub fn report(league: &League, answers: &[(String, u64)]) -> Vec<String> {
     let names: Vec<String> = players.iter().map(|it| shown(&it.display_name)).collect();
     let widths = names.iter().map(|name| width(name));
     let widest = widths.max().unwrap_or(0).max("Strategy".len());
+    let game = games::named(&league.rules.game_type);
     let rows = Rows {
         league,
+        drawing: game.filter(|game| game.draws.is_some()),
         players,
         names,
         widest,

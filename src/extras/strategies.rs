@@ -1,39 +1,77 @@
 //! Finished examples of a `choose`, which a player can be told to use (`--strategy`).
 //!
-//! A strategy is a function from a `Turn` to even or odd. To add one to the examples, write it and name it in `ALL`.
+//! A strategy is a function from a `Turn` to one of its legal moves. Here are those of Even/Odd and those that play any
+//! game; `strategies/tic_tac_toe.rs` has others. To add one to the examples, write it and name it in the table of its
+//! game.
+
+pub mod tic_tac_toe;
 
 pub use crate::player::{Past, Turn};
 
+use crate::games::{self, even_odd};
 use crate::protocol::Parity;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// A strategy: from what is known to a choice.
-pub type Strategy = fn(&Turn) -> Parity;
+/// A strategy: from what is known to a move.
+pub type Strategy = fn(&Turn) -> String;
 
-/// All strategies by name.
+/// Strategies by name.
+pub type Table = [(&'static str, Strategy)];
+
+/// The strategies of any game.
 ///
-/// `random` and `coin` are the same, a fair coin, and nothing beats it: whatever the other chooses, a coin chooses the
-/// same in half of the matches, and in the other half the drawn number is as likely its own parity as the other's. So
-/// against a coin every strategy gets what a coin gets, 1.25 points a match with 3/1/0, and against a second coin this
-/// is all there is. To get more one must play somebody who can be predicted. Who chooses so that nobody can predict it
-/// gives nobody more.
-pub const ALL: &[(&str, Strategy)] = &[
-    ("random", Turn::random),
-    ("even", |_| Parity::Even),
-    ("odd", |_| Parity::Odd),
-    ("alternate", alternate),
-    ("contrary", contrary),
-    ("frequency", frequency),
-    ("pattern", pattern),
-    ("coin", Turn::random),
+/// `random` and `coin` are the same; in Even/Odd it is a fair coin, and nothing beats it: whatever the other chooses, a
+/// coin chooses the same in half of the matches, and in the other half the drawn number is as likely its own parity as
+/// the other's. So against a coin every strategy gets what a coin gets, 1.25 points a match with 3/1/0, and against a
+/// second coin this is all there is. To get more one must play somebody who can be predicted. Who chooses so that nobody
+/// can predict it gives nobody more.
+pub static ANY: &Table = &[("random", random), ("coin", random)];
+
+/// The strategies of Even/Odd.
+pub static EVEN_ODD: &Table = &[
+    ("even", |_| Parity::Even.to_string()),
+    ("odd", |_| Parity::Odd.to_string()),
+    ("alternate", |turn| alternate(turn).to_string()),
+    ("contrary", |turn| contrary(turn).to_string()),
+    ("frequency", |turn| frequency(turn).to_string()),
+    ("pattern", |turn| pattern(turn).to_string()),
 ];
 
-/// The strategy of that name.
-pub fn named(name: &str) -> Option<Strategy> {
-    let mut all = ALL.iter();
-    let found = all.find(|(known, _)| *known == name);
+/// The games that have strategies of their own.
+static OWN: &[(&games::Game, &Table)] = &[
+    (&even_odd::GAME, EVEN_ODD),
+    (&games::tic_tac_toe::GAME, tic_tac_toe::ALL),
+];
+
+/// Which strategies play a game: those of its own, and those of any.
+fn table(game_type: &str) -> impl Iterator<Item = &'static (&'static str, Strategy)> {
+    let own = OWN.iter().find(|(game, _)| game.game_type == game_type);
+    let own = own.map_or(&[][..], |(_, table)| table);
+    ANY.iter().chain(own)
+}
+
+/// The strategy of that name, if it plays a game.
+pub fn named(game_type: &str, name: &str) -> Option<Strategy> {
+    let found = table(game_type).find(|(known, _)| *known == name);
     found.map(|(_, strategy)| *strategy)
+}
+
+/// The names of the strategies of a game, each strategy once.
+pub fn names(game_type: &str) -> Vec<&'static str> {
+    let names = table(game_type).map(|(name, _)| *name);
+    names.filter(|name| *name != "coin").collect()
+}
+
+/// The names of all strategies.
+pub fn all_names() -> impl Iterator<Item = &'static str> {
+    let own = OWN.iter().flat_map(|(_, table)| table.iter());
+    ANY.iter().chain(own).map(|(name, _)| *name)
+}
+
+/// Any legal move, each as likely.
+fn random(turn: &Turn) -> String {
+    turn.one_of(&turn.legal_moves)
 }
 
 fn opposite(parity: Parity) -> Parity {

@@ -1,10 +1,9 @@
-//! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager: what was said in a match, as a sequence
-//! diagram made of everybody's logs. This file finds the lines; `trace/diagram.rs` draws them.
-//!
-//! The page of a running manager is open to strangers, and strangers can write into logs: an agent logs whatever it is
-//! sent. So a trace reads the logs line by line, and keeps a bounded number of lines: those of the newest conversations in
-//! which an agent here has taken part by itself, and of such a conversation the first lines of each log. One page is made
-//! at a time. Read next: `trace/diagram.rs`, and `net/log.rs`, which writes the lines.
+//! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager, show what was said in a match, as a
+//! sequence diagram made of everybody's logs. This file finds the lines, and `trace/diagram.rs` draws them.
+//! The page of a running manager is open to strangers, and strangers can write into logs: an agent logs whatever it
+//! is sent. So a trace reads the logs line by line, and keeps a bounded number of lines. It keeps those of the
+//! conversations in which an agent here has taken part by itself, and of each log only the first ones. One page is
+//! made at a time. Read next: `trace/diagram.rs`, and `net/log.rs`, which writes the lines.
 
 mod diagram;
 
@@ -24,7 +23,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, TryLockError};
 
-/// So many bytes of each log are read, the last ones.
+/// Of each log so many bytes are read, the last ones.
 const LONGEST: u64 = 256 << 20;
 /// The events of a program that begins, and of one that goes on with the league that it has found.
 const STARTED: &str = "started";
@@ -45,9 +44,9 @@ pub fn trace(args: &Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The page of a match, once the match is recorded: before, it would show a choice that the other player must not see.
-/// `recorded` says whether the league has the match, and then whether it has a result. It is asked twice, since the match
-/// may be ordered to be played again while the logs are read.
+/// The page of a match that is recorded: before, the page would show a choice that the other player must not see.
+/// `recorded` says whether the league has the match, and whether the match has a result. It is asked twice, since the
+/// match may be ordered to be played again while the logs are read.
 pub fn page(
     folder: &Path,
     league_id: &str,
@@ -125,8 +124,8 @@ fn newest(signs: &[Value]) -> Vec<&str> {
     began.into_keys().collect()
 }
 
-/// The lines that have one of the words and are wanted, of each log the first ones. Only what has a word is parsed; a log
-/// that is too long is read from where its end is near enough.
+/// The lines that have one of the words and are wanted, of each log so many, the first ones. Only what has a word is
+/// parsed.
 fn collect(
     logs: &BTreeSet<PathBuf>,
     words: &[&str],

@@ -1,14 +1,14 @@
 //! Even/Odd: both players choose even or odd at the same time, then a number is drawn. Whoever has named its parity wins,
 //! unless both have, or neither.
 //!
-//! The league's documents name this game's messages, so it brings its own pair.
+//! The league's documents name this game's messages, so it brings its own pair
+//! (`even_odd/messages.rs`).
 //! Read next: `referee/match_play.rs`, which plays a match of any game.
 
-use super::{Game, Messages, Move, Outcome, Win, moves};
-use crate::protocol::{
-    ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Message, Parity,
-};
-use crate::wire::Unread;
+mod messages;
+
+use super::{Game, Move, Outcome, Win, moves};
+use crate::protocol::Parity;
 use std::ops::RangeInclusive;
 
 /// The numbers that can be drawn.
@@ -22,10 +22,11 @@ pub static GAME: Game = Game {
         2 => vec![],
         _ => vec!["even", "odd"],
     },
+    turns: 1,
     draws: Some(NUMBERS),
     winner,
     position: |_| "A number from 1 to 10 will be drawn: even or odd?".into(),
-    messages: &CHOOSE_PARITY,
+    messages: &messages::CHOOSE_PARITY,
 };
 
 /// Whether a number is even or odd.
@@ -59,28 +60,3 @@ fn winner(players: &[String; 2], moves: &[Move], number: u32) -> Win {
         _ => (None, both(drawn, "correct")),
     }
 }
-
-static CHOOSE_PARITY: Messages = Messages {
-    call: |call| {
-        let call = ChooseParityCall {
-            match_id: call.match_id,
-            player_id: call.player_id,
-            game_type: call.game_type,
-            deadline: call.deadline,
-            context: call.context,
-        };
-        call.into()
-    },
-    answer: |message| match message {
-        Message::ChooseParityResponse(it) => Some(ChooseMoveResponse {
-            match_id: it.match_id.clone(),
-            player_id: it.player_id.clone(),
-            move_number: 1,
-            r#move: Unread::new(it.parity_choice.0.clone()),
-            auth_token: None,
-        }),
-        _ => None,
-    },
-    answer_name: ChooseParityResponse::NAME,
-    field: "parity_choice",
-};

@@ -23,6 +23,7 @@ pub static GAME: Game = Game {
     game_type: "tic_tac_toe",
     at_once: false,
     legal,
+    turns: 9,
     draws: None,
     winner,
     position,

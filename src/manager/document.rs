@@ -12,7 +12,7 @@ use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
 use crate::manager::standings::ending;
 use crate::net::sync::lock;
 use crate::object;
-use crate::protocol::{AgentState, Champion, Ending, Kind, Parity, Progress, Standing};
+use crate::protocol::{AgentState, Champion, Ending, Kind, MoveMade, Parity, Progress, Standing};
 use crate::wire::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ object! {
     /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
     /// all leagues of its file are. So many players and referees start it.
     Heading {
-        display_name: String, game: String, register_at: String, scoring: Scoring, local: bool,
+        display_name: String, game: String, game_type: String, register_at: String, scoring: Scoring, local: bool,
         ; optional name: String, players_awaited: u32, referees_awaited: u32,
     }
     /// An agent. `reachable` is null until the manager has called it; `trouble` says why the last call failed.
@@ -44,10 +44,11 @@ object! {
     }
     /// A round.
     RoundView { round_id: u32, matches: Vec<MatchView>, }
-    /// A match. What follows the referee is there once it is recorded; the reason only of a technical loss.
+    /// A match. What follows the referee is there once it is recorded; the reason only where no number was drawn.
     MatchView {
         match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
         ; optional referee_id: String, recorded_at: Timestamp, ending: Ending, winner: String, drawn_number: u32, choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
+        moves: Vec<MoveMade>,
     }
 }
 
@@ -209,8 +210,7 @@ fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
 fn match_view(game: &Match) -> MatchView {
     let result = game.recorded.as_ref().map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
-    let how = result.map(ending);
-    let reason = details.and_then(|details| details.reason.clone());
+    let explained = details.filter(|details| details.drawn_number.is_none());
     MatchView {
         match_id: game.id.clone(),
         player_A_id: game.players[0].clone(),
@@ -218,11 +218,12 @@ fn match_view(game: &Match) -> MatchView {
         status: match_status(game),
         referee_id: game.referee().map(String::from),
         recorded_at: game.recorded.as_ref().map(|recorded| recorded.at),
-        ending: how,
+        ending: result.map(ending),
         winner: result.and_then(|result| result.winner.clone()),
         drawn_number: details.and_then(|details| details.drawn_number),
         choices: details.map(|details| details.choices.clone()),
         score: result.map(|result| result.score.clone()),
-        reason: reason.filter(|_| how == Some(Ending::TechnicalLoss)),
+        reason: explained.and_then(|details| details.reason.clone()),
+        moves: details.and_then(|details| details.moves.clone()),
     }
 }

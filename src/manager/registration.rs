@@ -131,7 +131,7 @@ impl League {
 
     /// Whether this agent may register at all, and what it says of itself is legal.
     fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Rejection> {
-        let is_known = matches!(who, Who::ShowsToken(_) | Who::ShowsKey(_));
+        let is_known = !matches!(who, Who::AtEndpointOf(_) | Who::Nobody);
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
             return Err((format!("Not permitted: {who}"), None));

@@ -1,44 +1,54 @@
-//! One choice of a player: made once for each match, outside every lock, and safe against a `choose` that is slow or
-//! panics.
+//! What a player chooses in one match: made once for each move, outside every lock, and safe against a `choose` that is
+//! slow or panics.
 //!
 //! While a slow `choose` is still thinking, the same call again waits for the same answer. When `choose` panics, the
 //! panic is shown in the student's own terminal with file and line, once in a match; the referee is told that the
 //! player cannot answer, and when it asks again, `choose` is called again. Read next: `history.rs`.
 
 use crate::net::agent::Denial;
+use crate::net::sync::lock;
 use crate::program::terminal::complain;
-use crate::protocol::Parity;
+use crate::protocol::{Code, Refusal};
 use crate::wire::cut;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 
 /// How many characters of a panic's words are shown.
 const PANIC_WORDS: usize = 500;
+/// The most moves of one match: nobody must fill our memory.
+const MOST_MOVES: u32 = 1000;
 
 thread_local! {
     /// Whether a panic in this thread is one of `choose` that is to be shown.
     static SHOWS_PANIC: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Our choice in one match. A panic leaves it open.
+/// Our moves in one match. A panic leaves a move open.
 #[derive(Debug, Default)]
 pub struct Decision {
-    choice: OnceLock<Parity>,
+    /// By number, each once it was asked for.
+    moves: Mutex<BTreeMap<u32, Arc<OnceLock<String>>>>,
     is_thinking: AtomicBool,
     has_panicked: AtomicBool,
 }
 
 impl Decision {
-    /// The choice. It is made now, if it was not made before; whoever asks meanwhile waits for it.
-    pub fn make(&self, choose: impl FnOnce() -> Parity) -> Result<Parity, Denial> {
+    /// The move of that number. It is made now, if it was not made before; whoever asks meanwhile waits for it.
+    pub fn make(&self, number: u32, choose: impl FnOnce() -> String) -> Result<String, Denial> {
+        if number > MOST_MOVES {
+            let problem = format!("got {number}, which is more than {MOST_MOVES}");
+            return Err(Refusal::field(Code::E015, "move_number", problem).into());
+        }
+        let cell = Arc::clone(lock(&self.moves).entry(number).or_default());
         let think = || {
             SHOWS_PANIC.set(!self.has_panicked());
             self.is_thinking.store(true, Ordering::SeqCst);
             choose()
         };
-        let made = panic::catch_unwind(AssertUnwindSafe(|| *self.choice.get_or_init(think)));
+        let made = panic::catch_unwind(AssertUnwindSafe(|| cell.get_or_init(think).clone()));
         SHOWS_PANIC.set(false);
         self.is_thinking.store(false, Ordering::SeqCst);
         made.map_err(|_| {
@@ -48,7 +58,7 @@ impl Decision {
         })
     }
 
-    /// Whether the choice is being made at this moment.
+    /// Whether a move is being chosen at this moment.
     pub fn is_thinking(&self) -> bool {
         self.is_thinking.load(Ordering::SeqCst)
     }

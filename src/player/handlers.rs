@@ -4,18 +4,18 @@
 //! manager if it shows the player's own token (`program/session.rs`). No lock is held while `choose` thinks. Read next:
 //! `turn.rs`, what `choose` is given, and `decision.rs`, how it is called.
 
+use crate::games;
 use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
 use crate::net::retry::{SHOWN, seconds};
 use crate::net::sync::lock;
 use crate::object;
 use crate::player::invitations::Joined;
-use crate::player::{Companion, Parity, Past, Player, Turn, sentences};
+use crate::player::{Companion, Past, Player, Turn, record, sentences};
 use crate::program::card::Card;
-use crate::program::registration;
 use crate::program::terminal::say;
 use crate::protocol::{
-    AgentState, ChooseParityCall, ChooseParityResponse, Code, Ending, GameError, GameInvitation,
-    GameJoinAck, GameOver, GameResult, Kind, LeagueCompleted, Message, Packet, Refusal, Tally,
+    AgentState, ChooseMoveResponse, Code, GameError, GameInvitation, GameJoinAck, GameOver,
+    GameResult, Kind, LeagueCompleted, Message, Packet, Refusal, Tally,
 };
 use crate::wire::{Timestamp, Unread, cut};
 use serde_json::Value;
@@ -23,10 +23,11 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// What a model should know of a player before it calls a tool.
-const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays Even/Odd matches that a referee conducts. \
+const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee conducts. \
     get_player_state shows its id, record and results, and needs no arguments. The other tools are messages of a \
-    league: handle_game_invitation, then choose_parity and notify_match_result come from a referee, with the same \
-    match_id, conversation_id and auth_token; the rest comes from the league manager.";
+    league: handle_game_invitation, then choose_parity (in Even/Odd; choose_move in other games) and \
+    notify_match_result come from a referee, with the same match_id, conversation_id and auth_token; the rest comes from \
+    the league manager.";
 
 /// Times in messages are in whole seconds: a choice that is later than this is late by any clock.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
@@ -51,7 +52,9 @@ impl Agent for Player {
         match message {
             // From a referee.
             Message::GameInvitation(it) => return self.join(&card, request, it).map(Some),
-            Message::ChooseParityCall(it) => return self.answer(&card, request, it).map(Some),
+            Message::ChooseParityCall(_) | Message::ChooseMoveCall(_) => {
+                return self.answer(&card, request, &message).map(Some);
+            }
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.show_error(request, &it)?,
             // From the manager.
@@ -69,9 +72,8 @@ impl Agent for Player {
                 self.warn(&sentences::about("the league manager says", &words));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
-            // Of another game, for a referee or the manager, or an answer.
-            Message::ChooseMoveCall(_)
-            | Message::RefereeRegisterRequest(_)
+            // For a referee or the manager, or an answer.
+            Message::RefereeRegisterRequest(_)
             | Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterRequest(_)
             | Message::LeagueRegisterResponse(_)
@@ -141,13 +143,12 @@ impl Player {
         Ok(acceptance.into())
     }
 
-    /// Our choice, which is the same whenever it is asked for again.
-    fn answer(
-        &self,
-        card: &Card,
-        request: &Request,
-        call: ChooseParityCall,
-    ) -> Result<Message, Denial> {
+    /// Our move, which is the same whenever it is asked for again.
+    fn answer(&self, card: &Card, request: &Request, message: &Message) -> Result<Message, Denial> {
+        let called = games::called(message).filter(|(call, _)| self.plays_game(&call.game_type));
+        let Some((call, messages)) = called else {
+            return Err(Denial::not_taken(Kind::Player, message.name()));
+        };
         let joined = self.joined(request, &call.match_id)?;
         check_is_for_us(card, Some(&call.player_id))?;
         // Both times are by the referee's clock, which may be another than ours: only their distance tells us anything.
@@ -158,32 +159,37 @@ impl Player {
             opponent_id: joined.opponent_id,
             match_id: call.match_id,
             round_id: joined.round_id,
+            game_type: call.game_type,
+            move_number: call.move_number,
+            position: call.position,
+            legal_moves: call.legal_moves,
             standings: call.context.and_then(|context| context.your_standings),
             history: self.matches(),
             seed: self.seed,
             deadline: Instant::now() + time,
         };
-        let parity = joined.decision.make(|| self.think(&turn))?;
-        let response = ChooseParityResponse {
+        let number = turn.move_number;
+        let chosen = joined.decision.make(number, || self.think(&turn))?;
+        Ok((messages.answer)(ChooseMoveResponse {
             match_id: turn.match_id,
             player_id: turn.player_id,
-            parity_choice: Unread::new(parity.word()),
+            move_number: number,
+            r#move: Unread::new(chosen),
             auth_token: joined.token,
-        };
-        Ok(response.into())
+        }))
     }
 
     /// Asks the companion, and if that leaves it to us, our own `choose`.
-    fn think(&self, turn: &Turn) -> Parity {
+    fn think(&self, turn: &Turn) -> String {
         let is_announced = self.is_announced(&turn.match_id);
         let chosen = self.beside.choose(turn, is_announced);
-        let parity = chosen.unwrap_or_else(|| (self.choose)(turn));
+        let chosen = chosen.unwrap_or_else(|| (self.choose)(turn));
         let late = turn.deadline.elapsed();
         if late >= WHOLE_SECOND {
             let words = format!("your choice came too late, by {} s", seconds(late));
             self.warn(&sentences::about(&turn.match_id, &words));
         }
-        parity
+        chosen
     }
 
     /// A match is over. Where the manager has shown how it announces matches, one that it has not announced is a
@@ -248,23 +254,11 @@ impl Player {
     fn state(&self) -> PlayerState {
         let player_id = self.session.card_now().map(|card| card.agent_id);
         let matches = self.matches().to_vec();
-        let mut record = Tally {
-            wins: 0,
-            draws: 0,
-            losses: 0,
-        };
-        for past in &matches {
-            match past.result.status {
-                Ending::Draw => record.draws += 1,
-                _ if past.result.winner_player_id == player_id => record.wins += 1,
-                _ => record.losses += 1,
-            }
-        }
         PlayerState {
-            display_name: registration::display_name(&self.session.program),
+            display_name: self.session.program.display_name.clone(),
             state: self.session.state(),
             strategy: self.beside.name(),
-            record,
+            record: record(player_id.as_deref().unwrap_or_default(), &matches),
             matches,
             player_id,
         }

@@ -6,7 +6,7 @@
 
 use crate::object;
 use crate::player::turn::Past;
-use crate::program::storage;
+use crate::program::storage::{self, Access};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl History {
                 league_id: self.league_id.clone(),
                 matches: self.matches.to_vec(),
             };
-            storage::replace_page(&self.path, &file)?;
+            storage::replace_json(&self.path, Access::Everybody, &file)?;
             self.is_stale = false;
         }
         Ok(())

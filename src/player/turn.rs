@@ -1,9 +1,9 @@
 //! What a player knows when it must choose: its turn, with every match that it has played so far.
 //!
-//! A `choose` is a function from a `Turn` to even or odd. Whoever writes one can try it on `Turn::sample()`, without a
-//! league. Finished examples stand in `src/extras/strategies.rs`.
+//! A `choose` is a function from a `Turn` to even or odd, or in other games to one of its legal moves. Whoever writes one
+//! can try it on `Turn::sample()`, without a league. Finished examples stand in `src/extras/strategies.rs`.
 
-use crate::games::mix;
+use crate::games::{even_odd, mix};
 use crate::object;
 use crate::protocol::{Ending, GameResult, Parity, Tally};
 use std::sync::Arc;
@@ -22,6 +22,13 @@ pub struct Turn {
     pub opponent_id: String,
     pub match_id: String,
     pub round_id: u32,
+    pub game_type: String,
+    /// Counts the moves of the match from 1; always 1 in Even/Odd.
+    pub move_number: u32,
+    /// How the match stands, for people to read.
+    pub position: String,
+    /// What may be chosen.
+    pub legal_moves: Vec<String>,
     /// Our wins, draws and losses in the league, if the referee told them.
     pub standings: Option<Tally>,
     /// Every match of ours so far, oldest first.
@@ -46,14 +53,29 @@ impl Turn {
 
     /// Even or odd, each as likely. With a seed the choice is the same in every run, whatever else happens meanwhile.
     pub fn random(&self) -> Parity {
-        let is_even = match self.seed {
+        match self.roll(2) {
+            0 => Parity::Even,
+            _ => Parity::Odd,
+        }
+    }
+
+    /// One of some moves, each as likely, and with a seed the same in every run.
+    pub fn one_of(&self, moves: &[String]) -> String {
+        let chosen = moves.get(self.roll(moves.len()));
+        chosen.cloned().unwrap_or_default()
+    }
+
+    /// A number below `sides`, each as likely.
+    fn roll(&self, sides: usize) -> usize {
+        let number = match self.seed {
             Some(seed) => {
                 let own = mix(seed, &[&self.player_id, &self.match_id]);
-                fastrand::Rng::with_seed(own).bool()
+                let later = u64::from(self.move_number.saturating_sub(1));
+                fastrand::Rng::with_seed(own.wrapping_add(later)).u64(..)
             }
-            None => fastrand::bool(),
+            None => fastrand::u64(..),
         };
-        if is_even { Parity::Even } else { Parity::Odd }
+        number as usize % sides.max(1)
     }
 
     /// A turn to try a `choose` with: P01 must choose against P02 in round 2. In round 1 they met already: P01 chose
@@ -83,6 +105,10 @@ impl Turn {
             opponent_id: them,
             match_id: "R2M1".into(),
             round_id: 2,
+            game_type: even_odd::GAME.game_type.into(),
+            move_number: 1,
+            position: (even_odd::GAME.position)(&[]),
+            legal_moves: [Parity::Even, Parity::Odd].map(|it| it.to_string()).into(),
             standings: Some(Tally {
                 wins: 1,
                 losses: 0,

@@ -4,8 +4,9 @@
 //! behind its option, or joined to it as in `--port=0`. Read next: `config.rs`, what the files say.
 
 use crate::program::terminal::complain;
-use crate::wire::one_slip;
-use std::collections::{BTreeMap, VecDeque};
+use crate::wire::{Wire, one_slip};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -124,21 +125,20 @@ impl Usage<'_> {
     /// Reads the program's arguments.
     pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
         let mut args = Args::default();
-        let mut rest: VecDeque<String> = arguments.collect();
-        let first = rest.front().cloned().unwrap_or_default();
-        let mut value = "";
-        if let Some((word, its_value)) = self.words().find(|(word, _)| *word == first) {
-            rest.pop_front();
-            args.word = Some(word);
-            value = its_value;
-        }
+        let mut rest = arguments.peekable();
+        let is_value = |next: &String| !next.starts_with("--");
+        let first = self
+            .words()
+            .find(|(word, _)| rest.next_if_eq(*word).is_some());
+        let (word, value) = first.unwrap_or_default();
+        args.word = first.map(|(word, _)| word);
         let most = match value {
             "" => 0,
             many if many.ends_with('…') => usize::MAX,
             _ => 1,
         };
-        while let Some(argument) = rest.pop_front() {
-            if !argument.starts_with("--") && args.operands.len() < most {
+        while let Some(argument) = rest.next() {
+            if is_value(&argument) && args.operands.len() < most {
                 args.operands.push(argument);
                 continue;
             }
@@ -149,10 +149,13 @@ impl Usage<'_> {
             let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
                 return Err(self.unknown(name));
             };
-            let given = match (value.is_empty(), joined) {
-                (true, None) => Some(String::new()),
-                (true, Some(_)) => return Err(Stop::usage(format!("{name} takes no value"))),
-                (false, joined) => joined.or_else(|| next_value(&mut rest)),
+            let given = match joined {
+                None if value.is_empty() => Some(String::new()),
+                None => rest.next_if(is_value),
+                Some(_) if value.is_empty() => {
+                    return Err(Stop::usage(format!("{name} takes no value")));
+                }
+                joined => joined,
             };
             let given = given.ok_or_else(|| needs(name, value))?;
             args.given.entry(name).or_default().push(given);
@@ -161,13 +164,16 @@ impl Usage<'_> {
             return Err(Stop(0, self.help()));
         }
         if args.has("--version") {
-            let version = env!("CARGO_PKG_VERSION");
-            return Err(Stop(0, format!("{} {version}", self.name)));
+            return Err(Stop(0, self.version()));
         }
         if most == 1 && args.operands.is_empty() {
-            return Err(needs(&first, value));
+            return Err(needs(word, value));
         }
         Ok(args)
+    }
+
+    fn version(&self) -> String {
+        format!("{} {}", self.name, env!("CARGO_PKG_VERSION"))
     }
 
     /// Refuses an argument, and names the one that was perhaps meant.
@@ -219,12 +225,6 @@ fn needs(name: &str, value: &str) -> Stop {
     Stop::usage(format!("{name} needs a value: {name} {value}"))
 }
 
-/// Takes the next argument, if it is a value and not an option.
-fn next_value(rest: &mut VecDeque<String>) -> Option<String> {
-    let is_value = rest.front().is_some_and(|next| !next.starts_with("--"));
-    if is_value { rest.pop_front() } else { None }
-}
-
 impl Args {
     /// Whether it was given.
     pub fn has(&self, name: &str) -> bool {
@@ -244,6 +244,13 @@ impl Args {
     /// Puts a value in the place of what was given.
     pub fn set(&mut self, name: &'static str, value: &str) {
         self.given.insert(name, vec![value.into()]);
+    }
+
+    /// Its value as something that can stand in a file too.
+    pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
+        let read = |text| T::read(&Value::from(text));
+        let value = self.text(name).map(read).transpose();
+        value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))
     }
 
     /// Its value as a number.

@@ -63,10 +63,10 @@ object! {
     /// Where the manager is found, and how it signs.
     ManagerEntry { display_name: DisplayName, endpoint: Url, version: Version, ; optional agent_id: Plain, }
     /// A referee or a player: one of the list, or in `defaults/` what holds for whoever is not listed. The checks below
-    /// say which of the optional keys are needed where.
+    /// say which of the optional keys are needed where. Without `game_types` it plays every game that its program can.
     AgentEntry {
-        display_name: DisplayName, version: Version, game_types: Vec<String>,
-        ; optional referee_id: String, player_id: String, endpoint: Url, default_endpoint: Url,
+        display_name: DisplayName, version: Version,
+        ; optional referee_id: String, player_id: String, endpoint: Url, default_endpoint: Url, game_types: Vec<String>,
         max_concurrent_matches: Within<1, 10>, active: bool,
     }
     /// `leagues/ID.json`.
@@ -83,10 +83,10 @@ object! {
     Participants { min_players: Within<2, 200>, max_players: Within<2, 200>, }
     /// `games/games_registry.json`.
     GamesFile { schema_version: String, games: Vec<GameEntry>, }
-    /// A game that can be played.
+    /// A game that can be played. What the optional keys say follows from the game.
     GameEntry {
-        game_type: String, display_name: String, players: Within<2, 2>, choices: Vec<String>,
-        ; optional number_range: Vec<u32>,
+        game_type: String, display_name: String, players: Within<2, 2>,
+        ; optional choices: Vec<String>, number_range: Vec<u32>,
     }
 }
 
@@ -129,8 +129,8 @@ macro_rules! built_in {
     };
 }
 built_in! {
-    "system.json" "agents/agents_config.json" "leagues/league_2025_even_odd.json" "games/games_registry.json"
-    "defaults/referee.json" "defaults/player.json"
+    "system.json" "agents/agents_config.json" "leagues/league_2025_even_odd.json"
+    "leagues/league_2025_tic_tac_toe.json" "games/games_registry.json" "defaults/referee.json" "defaults/player.json"
 }
 
 /// Takes one row of a table of checks: the key, whether what stands there is legal, and what would be.
@@ -246,8 +246,9 @@ impl Config {
     pub fn match_limit(&self) -> Duration {
         let retry = self.retry();
         let timeouts = &self.system.timeouts;
+        let turns = games::named(&self.league.game_type).map_or(1, |game| game.turns);
         let asked = retry.longest(timeouts.game_join_ack_timeout_sec.0)
-            + retry.longest(timeouts.move_timeout_sec.0);
+            + retry.longest(timeouts.move_timeout_sec.0) * turns;
         asked + self.game_over_limit() + retry.longest(self.generic_limit())
     }
 }
@@ -288,7 +289,8 @@ fn check_games(file: &GamesFile, check: Check) {
             ("number_range", json!(entry.number_range), json!(numbers)),
         ] {
             let key = format!("games[{n}].{key}");
-            check(&key, came == expected, &expected.to_string());
+            let is_good = came.is_null() || came == expected;
+            check(&key, is_good, &expected.to_string());
         }
     }
 }

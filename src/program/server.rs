@@ -31,7 +31,7 @@ pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Resul
         shown: Mutex::default(),
         noise: Noise::default(),
     };
-    let door = http::serve(program.listener()?, max_body, Arc::new(server))?;
+    let door = http::serve(program.listener.try_clone()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));
     if !Endpoint::same(&program.address, &program.endpoint) {
         say(&format!("others reach us at {}", program.endpoint));

@@ -14,15 +14,10 @@ use crate::program::storage;
 use crate::protocol::*;
 use crate::referee::outbox::{Kept, Outbox};
 use crate::wire::{Endpoint, Fault, is_plain, token};
-use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// Whoever waits for the bell alone looks up once a day.
-const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
 /// A match that was given to us.
 pub struct Assignment {
@@ -52,18 +47,30 @@ impl Assignment {
     /// A match to be played. Its game must be known, and where its players are.
     fn new(given: StartMatch) -> Result<Assignment, Fault> {
         let entry = &given.r#match;
+        let must = |field: &str, came: Option<&str>, expected: &str| {
+            Err(Fault::new(&came.into(), expected).under(field))
+        };
         if !is_plain(&entry.match_id) {
-            let came = entry.match_id.clone().into();
-            return Err(Fault::new(&came, "letters and digits, as in R1M1").under("match_id"));
+            return must(
+                "match_id",
+                Some(&entry.match_id),
+                "letters and digits, as in R1M1",
+            );
         }
         if games::named(&entry.game_type).is_none() {
-            let came = entry.game_type.clone().into();
-            return Err(Fault::new(&came, "a game that this referee knows").under("game_type"));
+            return must(
+                "game_type",
+                Some(&entry.game_type),
+                "a game that this referee knows",
+            );
         }
         let ends = (&entry.player_A_endpoint, &entry.player_B_endpoint);
         let (Some(a), Some(b)) = ends else {
-            let missing = Fault::new(&Value::Null, "where both players are");
-            return Err(missing.under("player_A_endpoint, player_B_endpoint"));
+            return must(
+                "player_A_endpoint, player_B_endpoint",
+                None,
+                "where both players are",
+            );
         };
         let endpoints = [a.clone(), b.clone()];
         // A manager that makes no match tokens leaves that to us.
@@ -174,32 +181,23 @@ impl Assignments {
 
     /// The next match to play; waits until there is one.
     pub fn next_match(&self) -> Arc<Assignment> {
-        let mut inside = lock(&self.inside);
-        loop {
-            match inside.queue.pop_front() {
-                Some(assignment) => return assignment,
-                None => inside = self.wait(inside, FOREVER),
-            }
-        }
+        self.wait_for(|inside| inside.queue.pop_front())
     }
 
-    /// The next result to report; waits until one is due.
+    /// The next result to report; waits until there is one.
     pub fn next_report(&self) -> Kept {
-        let mut inside = lock(&self.inside);
-        loop {
-            let wait = match inside.outbox.next() {
-                Some((from, kept)) if from <= Instant::now() => return kept.clone(),
-                Some((from, _)) => from.saturating_duration_since(Instant::now()),
-                None => FOREVER,
-            };
-            inside = self.wait(inside, wait);
-        }
+        self.wait_for(|inside| inside.outbox.next_due())
     }
 
-    /// Waits until the bell rings, or for so long.
-    fn wait<'a>(&self, inside: MutexGuard<'a, Matches>, time: Duration) -> MutexGuard<'a, Matches> {
-        let woken = self.bell.wait_timeout(inside, time);
-        woken.unwrap_or_else(PoisonError::into_inner).0
+    fn wait_for<T>(&self, take: impl Fn(&mut Matches) -> Option<T>) -> T {
+        let mut inside = lock(&self.inside);
+        loop {
+            if let Some(taken) = take(&mut inside) {
+                return taken;
+            }
+            let rung = self.bell.wait(inside);
+            inside = rung.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Makes an outcome durable before anybody hears of it; false if the match is not ours any more.
@@ -235,22 +233,27 @@ impl Assignments {
             return;
         }
         if played {
-            inside.outbox.send(match_id, Instant::now());
+            inside.outbox.send(match_id);
         } else {
             inside.give_up(match_id);
         }
         self.bell.notify_all();
     }
 
-    /// The manager has recorded a result; or, if it is to be sent `again`, has not answered.
-    pub fn reported(&self, kept: &Kept, again: Option<Instant>) {
-        lock(&self.inside).outbox.settle(kept, again);
+    /// The manager has not answered for a result: it is reported again. If the match has another result by now, that
+    /// one is reported when its own time comes.
+    pub fn report_again(&self, kept: &Kept) {
+        let mut inside = lock(&self.inside);
+        if inside.outbox.has(kept) {
+            inside.outbox.send(&kept.report.match_id);
+        }
     }
 
     /// The manager has refused a result for good: announced again, the match is played anew.
     pub fn refused(&self, kept: &Kept) {
         let mut inside = lock(&self.inside);
-        if inside.outbox.refused(kept) {
+        if inside.outbox.has(kept) {
+            inside.outbox.forget(&kept.report.match_id);
             inside.known.remove(&kept.report.match_id);
         }
     }
@@ -275,13 +278,13 @@ impl Matches {
                 let mut live = known.live();
                 live.endpoints = new.live().endpoints.clone();
                 if live.state == MatchState::Finished {
-                    self.outbox.send(&match_id, Instant::now());
+                    self.outbox.send(&match_id);
                 }
                 return;
             }
             Some(_) => self.give_up(&match_id),
             // Played before we were started anew, so far as we know.
-            None if self.outbox.send(&match_id, Instant::now()) => return,
+            None if self.outbox.send(&match_id) => return,
             None => {}
         }
         let assignment = Arc::new(new);

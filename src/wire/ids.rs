@@ -23,27 +23,20 @@ pub fn equal(one: &str, other: &str) -> bool {
 
 /// `tok-p01-0123…` becomes `tok-p01-***`, wherever it stands in the text.
 pub fn masked(text: &str) -> Cow<'_, str> {
-    let mut parts = text.split("tok-");
-    let first = parts.next().unwrap_or_default();
-    if first.len() == text.len() {
+    if !text.contains("tok-") {
         return text.into();
     }
-    let mut out = first.to_string();
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    let mut parts = text.split("tok-");
+    let mut out = parts.next().unwrap_or_default().to_string();
     for part in parts {
+        let (id, rest) = part.split_once('-').unwrap_or((part, ""));
+        let length = rest.find(is_end).unwrap_or(rest.len());
         out += "tok-";
-        let id_end = part
-            .find(|c: char| !c.is_ascii_alphanumeric())
-            .unwrap_or(part.len());
-        let secret = part[id_end..].strip_prefix('-').unwrap_or_default();
-        let secret_end = secret
-            .find(|c: char| !c.is_ascii_alphanumeric())
-            .unwrap_or(secret.len());
-        if secret_end >= 8 {
-            out += &part[..=id_end];
-            out += "***";
-            out += &secret[secret_end..];
-        } else {
+        if length < 8 || id.contains(is_end) {
             out += part;
+        } else {
+            out += &format!("{id}-***{}", &rest[length..]);
         }
     }
     out.into()
@@ -129,14 +122,9 @@ impl<const LEAST: u32, const MOST: u32> Wire for Within<LEAST, MOST> {
             .as_u64()
             .and_then(|number| number.try_into().ok())
             .filter(|number| Self::is_good(*number));
-        let expected = if LEAST == MOST {
-            LEAST.to_string()
-        } else {
-            format!("{LEAST} to {MOST}")
-        };
         number
             .map(Within)
-            .or_else(|| reader.wrong(value, &expected))
+            .or_else(|| reader.wrong(value, &format!("{LEAST} to {MOST}")))
     }
     fn schema() -> Value {
         json!({"type": "integer", "minimum": LEAST, "maximum": MOST})

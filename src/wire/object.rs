@@ -90,17 +90,14 @@ pub trait Wire: Sized {
     fn read(value: &Value) -> Result<Self, Fault> {
         let mut reader = Reader::default();
         let read = Self::read_in(value, &mut reader);
-        let ignored = std::mem::take(&mut reader.ignored).into_iter().next();
-        reader
-            .end(read)
-            .and_then(|read| ignored.map_or(Ok(read), Err))
+        reader.faults.append(&mut reader.ignored);
+        reader.end(read)
     }
 }
 
-/// Walks through a value and notes every fault with its full path.
+/// Walks through a value and notes every fault with its path.
 #[derive(Debug, Default)]
 pub struct Reader {
-    path: String,
     faults: Vec<Fault>,
     /// What is wrong with optional fields: they count as absent.
     pub ignored: Vec<Fault>,
@@ -109,26 +106,20 @@ pub struct Reader {
 impl Reader {
     /// What was read; or all that is missing, named at once; or the first thing that is wrong.
     pub fn end<T>(&mut self, read: Option<T>) -> Result<T, Fault> {
-        let faults = std::mem::take(&mut self.faults);
-        let missing: Vec<&str> = faults
-            .iter()
-            .filter(|it| it.kind == FaultKind::Missing)
-            .map(|it| &*it.path)
-            .collect();
-        let path = missing.join(", ");
-        let first = faults
-            .iter()
-            .min_by_key(|fault| fault.kind != FaultKind::Missing);
-        match (read, first) {
-            (Some(read), None) => Ok(read),
-            (_, Some(_)) if missing.len() > 1 => Err(Fault {
-                path,
+        let faults = std::mem::take(&mut self.faults).into_iter();
+        let (missing, wrong): (Vec<Fault>, Vec<Fault>) =
+            faults.partition(|fault| fault.kind == FaultKind::Missing);
+        if missing.len() > 1 {
+            let paths: Vec<&str> = missing.iter().map(|fault| &*fault.path).collect();
+            return Err(Fault {
+                path: paths.join(", "),
                 problem: "missing".into(),
                 kind: FaultKind::Missing,
-            }),
-            (_, first) => Err(first
-                .cloned()
-                .unwrap_or_else(|| Fault::new(&Value::Null, "a value"))),
+            });
+        }
+        match missing.into_iter().chain(wrong).next() {
+            Some(fault) => Err(fault),
+            None => read.ok_or_else(|| Fault::new(&Value::Null, "a value")),
         }
     }
 
@@ -139,25 +130,17 @@ impl Reader {
 
     /// Notes a fault of the value at hand.
     pub fn note<T>(&mut self, fault: Fault) -> Option<T> {
-        self.faults.push(if self.path.is_empty() {
-            fault
-        } else {
-            fault.under(&self.path)
-        });
+        self.faults.push(fault);
         None
     }
 
     /// Reads what stands one step deeper: a field's name, or `[0]`.
     pub fn at<T>(&mut self, step: &str, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
-        let length = self.path.len();
-        self.path += if length == 0 || step.starts_with('[') {
-            ""
-        } else {
-            "."
-        };
-        self.path += step;
-        let value = read(self);
-        self.path.truncate(length);
+        let mut inside = Reader::default();
+        let value = read(&mut inside);
+        let outside = |fault: Fault| fault.under(step);
+        self.faults.extend(inside.faults.into_iter().map(outside));
+        self.ignored.extend(inside.ignored.into_iter().map(outside));
         value
     }
 
@@ -180,28 +163,25 @@ impl Reader {
 
 /// The first key in `value` that `schema` does not know.
 pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
-    match (value, schema["properties"].as_object(), schema.get("items")) {
-        (Value::Object(object), Some(known), _) => {
-            object.iter().find_map(|(key, value)| match known.get(key) {
-                Some(schema) => unknown_key(value, schema).map(|fault| fault.under(key)),
-                None => {
-                    let legal: Vec<&str> = known.keys().map(String::as_str).collect();
-                    let problem = format!("unknown key, expected one of {}", legal.join(", "));
-                    Some(Fault {
-                        path: key.clone(),
-                        problem,
-                        kind: FaultKind::Wrong,
-                    })
-                }
-            })
-        }
-        (Value::Array(items), _, Some(schema)) => {
-            let find =
-                |(n, item)| unknown_key(item, schema).map(|fault| fault.under(&format!("[{n}]")));
-            items.iter().enumerate().find_map(find)
-        }
-        _ => None,
+    if let Some(items) = value.as_array() {
+        return items.iter().enumerate().find_map(|(n, item)| {
+            let fault = unknown_key(item, &schema["items"])?;
+            Some(fault.under(&format!("[{n}]")))
+        });
     }
+    let known = schema["properties"].as_object()?;
+    let faults = value.as_object()?.iter().map(|(key, inner)| {
+        let Some(schema) = known.get(key) else {
+            let legal: Vec<&str> = known.keys().map(String::as_str).collect();
+            return Some(Fault {
+                path: key.clone(),
+                problem: format!("unknown key, expected one of {}", legal.join(", ")),
+                kind: FaultKind::Wrong,
+            });
+        };
+        Some(unknown_key(inner, schema)?.under(key))
+    });
+    faults.flatten().next()
 }
 
 /// A key of `value` that `schema` does not know and that looks like the missing field at `path`.
@@ -223,21 +203,13 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
     })
 }
 
-/// Whether two words differ by one letter that was added, left out, replaced or swapped with its neighbour.
+/// Whether two words are the same but for one letter, or two that stand side by side: what is typed by mistake.
 pub fn one_slip(one: &str, other: &str) -> bool {
-    let (a, b) = (one.as_bytes(), other.as_bytes());
-    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[start..], &b[start..]);
-    let end = a
-        .iter()
-        .rev()
-        .zip(b.iter().rev())
-        .take_while(|(x, y)| x == y)
-        .count();
-    match (&a[..a.len() - end], &b[..b.len() - end]) {
-        ([x, y], [u, v]) => x == v && y == u,
-        (a, b) => a.len() <= 1 && b.len() <= 1,
-    }
+    let same = |(a, b): &(u8, u8)| a == b;
+    let start = one.bytes().zip(other.bytes()).take_while(same).count();
+    let back = one.bytes().rev().zip(other.bytes().rev());
+    let end = back.take_while(same).count();
+    one.len().max(other.len()) <= start + end + 2
 }
 
 macro_rules! plain {
@@ -289,13 +261,14 @@ impl<T: Wire> Wire for Arc<T> {
 
 impl<T: Wire> Wire for Vec<T> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        let items = value
-            .as_array()
-            .or_else(|| reader.wrong(value, "an array"))?;
-        let all = items.iter().enumerate();
-        let read =
-            all.map(|(n, item)| reader.at(&format!("[{n}]"), |reader| T::read_in(item, reader)));
-        read.collect::<Vec<_>>().into_iter().collect() // every item is looked at, also after a faulty one
+        let Some(items) = value.as_array() else {
+            return reader.wrong(value, "an array");
+        };
+        let mut all = Vec::new();
+        for (n, item) in items.iter().enumerate() {
+            all.extend(reader.at(&format!("[{n}]"), |inside| T::read_in(item, inside)));
+        }
+        (all.len() == items.len()).then_some(all) // every item is looked at, also after a faulty one
     }
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
@@ -304,18 +277,15 @@ impl<T: Wire> Wire for Vec<T> {
 
 impl<T: Wire> Wire for BTreeMap<String, T> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        let fields = value
-            .as_object()
-            .or_else(|| reader.wrong(value, "an object"))?;
-        fields
-            .iter()
-            .map(|(key, item)| {
-                Some((
-                    key.clone(),
-                    reader.at(&cut(key, 60), |reader| T::read_in(item, reader))?,
-                ))
-            })
-            .collect()
+        let Some(fields) = value.as_object() else {
+            return reader.wrong(value, "an object");
+        };
+        let mut all = BTreeMap::new();
+        for (key, item) in fields {
+            let item = reader.at(&cut(key, 60), |inside| T::read_in(item, inside))?;
+            all.insert(key.clone(), item);
+        }
+        Some(all)
     }
     fn schema() -> Value {
         json!({"type": "object", "additionalProperties": T::schema()})
@@ -343,8 +313,7 @@ impl<T: Wire> Wire for Unread<T> {
         Some(Unread::new(value.clone()))
     }
     fn absent(reader: &mut Reader) -> Option<Self> {
-        let expected = T::read(&Value::Null).err();
-        expected.and_then(|fault| reader.note(fault))
+        T::read_in(&Value::Null, reader).and(None)
     }
     fn schema() -> Value {
         T::schema()

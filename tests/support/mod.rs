@@ -328,8 +328,17 @@ impl Agent {
 
     /// Waits until standard error contains `text`.
     pub fn complains(&self, text: &str) {
-        let said = || self.stderr.lock().unwrap().contains(text);
-        wait_until(&format!("the complaint {text:?}"), said);
+        let begun = Instant::now();
+        while !self.stderr.lock().unwrap().contains(text) {
+            if begun.elapsed() > patience() {
+                let said = self.stderr.lock().unwrap();
+                give_up(
+                    &format!("the complaint {text:?}; it said {said:?}"),
+                    begun.elapsed(),
+                );
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
     }
 
     /// `http://localhost:PORT/mcp`.

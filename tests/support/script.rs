@@ -8,13 +8,15 @@
 
 use super::paper::{self, Caller, caller, gathered, meta, seeded};
 use league::games::{Outcome, forfeit, judge};
-use league::manager::league::{Event, League, Match};
+use league::manager::league::{Event, League, Match, Rules};
 use league::manager::registration::Admission;
 use league::protocol::{
     AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Parity, Refusal, Standing,
 };
 use league::wire::{Timestamp, Wire};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::{fs, path::Path, time::Duration};
 
 /// Does every command of a script; fails where something else comes of it than what stands there.
@@ -22,7 +24,7 @@ pub fn play(name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let path = folder.join(name);
     let text = fs::read_to_string(&path).unwrap();
-    let mut story = Story::new(gathered(0, &[]));
+    let mut story = Story::new(paper::rules());
     let mut came = String::new();
     for line in text.lines().filter(|line| !line.starts_with("  ")) {
         came += line;
@@ -45,7 +47,7 @@ pub fn play(name: &str) {
 /// A command: words, and options like `at=9001`. Text in single quotes keeps its blanks.
 struct Command {
     words: Vec<String>,
-    options: Map<String, Value>,
+    options: BTreeMap<String, String>,
 }
 
 impl Command {
@@ -55,56 +57,62 @@ impl Command {
             is_quoted ^= sign == '\'';
             sign == ' ' && !is_quoted
         });
-        let parts = parts.map(|part| part.replace('\'', ""));
-        let (options, words): (Vec<String>, _) = parts.partition(|part| part.contains('='));
-        let option = |part: &String| {
-            let (key, value) = part.split_once('=').unwrap();
-            (key.to_string(), value_of(value))
+        let mut command = Command {
+            words: Vec::new(),
+            options: BTreeMap::new(),
         };
-        Command {
-            words,
-            options: options.iter().map(option).collect(),
+        for part in parts.map(|part| part.replace('\'', "")) {
+            match part.split_once('=') {
+                Some((key, value)) => drop(command.options.insert(key.into(), value.into())),
+                None => command.words.push(part),
+            }
         }
+        command
     }
 
     fn word(&self, place: usize) -> &str {
         self.words.get(place).map_or("", String::as_str)
     }
 
-    fn number(&self, place: usize) -> u32 {
-        self.word(place).parse().unwrap()
+    fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|it| it == word)
     }
 
-    fn option(&self, key: &str) -> Option<&str> {
-        self.options.get(key)?.as_str()
+    fn text(&self, key: &str) -> Option<&str> {
+        self.options.get(key).map(String::as_str)
+    }
+
+    fn number(&self, key: &str) -> Option<u32> {
+        self.text(key)?.parse().ok()
+    }
+
+    fn round(&self) -> u32 {
+        self.word(1).parse().unwrap()
+    }
+
+    /// An object over whose fields the options are written but these; `result/winner` is a field of a field.
+    fn changes<T: Wire>(&self, object: impl Serialize, but: &[&str]) -> T {
+        let mut whole = json!(object);
+        for (path, text) in &self.options {
+            if !but.contains(&&**path) {
+                let steps = path.split('/');
+                *steps.fold(&mut whole, |place, step| &mut place[step]) = value_of(text);
+            }
+        }
+        T::read(&whole).unwrap()
     }
 }
 
 /// JSON, or a text; `x*51` is 51 times x.
 fn value_of(text: &str) -> Value {
-    match text
+    let times = text
         .rsplit_once('*')
-        .map(|(part, times)| (part, times.parse::<usize>()))
-    {
-        Some((part, Ok(times))) => {
-            let (rest, last) = part.split_at(part.char_indices().last().unwrap().0);
-            format!("{rest}{}", last.repeat(times)).into()
-        }
-        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
-    }
-}
-
-/// Writes options over the fields of an object; `result/winner` is a field of a field.
-fn changed<T: Wire>(whole: Value, options: &Map<String, Value>) -> T {
-    let mut whole = whole;
-    for (path, value) in options {
-        let mut place = &mut whole;
-        for step in path.split('/') {
-            place = &mut place[step];
-        }
-        *place = value.clone();
-    }
-    T::read(&whole).unwrap()
+        .map(|(part, times)| (part, times.parse()));
+    let Some((part, Ok(times))) = times else {
+        return serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    };
+    let (rest, last) = part.split_at(part.char_indices().last().unwrap().0);
+    format!("{rest}{}", last.repeat(times)).into()
 }
 
 /// An answer as JSON: a line for each element where there is a list in it.
@@ -133,78 +141,18 @@ struct Story {
 }
 
 impl Story {
-    fn new(league: League) -> Story {
+    fn new(rules: Rules) -> Story {
         Story {
-            league,
+            league: League::new(rules),
             journal: String::new(),
             now: paper::at("10:00:00"),
             registrations: 0,
         }
     }
 
-    /// Does a command; says what came of it.
+    /// Does a command, after which the manager dies; says what came of it.
     fn does(&mut self, command: &Command) -> String {
-        let said = match command.word(0) {
-            "league" => self.begin(command),
-            "try" => {
-                let rest = command.words[1..].to_vec();
-                let options = command.options.clone();
-                let command = Command {
-                    words: rest,
-                    options,
-                };
-                return self.clone().does(&command); // and nothing has happened
-            }
-            "rules" => {
-                let rules = &mut self.league.rules;
-                let number = |key: &str| command.options.get(key).and_then(Value::as_u64);
-                rules.max_players = number("max_players").map_or(1000, |most| most as usize);
-                rules.tokens = command.option("tokens") != Some("off");
-                let inactive = command.option("inactive").unwrap_or_default();
-                rules
-                    .listed
-                    .iter_mut()
-                    .for_each(|it| it.active = it.id != inactive);
-                return String::new(); // of what happened before, the journal knows only what came of it
-            }
-            "wait" => {
-                let seconds = Duration::from_secs(command.number(1).into());
-                self.now = self.now.plus(seconds);
-                String::new()
-            }
-            "register" => self.register(command),
-            "who" => self.who(command),
-            "start" => match self.league.start(Some(7), self.league.pairings()) {
-                Ok(event) => self.happens(event, "started"),
-                Err(lacks) => lacks,
-            },
-            "assign" => {
-                let event = paper::assignment(&self.league, command.number(1), &command.words[2..]);
-                let before = self.league.clone();
-                self.happens(event, "");
-                self.moved(&before)
-            }
-            "report" => self.report(command),
-            "round" => {
-                let how = ends(command.word(2));
-                let before = self.league.changes;
-                let round = command.number(1);
-                let referees = paper::referees(&self.league);
-                let event = paper::assignment(&self.league, round, &referees);
-                self.happens(event, "");
-                let ids = self.league.open_matches(round).map(|game| game.id.clone());
-                for id in ids.collect::<Vec<_>>() {
-                    let outcome = how(self.league.find(&id).unwrap());
-                    let event = paper::judged(&self.league, &id, &outcome);
-                    self.happens(event, "");
-                }
-                format!("{} events", self.league.changes - before)
-            }
-            "operator" => self.operator(command),
-            "walkovers" => self.walkovers(command.number(1)),
-            "closed" => self.happens(Some(Event::Closed), "closed"),
-            question => self.answers(question, command),
-        };
+        let said = self.tries(command);
         let mut again = League::new(self.league.rules.clone());
         let events = self.journal.lines();
         events.for_each(|line| again.apply(&serde_json::from_str(line).unwrap()));
@@ -213,29 +161,64 @@ impl Story {
         said
     }
 
-    fn happens(&mut self, event: Option<Event>, words: &str) -> String {
-        let is_new = event.is_some();
-        if let Some(event) = event {
-            self.journal += &(serde_json::to_string(&event).unwrap() + "\n");
-            self.league.apply(&event);
+    fn tries(&mut self, command: &Command) -> String {
+        match command.word(0) {
+            "league" => self.begin(command),
+            "try" => {
+                let rest = Command {
+                    words: command.words[1..].to_vec(),
+                    options: command.options.clone(),
+                };
+                self.clone().does(&rest) // and nothing has happened
+            }
+            "rules" => {
+                let rules = &mut self.league.rules;
+                rules.max_players = command.number("max_players").unwrap_or(1000) as usize;
+                rules.tokens = command.text("tokens") != Some("off");
+                for listed in &mut rules.listed {
+                    listed.active = command.text("inactive") != Some(&*listed.id);
+                }
+                String::new()
+            }
+            "wait" => {
+                let seconds = command.word(1).parse().unwrap();
+                self.now = self.now.plus(Duration::from_secs(seconds));
+                String::new()
+            }
+            "register" => self.register(command),
+            "who" => self.who(command),
+            "start" => match self.league.start(Some(7), self.league.pairings()) {
+                Ok(event) => self.happens(event, "started"),
+                Err(lacks) => lacks,
+            },
+            "assign" => self.assign(command.round(), &command.words[2..]),
+            "report" => self.report(command),
+            "round" => self.play_round(command),
+            "operator" => self.operator(command),
+            "walkovers" => self.walkovers(command.round()),
+            "closed" => self.happens(Some(Event::Closed), "closed"),
+            question => self.answers(question, command),
         }
-        let but = if is_new { "" } else { "nothing new: " };
-        format!("{but}{words}")
+    }
+
+    fn happens(&mut self, event: Option<Event>, words: &str) -> String {
+        let Some(event) = event else {
+            return format!("nothing new: {words}");
+        };
+        self.journal += &(serde_json::to_string(&event).unwrap() + "\n");
+        self.league.apply(&event);
+        words.into()
     }
 
     /// `league players=4 capacities=2,2 cycles=1`: agents have registered, with the tokens `tok-p01-first` and so on.
     fn begin(&mut self, command: &Command) -> String {
-        let number = |key: &str| command.options.get(key).and_then(Value::as_u64);
-        let referees = command.options.get("capacities").map(Value::to_string);
-        let referees = referees.unwrap_or_default().replace('"', "");
-        let capacities: Vec<u32> = referees.split(',').flat_map(str::parse).collect();
-        let gathered = gathered(number("players").unwrap_or(0) as u32, &capacities);
-        *self = Story::new(League::new(paper::rules()));
-        self.league.rules.cycles = number("cycles").unwrap_or(1) as u32;
-        for kind in [Kind::Referee, Kind::Player] {
-            for member in gathered.members(kind) {
-                self.happens(Some(Event::Registered(member.clone())), "");
-            }
+        let capacities = command.text("capacities").unwrap_or_default();
+        let capacities: Vec<u32> = capacities.split(',').flat_map(str::parse).collect();
+        let gathered = gathered(command.number("players").unwrap_or(0), &capacities);
+        *self = Story::new(paper::rules());
+        self.league.rules.cycles = command.number("cycles").unwrap_or(1);
+        for member in gathered.members.into_values() {
+            self.happens(Some(Event::Registered(member)), "");
         }
         String::new()
     }
@@ -243,85 +226,94 @@ impl Story {
     /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`, fields of the meta.
     fn register(&mut self, command: &Command) -> String {
         self.registrations += 1;
-        let mut options = command.options.clone();
-        let mut take = |key: &str| options.remove(key);
-        let text = |value: Value| value.as_str().map(String::from);
-        let name = command.word(2);
-        let kind = command.word(1);
-        let sender = take("sender").and_then(text);
-        let is_elsewhere = take("from").is_some();
+        let (kind, name) = (command.word(1), command.word(2));
+        let sender = format!("{kind}:{name}");
         let from = Caller {
-            kind: Kind::read(&json!(kind)).unwrap(),
-            token: take("token").and_then(text),
-            trusted: !command.words.contains(&"untrusted".into()),
-            referee_wanted: command.words.contains(&"wanted".into()),
-            peer: [paper::HERE, paper::ELSEWHERE][usize::from(is_elsewhere)],
+            kind: Kind::read(&kind.into()).unwrap(),
+            token: command.text("token").map(String::from),
+            trusted: !command.has("untrusted"),
+            referee_wanted: command.has("wanted"),
+            peer: command
+                .text("from")
+                .map_or(paper::HERE, |_| paper::ELSEWHERE),
             secret: self.registrations.to_string(),
             now: self.now,
-            ..caller(&sender.unwrap_or(format!("{kind}:{name}")))
+            ..caller(command.text("sender").unwrap_or(&sender))
         };
-        let endpoint = match take("at").unwrap_or_default() {
-            Value::Number(port) => paper::local(port.as_u64().unwrap() as u32),
-            other => text(other).unwrap_or_default(),
+        let place = value_of(command.text("at").unwrap_or_default());
+        let endpoint = match place.as_u64() {
+            Some(port) => paper::local(port as u32),
+            None => place.as_str().unwrap_or_default().into(),
         };
-        let key = take("key");
-        let mut meta = json!(meta(from.kind, &endpoint));
-        meta["registration_key"] = key.unwrap_or_default();
-        let meta: AgentMeta = changed(meta, &options);
-        match paper::register(&self.league, &meta, &from) {
-            Admission::Rejected { reason, code } => match code {
-                Some(code) => format!("rejected, {code}: {reason}"),
-                None => format!("rejected: {reason}"),
-            },
-            Admission::Accepted { member, event } => {
-                let old = self.league.members.get(&member.id).cloned();
-                let said = self.happens(event, &format!("{} {}", member.id, member.token));
-                assert_eq!(
-                    self.league.members[&member.id], *member,
-                    "what was answered"
-                );
-                let void = old.filter(|old| old.token != member.token).map(|old| {
-                    let who = self.league.identify("", Some(&old.token), self.now);
-                    assert!(who.is_err(), "the old token of {} is good", old.id);
-                    format!(", {} is void", old.token)
-                });
-                format!("{said}{}", void.unwrap_or_default())
+        let mut meta = meta(from.kind, &endpoint);
+        meta.registration_key = command.text("key").map(String::from);
+        let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
+        let (member, event) = match paper::register(&self.league, &meta, &from) {
+            Admission::Accepted { member, event } => (member, event),
+            Admission::Rejected { reason, code } => {
+                let code = code.map_or(String::new(), |code| format!(", {code}"));
+                return format!("rejected{code}: {reason}");
             }
+        };
+        let old = self.league.members.get(&member.id).cloned();
+        let said = self.happens(event, &format!("{} {}", member.id, member.token));
+        let now = &self.league.members[&member.id];
+        assert_eq!(now, &*member, "what was answered holds");
+        match old.filter(|old| old.token != member.token) {
+            Some(old) => {
+                let who = self.league.identify("", Some(&old.token), self.now);
+                assert!(who.is_err(), "the old token of {} is good", old.id);
+                format!("{said}, {} is void", old.token)
+            }
+            None => said,
         }
     }
 
     fn who(&self, command: &Command) -> String {
-        let found = self
-            .league
-            .identify(command.word(1), command.option("token"), self.now);
+        let token = command.text("token");
+        let found = self.league.identify(command.word(1), token, self.now);
         found.map_or_else(refused, |member| member.id.clone())
     }
 
-    /// Which matches have another referee than before, and whether their tokens are new too.
-    fn moved(&self, before: &League) -> String {
-        let pairs = before.matches.iter().zip(&self.league.matches);
+    /// Says which matches have another referee than before.
+    fn assign(&mut self, round: u32, referees: &[String]) -> String {
+        let before = self.league.matches.clone();
+        let event = paper::assignment(&self.league, round, referees);
+        self.happens(event, "");
+        let pairs = before.iter().zip(&self.league.matches);
         let moved = pairs.filter(|(old, new)| old.assignment != new.assignment);
         let line = |(old, new): (&Match, &Match)| {
             let tokens = |game: &Match| game.assignment.clone().map(|it| it.tokens);
-            assert_ne!(tokens(old), tokens(new), "{}", new.id);
+            assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
             format!("{} {}\n", new.id, new.referee().unwrap())
         };
         moved.map(line).collect()
     }
 
+    /// All that is open in a round is played.
+    fn play_round(&mut self, command: &Command) -> String {
+        let (round, before) = (command.round(), self.league.changes);
+        let how = ends(command.word(2));
+        self.assign(round, &paper::referees(&self.league));
+        let ids = self.league.open_matches(round).map(|game| game.id.clone());
+        for id in ids.collect::<Vec<_>>() {
+            let outcome = how(self.league.find(&id).unwrap());
+            let event = paper::judged(&self.league, &id, &outcome);
+            self.happens(event, "");
+        }
+        format!("{} events", self.league.changes - before)
+    }
+
     /// `report R1M1 wins by=REF02 conversation=conv-1 result/winner=P04`: true but for the fields named.
     fn report(&mut self, command: &Command) -> String {
-        let mut options = command.options.clone();
-        let by = options.remove("by");
-        let conversation = options.remove("conversation");
         let game = self.league.find(command.word(1)).unwrap();
         let outcome = ends(command.word(2))(game);
         let result = outcome.for_manager(&self.league.rules.scoring);
-        let report = json!(paper::report(&self.league, game, result));
-        let report: MatchResultReport = changed(report, &options);
-        let referee = by.as_ref().map_or(game.referee(), Value::as_str).unwrap();
-        let conversation = conversation.as_ref().and_then(Value::as_str);
-        let request = paper::request(referee, conversation.unwrap_or("conv-first"));
+        let report = paper::report(&self.league, game, result);
+        let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
+        let referee = command.text("by").or(game.referee()).unwrap();
+        let conversation = command.text("conversation").unwrap_or("conv-first");
+        let request = paper::request(referee, conversation);
         let sender = &self.league.members[referee];
         match self.league.judge(sender, &request, &report, self.now) {
             Ok(event) => self.happens(event, "recorded"),
@@ -357,7 +349,7 @@ impl Story {
         let reader = command.word(2);
         let answer = match question {
             "status" => {
-                let waiting = command.option("waiting").map(String::from);
+                let waiting = command.text("waiting").map(String::from);
                 json!(league.status(waiting))
             }
             "table" => {
@@ -375,19 +367,18 @@ impl Story {
             }
             "announcement" => {
                 let referee = league.members.get(reader);
-                json!(league.announcement(command.number(1), referee))
+                json!(league.announcement(command.round(), referee))
             }
-            "match_token" => json!(league.match_token(command.number(1), reader)),
-            "round_completed" => json!(league.round_completed(command.number(1))),
+            "match_token" => json!(league.match_token(command.round(), reader)),
+            "round_completed" => json!(league.round_completed(command.round())),
             "completed" => json!(league.completed()),
             "ask" => {
-                let mut query =
-                    json!({"league_id": "paper", "query_type": command.options["type"]});
-                let mut params = command.options.clone();
-                params.remove("type");
-                if let Some(whole) = params.remove("query_params") {
-                    query["query_params"] = whole;
-                } else if !params.is_empty() {
+                let mut query = json!({"league_id": "paper"});
+                query["query_type"] = value_of(command.text("type").unwrap());
+                if let Some(params) = command.text("query_params") {
+                    query["query_params"] = value_of(params);
+                } else if command.options.len() > 1 {
+                    let params: Map<String, Value> = command.changes(json!({}), &["type"]);
                     query["query_params"] = params.into();
                 }
                 let query = LeagueQuery::read(&query).unwrap();

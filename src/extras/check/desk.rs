@@ -1,11 +1,11 @@
 //! The desk is where the agent registers. We listen as the league manager, and as the two players that a referee is
 //! given. Whatever comes is kept, and only what asks to be let in is taken for the registration, so an agent may look
-//! around before. Everybody is let in. Some agents register by a tool of the Model Context Protocol, so the desk answers
-//! that protocol as a manager does.
+//! around before. Everybody is let in. Some agents register by a tool of the Model Context Protocol, so the desk
+//! answers that protocol as a manager does.
 
 use super::*;
-use crate::net::http::{self, Reply, Service, Visitor};
 use crate::net::answer::answered;
+use crate::net::http::{self, Reply, Service, Visitor};
 use crate::net::secret::secret;
 use std::net::TcpListener;
 
@@ -15,9 +15,9 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     let terminal = Terminal {
         quiet: args.has("--json"),
     };
-    let program = Program::new(args, Kind::Manager, "league_manager")?;
+    let program = Program::new(args, Kind::Manager)?;
     let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
-    let listeners = [program.listener()?, player()?, player()?];
+    let listeners = [program.listener.try_clone()?, player()?, player()?];
     let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
     let exam = Arc::new(Exam {
         urls: [

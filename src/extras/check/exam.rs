@@ -1,9 +1,9 @@
 //! An examination knows who we are to the agent, what the agent has sent us, and what it has answered.
-//!
-//! What happens in an examination is a row of steps, and every step has a name. `GAME_INVITATION R2M1` is a message that
-//! we send in that match, and `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with that field made
-//! other. `ping` is a method without a message. `P91 GAME_OVER R1M1` is what a player of ours is told by a referee. A step
-//! is taken once, when the first check looks at it, and the steps that must come before it are taken first.
+//! What happens in an examination is a row of steps, and every step has a name. `GAME_INVITATION R2M1` is a message
+//! that we send in that match, and `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with that
+//! field made other. `ping` is a method without a message. `P91 GAME_OVER R1M1` is what a player of ours is told by a
+//! referee. A step is taken once, when the first check looks at it, and the steps that must come before it are taken
+//! first.
 
 use super::*;
 
@@ -45,8 +45,8 @@ impl Exam {
         }
     }
 
-    /// The id under which the agent is examined: that of `--as`, else the one that it asks for, else one that no league
-    /// gives, so that the agent finds none of its old files.
+    /// The id under which the agent is examined: that of `--as`, else the one that it asks for, else one that no
+    /// league gives, so that the agent finds none of its old files.
     pub fn id(&self) -> String {
         let (kind, asked) = (self.kind(), self.registration());
         let wish = asked.text("sender").rsplit(':').next();
@@ -79,8 +79,8 @@ impl Exam {
         *self.is_there.get_or_init(|| until(limit, ping))
     }
 
-    /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go well.
-    /// The step without a name is the registration.
+    /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go
+    /// well. The step without a name is the registration.
     pub fn step(&self, step: &str) -> Option<Exchange> {
         let (message, added) = step.split_once(" with ").unwrap_or((step, ""));
         let (name, match_id) = message.rsplit_once(' ').unwrap_or((message, "R1M1"));
@@ -103,8 +103,8 @@ impl Exam {
         })
     }
 
-    /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches are
-    /// played only if the first one went well.
+    /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches
+    /// are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
         let earlier = match name {
             RoundAnnouncement::NAME if match_id == "R1M1" => return Some(()),

@@ -1,5 +1,6 @@
-//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with its answer, or a call to
-//! us. Nothing here is read tolerantly, since the agent's author wants to know what is wrong, and no token is shown.
+//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with its answer, or a
+//! call to us. Nothing here is read tolerantly, since the agent's author wants to know what is wrong, and no token is
+//! shown.
 
 use super::*;
 
@@ -141,8 +142,8 @@ impl Exchange {
         Finding::new(&self.sent, came, expected, good)
     }
 
-    /// Judges a field of the reply, or of the object in it whose name ends so (`_meta/version`). Nothing is seen where
-    /// that object is not there. Where the field is not there, our league may forgive that.
+    /// Judges a field of the reply, or of the object in it whose name ends so (`_meta/version`). Nothing is seen
+    /// where that object is not there. Where the field is not there, our league may forgive that.
     pub fn field(
         &self,
         path: &str,

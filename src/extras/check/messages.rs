@@ -67,7 +67,7 @@ impl Exam {
             ("/arrival_timestamp", now.to_string()),
             ("/deadline", deadline.to_string()),
             ("/auth_token", own),
-            ("/matches/0/match_token", token),
+            ("/match_token", token),
             ("/matches/0/player_A_token", self.token("P91")),
             ("/matches/0/player_B_token", self.token("P92")),
         ] {

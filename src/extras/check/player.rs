@@ -1,6 +1,6 @@
-//! A player is told of matches, is invited, is asked, and is told how they ended: rightly, twice, and with wrong tokens.
-//! Each match is a round of its own, with a token and a conversation of its own. The first match must go well, or the
-//! others are not played.
+//! A player is told of matches, is invited, is asked, and is told how they ended: rightly, twice, and with wrong
+//! tokens. Each match is a round of its own, with a token and a conversation of its own. The first match must go
+//! well, or the others are not played.
 
 use super::*;
 

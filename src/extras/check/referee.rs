@@ -1,6 +1,6 @@
 //! A referee is given four matches, one after the other, between two players whom we play. P91 chooses even, and P92
-//! odd. In the first match both are good, and the referee's first report is not heard. Then P91 is slow (R2M1), silent
-//! (R3M1) and lying (R4M1).
+//! odd. In the first match both are good, and the referee's first report is not heard. Then P91 is slow (R2M1),
+//! silent (R3M1) and lying (R4M1).
 
 use super::*;
 

@@ -1,10 +1,11 @@
-//! The diagram of a match, made of log lines: lines in, text out, and nothing else.
-//!
-//! A message has up to two ends, its sending in one log and its receipt in another; `pair` brings them together. Clocks
-//! may differ between machines, so the order is that of causes: within a log that of its lines, and no receipt before
-//! its sending. A stranger can make an agent log a message in another's name. So lanes are only for those who have spoken
-//! here by themselves, and to whom; and what came in somebody's name is drawn only if that one's log has it, or is not here.
+//! The diagram of a match is made of log lines: lines in, text out, and nothing else.
+//! A message has up to two ends, its sending in one log and its receipt in another, and `pair` brings them together.
+//! Clocks may differ between machines, but every message of a match is from or to the referee: so the referee's log
+//! puts them in order. A stranger can make an agent log a message in another's name. So only those have a lane who
+//! have spoken here by themselves, or were spoken to; and what came in somebody's name is drawn only if that one's
+//! log has it too, or is not here.
 
+use crate::games;
 use crate::program::terminal::shown;
 use crate::protocol::*;
 use crate::wire::{Timestamp, Wire, cut};
@@ -48,7 +49,7 @@ struct End<'a> {
     /// From whom to whom the message goes.
     way: [&'a str; 2],
     event: &'a str,
-    /// The type of the message; nothing where it refuses, for the answer to a notice is logged without its type.
+    /// The type of the message. A refusal has none here, since the answer to a notice is logged without its type.
     what: &'a str,
     at: Timestamp,
     line: &'a Value,
@@ -115,8 +116,7 @@ impl<'a> Arrow<'a> {
         self.came.is_some() && !self.end.is_receipt()
     }
 
-    /// When it was on its way, by the referee's log where that is here: every message of a match is from or to the referee,
-    /// so one clock and one log put them all in order.
+    /// When it was on its way, by the clock and the log of the referee where these are known.
     fn moment(&self) -> (Timestamp, usize) {
         let mut ends = [Some(self.end), self.came].into_iter().flatten();
         let of_referee = ends.find(|it| Kind::Referee.is_id(it.log));
@@ -124,7 +124,7 @@ impl<'a> Arrow<'a> {
         (end.at, end.place)
     }
 
-    /// Whether it may be drawn: if it has one doubtful end only, the other's log must not be here.
+    /// Whether it may be drawn. If its only end is doubtful, the other agent's log must not be here.
     fn is_true(&self, logged: &BTreeSet<&str>) -> bool {
         let is_elsewhere = self.end.way.iter().any(|it| !logged.contains(it));
         self.is_whole() || !self.end.is_doubtful() || is_elsewhere
@@ -176,7 +176,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
     Some(out.join("\n"))
 }
 
-/// The manager, the referees, the players: whoever speaks here by itself, and to whom.
+/// The lanes are of whoever speaks here by itself, and of those spoken to: the manager, the referees, the players.
 fn lanes<'a>(ends: &[End<'a>]) -> Vec<&'a str> {
     let mut lanes = BTreeSet::from([(false, true, MANAGER)]);
     for end in ends
@@ -215,9 +215,9 @@ fn pair<'a>(ends: &'a [End<'a>]) -> Vec<Arrow<'a>> {
     arrows
 }
 
-/// Gives each answer that was wrong the sentence of the GAME_ERROR by which the referee says so: the first complaint about
-/// a player's answers is about the first of them, since a good answer is the last. Silence is no answer, and is marked
-/// where it was met.
+/// Gives each answer that was wrong the sentence of the GAME_ERROR by which the referee says so. The first complaint
+/// about a player's answers is about the first of them, since a good answer is the last. Silence is no answer, and
+/// its call is marked already.
 fn blame(arrows: &mut [Arrow]) {
     let errors = arrows
         .iter()
@@ -282,12 +282,17 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
     rows
 }
 
+/// How a match stands, in one line.
+fn position(call: &Value) -> String {
+    text(call, "position").replace('\n', " / ")
+}
+
 /// The type of a message, and the little in it that decides.
 fn what(end: &End) -> String {
     let (message, name) = (&end.line["message"], text(end.line, "message_type"));
     let said = match name {
         _ if end.event == ANSWERED => format!("answered {}", text(end.line, "message")),
-        ChooseParityResponse::NAME => format!("{name} {}", message["parity_choice"]),
+        ChooseMoveCall::NAME => format!("{name} {}", position(message)),
         GameJoinAck::NAME if message["accept"] == false => format!("{name} accept false"),
         GameError::NAME | LeagueError::NAME => {
             let [code, words] = ["error_code", "error_description"].map(|key| text(message, key));
@@ -295,7 +300,10 @@ fn what(end: &End) -> String {
         }
         GameOver::NAME => format!("{name} {}", text(&message["game_result"], "status")),
         "" => "an answer that is no message".into(),
-        name => name.into(),
+        name => match games::field_of(name) {
+            Some(field) => format!("{name} {}", message[field]),
+            None => name.into(),
+        },
     };
     cut(&shown(&said), LONGEST)
 }

@@ -1,0 +1,230 @@
+//! A league as a job of a batch engine: entrants dealt into groups, a job for each, killed and started again by a plain
+//! shell, added up, and the next stage.
+
+mod support;
+
+use league::extras::groups::{self, Entrant, deal};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use support::*;
+
+/// Plays a stage with two processes, in the folder in which it is started. A group that is over is not played again.
+const STAGE: &str = r#"
+ls season/groups | sed s/.txt// | xargs -P 2 -I {} sh -c '
+    "$MANAGER" local --entrants season/groups/{}.txt --data season/{} --logs logs/{} --config ../config \
+        --port 0 --referees 1 --lead-sec 0.3 --seed {} --quiet &
+    echo $! > {}.pid; wait $!'
+"#;
+
+/// The shell, in a folder of a world.
+fn shell(folder: &Path, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).current_dir(folder);
+    command.env("MANAGER", env!("CARGO_BIN_EXE_league_manager"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a command says on its two streams; it must end with that code.
+fn said(command: &mut Command, code: i32) -> [String; 2] {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let said = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(status.code(), Some(code), "{said:?}");
+    said
+}
+
+fn entrants(count: usize) -> Vec<Entrant> {
+    let entrant = |n: usize| Entrant {
+        name: format!("Agent {n}"),
+        command: "player --strategy random".into(),
+    };
+    (1..=count).map(entrant).collect()
+}
+
+#[test]
+fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
+    let world = World::new(&[]);
+    let played = ["whole", "killed"].map(|name| {
+        let folder = world.folder.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("class.txt"), groups::text(&entrants(24))).unwrap();
+        let deal = "$MANAGER groups --entrants class.txt --size 4 --seed 7 --out season";
+        said(&mut shell(&folder, deal), 0);
+        if name == "killed" {
+            let mut stage = shell(&folder, STAGE).stdout(Stdio::null()).spawn().unwrap();
+            let league = folder.join("season/003/leagues/league_2025_even_odd");
+            let count = || json_lines(&league.join("journal.jsonl")).len();
+            until("a result of group 3", || {
+                (count() > 1 + 5 + 1 + 1).then_some(()) // head, agents, start, and the first that follows
+            });
+            let kill = "kill -9 $(cat 003.pid)";
+            said(&mut shell(&folder, kill), 0);
+            assert!(
+                !stage.wait().unwrap().success(),
+                "xargs tells of a failed job"
+            );
+            let status = "$MANAGER season --status --all --config ../config season/*";
+            let [states, _] = said(&mut shell(&folder, status), 1);
+            assert!(!states.contains("season/003  over"), "{states}");
+            assert_eq!(states.matches("  over\n").count(), 5, "{states}");
+        }
+        let [said_by_jobs, _] = said(&mut shell(&folder, STAGE), 0);
+        let over = said_by_jobs.matches("this league is over").count();
+        assert_eq!(over, if name == "killed" { 5 } else { 0 }, "{said_by_jobs}");
+        let season = "$MANAGER season season/* --all --promote 2 --by expected --config ../config";
+        let [next, table] = said(&mut shell(&folder, season), 0);
+        assert_eq!(next.lines().count(), 12, "{next}");
+        fs::write(folder.join("final.txt"), &next).unwrap();
+        let last = "$MANAGER local --entrants final.txt --data final --config ../config --port 0 \
+                    --lead-sec 0 --seed 1 --quiet && $MANAGER season final --config ../config";
+        let [champion, _] = said(&mut shell(&folder, last), 0);
+        let (_, champion) = champion.split_once("  final  ").unwrap();
+        (next, table, champion.to_string())
+    });
+    assert_eq!(played[0], played[1]);
+}
+
+#[test]
+fn groups_are_balanced_and_the_same_for_the_same_names_and_seed() {
+    for (count, size, wanted) in [(2000, 100, 20), (101, 100, 2), (7, 3, 3), (2, 3, 1)] {
+        let dealt = deal(entrants(count), size, 7);
+        let sizes: BTreeSet<usize> = dealt.iter().map(Vec::len).collect();
+        let spread = sizes.last().unwrap() - sizes.first().unwrap();
+        assert_eq!(
+            (dealt.len(), spread <= 1),
+            (wanted, true),
+            "{count} {sizes:?}"
+        );
+        assert_eq!(dealt.concat().len(), count);
+        let mut turned = entrants(count);
+        turned.reverse();
+        assert_eq!(deal(turned, size, 7), dealt);
+    }
+    assert_ne!(deal(entrants(50), 10, 7), deal(entrants(50), 10, 8));
+}
+
+#[test]
+fn what_is_wrong_with_entrants_is_said_with_its_line() {
+    let world = World::new(&[]);
+    let file = world.folder.join("class.txt");
+    let path = file.to_str().unwrap();
+    let out = world.folder.join("season");
+    let deal = [
+        "groups",
+        "--entrants",
+        path,
+        "--size",
+        "3",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let rows = [
+        (
+            "Ada\teven\nBob\tpython3 bob.py\n\nAda\todd\nBob\teven\n",
+            "Ada in lines 1, 4; Bob in lines 2, 5",
+        ),
+        (
+            "Ada\teven\nBob\n",
+            "class.txt: line 2: got \"Bob\", expected a name of 1 to 50 characters, a tab",
+        ),
+        (
+            "Ada\teven\n",
+            "got 1 in groups of 3, expected at least 2 entrants",
+        ),
+    ];
+    for (text, words) in rows {
+        fs::write(&file, text).unwrap();
+        let (code, said) = world.word(&deal);
+        assert!(code == Some(2) && said.contains(words), "{said}");
+    }
+    let refused = [
+        (
+            &["local", "--entrants", path, "--players", "4"][..],
+            "needs no --players",
+        ),
+        (
+            &["local", "--entrants", path],
+            "--players: got 1, expected 2 to 100",
+        ),
+        (&["--entrants", path], "--entrants is for a local league"),
+        (&["groups", "--entrants", path], "--out is missing"),
+    ];
+    for (arguments, words) in refused {
+        let (code, said) = world.word(arguments);
+        assert!(code == Some(2) && said.contains(words), "{said}");
+    }
+    for (names, code) in [(3, 0), (3, 0), (4, 1)] {
+        fs::write(&file, groups::text(&entrants(names))).unwrap();
+        assert_eq!(
+            world.word(&deal).0,
+            Some(code),
+            "no other groups are overwritten"
+        );
+    }
+}
+
+#[test]
+fn a_player_of_another_machine_comes_by_itself() {
+    let world = World::new(&[]);
+    let file = world.folder.join("class.txt");
+    fs::write(
+        &file,
+        "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n",
+    )
+    .unwrap();
+    let path = file.to_str().unwrap();
+    let mut league = world.manager(&["local", "--entrants", path, "--referees", "1"]);
+    let elsewhere = world.folder.join("elsewhere");
+    let url = league.url();
+    let player = ["--manager", &url, "--display-name", "Ada", "--port", "0"];
+    let mut player = world.command("player", &player);
+    let mut player = Agent::new(player.arg("--data").arg(elsewhere));
+    assert!(league.wait().success() && player.wait().success());
+    let names: BTreeSet<String> = world
+        .table()
+        .iter()
+        .map(|row| row["display_name"].to_string())
+        .collect();
+    assert_eq!(
+        names,
+        ["Ada", "Bob", "Eve"]
+            .map(|name| format!("\"{name}\""))
+            .into()
+    );
+}
+
+#[test]
+fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
+    let world = World::new(&[]);
+    let file = world.folder.join("class.txt");
+    fs::write(&file, groups::text(&entrants(3))).unwrap();
+    let arguments = [
+        "local",
+        "--entrants",
+        file.to_str().unwrap(),
+        "--lead-sec",
+        "60",
+    ];
+    let mut league = world.manager(&arguments);
+    wait_until("the league starts", || world.count("Started") == 1);
+    league.kill();
+    for arguments in [&["local"][..], &arguments] {
+        fs::write(&file, groups::text(&entrants(4))).unwrap();
+        let (code, said) = world.word(&[arguments, &["--port", "0"]].concat());
+        assert!(
+            code == Some(1) && said.contains("of other entrants lies in"),
+            "{said}"
+        );
+    }
+    let mut league = world.manager(&[&arguments[..], &["--fresh"]].concat());
+    wait_until("another league starts", || {
+        world.count("Started") == 1 && world.count("Registered") == 6
+    });
+    league.kill();
+}
