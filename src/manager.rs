@@ -157,16 +157,12 @@ impl Manager {
         self.board.follow();
         self.around.begin(self)?;
         self.wait_for_start()?;
-        loop {
-            let (program, lead) = (&self.program, self.lead);
-            Rounds::new(program, &self.store, &self.board, self.terminal, lead).play();
-            if !self.say_farewell()? {
-                continue;
-            }
-            self.around.ended(self);
-            if !self.program.args.has("--stay") || !self.stay() {
-                break;
-            }
+        let (program, lead) = (&self.program, self.lead);
+        Rounds::new(program, &self.store, &self.board, self.terminal, lead).play();
+        self.say_farewell()?;
+        self.around.ended(self);
+        if self.program.args.has("--stay") {
+            self.stay();
         }
         visitors.wait_until_empty(FAREWELL); // their answers are out
         if self.store.read(|league| league.again) {
@@ -244,26 +240,18 @@ impl Manager {
         }
     }
 
-    /// Waits until everybody has been told that the league is over, and closes it; false if meanwhile the operator has
-    /// a match played again.
-    fn say_farewell(&self) -> io::Result<bool> {
+    /// Waits until everybody has been told that the league is over, and closes it.
+    fn say_farewell(&self) -> io::Result<()> {
         let limit = self.program.config.generic_limit();
         let longest = self.program.config.retry().longest(limit) + limit;
         let is_told = |league: &League| self.board.has_told_the_end(league);
-        let is_over = |league: &League| league.open_round().is_none();
-        self.store
-            .wait(longest, |league| is_told(league) || !is_over(league));
-        if !self.store.read(is_over) {
-            return Ok(false);
-        }
+        self.store.wait(longest, is_told);
         if !self.store.read(is_told) {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
         self.around.keep(self);
-        let close = |league: &League| (!league.closed && is_over(league)).then_some(Event::Closed);
-        self.store.decide(close)?;
-        Ok(self.store.read(is_over))
+        self.close()
     }
 
     /// Ends the league, with the results that there are.
@@ -272,16 +260,14 @@ impl Manager {
         self.store.decide(close).map(drop)
     }
 
-    /// Serves on, until the operator wants a new lobby or has a match played again; says whether it is the match.
-    fn stay(&self) -> bool {
+    /// Serves on, until the operator wants a new lobby.
+    fn stay(&self) {
         let words =
             "the league is over; still serving (--stay) until the word `again` opens a new lobby";
         self.terminal.say(words);
-        let is_wanted = |league: &League| league.again || league.open_round().is_some();
-        while !self.store.read(is_wanted) {
-            self.store.wait(IDLE, is_wanted);
+        while !self.store.read(|league| league.again) {
+            self.store.wait(IDLE, |league| league.again);
         }
-        self.store.read(|league| !league.again)
     }
 
     /// Starts the league when as many have registered as were asked for.

@@ -32,7 +32,8 @@ fn coin(win: i32, draw: i32, loss: i32) -> f64 {
 #[test]
 fn mean_standard_error_and_verdict_are_those_of_the_book() {
     // So many matches with so many points each: their mean, the square of its standard error, and the verdict.
-    let rows: [(&[(i32, usize)], f64, Option<f64>, &str); 9] = [
+    type Row = (&'static [(i32, usize)], f64, Option<f64>, &'static str);
+    let rows: [Row; 9] = [
         (&[], 0.0, None, "too few"),
         (&[(3, 1)], 3.0, None, "too few"),
         (&[(0, 1), (3, 1)], 1.5, Some(4.5 / 2.0), "too few"),

@@ -229,6 +229,9 @@ fn command(
         "--until-stdin-closes",
         "--any-port",
     ]);
+    if program.args.has("--stay") {
+        command.arg("--stay"); // there may be another league
+    }
     for shared in ["--config", "--data", "--logs", "--league-id"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
@@ -253,7 +256,7 @@ fn command(
 }
 
 /// Where a child of ours reaches the manager: one that listens on every address also listens on this one.
-fn from_here(program: &Program) -> String {
+pub fn from_here(program: &Program) -> String {
     match program.args.text("--host") {
         Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),
         _ => program.endpoint.clone(),

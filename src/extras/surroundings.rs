@@ -179,7 +179,11 @@ impl Around for Surroundings {
             }
         });
         let address = operator::address_file(data, league_id);
-        storage::replace(&address, Access::Everybody, &manager.program.endpoint)?;
+        storage::replace(
+            &address,
+            Access::Everybody,
+            &children::from_here(&manager.program),
+        )?;
         let (entrants, before) = (&self.entrants, &self.before);
         *lock(&self.children) = match word {
             Some("local") => Some(Children::of_local_league(manager, entrants, before)?),

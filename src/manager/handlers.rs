@@ -110,10 +110,7 @@ impl Manager {
         };
         let admission = self.store.commit(|league| {
             let admission = league.register(meta, &applicant);
-            let event = match &admission {
-                Admission::Accepted { event, .. } => event.clone(),
-                Admission::Rejected { .. } => None,
-            };
+            let event = admission.event();
             Ok::<_, io::Error>((event, admission))
         })?;
         match &admission {
@@ -203,15 +200,8 @@ impl Manager {
 
     /// Does what the operator says, durably, and says by name what was done.
     pub fn obey(&self, order: &LeagueControl) -> Result<String, Denial> {
-        let stays = self.program.args.has("--stay");
-        let words = self.store.commit(|league| {
-            if order.action == Action::Replay && league.progress() == Progress::Completed && !stays
-            {
-                let problem = "got replay, but the league is over and its agents end: only with --stay they stay";
-                return Err(Refusal::field(Code::E003, "action", problem).into());
-            }
-            Ok::<_, Denial>(league.control(order, Timestamp::now())?)
-        })?;
+        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
+        let words = self.store.commit(decide)?;
         self.program.log().say(Level::Info, "control", &*words);
         Ok(words)
     }

@@ -214,7 +214,9 @@ impl Usage<'_> {
                 ExitCode::SUCCESS
             }
             Err(Stop(code, text)) => {
-                complain(&format!("{}: {text}", self.name));
+                if !text.is_empty() {
+                    complain(&format!("{}: {text}", self.name));
+                }
                 ExitCode::from(code)
             }
         }
