@@ -190,9 +190,9 @@ impl Usage<'_> {
         let row = |left: &str, right: &str| format!("  {left:<30} {right}\n");
         if !self.words.is_empty() {
             text += "\nwords:\n";
-            self.words
-                .iter()
-                .for_each(|(word, says)| text += &row(word, says));
+            for (word, says) in self.words {
+                text += &row(word, says);
+            }
         }
         text += "\noptions:\n";
         for (name, value, says) in self.options() {
@@ -206,12 +206,11 @@ impl Usage<'_> {
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Stop>) -> ExitCode {
         match self.parse(std::env::args().skip(1)).and_then(run) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(Stop(0, text)) => {
-                println!("{text}");
-                ExitCode::SUCCESS
-            }
             Err(Stop(code, text)) => {
-                complain(&format!("{}: {text}", self.name));
+                match code {
+                    0 => println!("{text}"),
+                    _ => complain(&format!("{}: {text}", self.name)),
+                }
                 ExitCode::from(code)
             }
         }
