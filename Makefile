@@ -33,6 +33,9 @@ class: target/built ## a league for a class, which stays: make class NAME="10b, 
 	@./target/debug/league_manager class $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
+again: target/built ## your choose once more, as in a match that was played: make again MATCH=R3M2 MINE=ada
+	@./target/debug/$(or $(MINE),player) --again $(MATCH)
+
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
 
@@ -66,4 +69,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league class agent check trace test bench clean
+.PHONY: help league class agent again check trace test bench clean

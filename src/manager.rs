@@ -5,6 +5,7 @@
 //! `journal.rs`; `rounds.rs` plays the rounds; `board.rs` tells everybody. Whatever else surrounds a league (screens,
 //! pages, the children of a local league) comes in from outside, as an [`Around`].
 
+pub mod about;
 pub mod assignment;
 pub mod board;
 pub mod control;
@@ -21,7 +22,6 @@ pub mod schedule;
 pub mod settings;
 pub mod standings;
 pub mod start;
-pub mod tools;
 
 use crate::manager::board::Board;
 use crate::manager::document::{Document, Heading};
@@ -178,7 +178,7 @@ impl Manager {
     /// Says that an unfinished league goes on. Whoever is registered already is told what still matters.
     fn resume(&self) {
         let ids = self.ids();
-        ids.iter().for_each(|id| self.board.forget(id));
+        ids.iter().for_each(|id| self.board.tell_anew(id));
         if self.store.read(|league| league.changes > 0) {
             let words = "an unfinished league was found";
             self.program
@@ -293,7 +293,7 @@ impl Manager {
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
-    pub fn start(&self, players: usize, referees: usize) -> io::Result<()> {
+    fn start(&self, players: usize, referees: usize) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {
@@ -305,6 +305,11 @@ impl Manager {
             }
         });
         started.map(drop)
+    }
+
+    /// Starts the league with those who are here, if it lacks nothing.
+    pub fn start_now(&self) -> io::Result<()> {
+        self.start(0, 0)
     }
 
     /// The state of the league in short.

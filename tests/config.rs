@@ -139,8 +139,9 @@ fn every_key_is_needed_typed_bounded_and_known() {
         );
     }
     let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
-        players[0].active referees[0].active referees[0].max_concurrent_matches \
-        scheduling.cycles scheduling.round_announcement_lead_sec";
+        players[0].active players[0].game_types referees[0].active referees[0].game_types \
+        referees[0].max_concurrent_matches scheduling.cycles scheduling.round_announcement_lead_sec \
+        games[0].choices games[0].number_range game_types game_types";
     assert_eq!(
         (optional.join(" "), bounds > 20),
         (expected.to_string(), true),
@@ -392,6 +393,16 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
     assert_eq!(
         read(SYSTEM, "retry_policy.base_delay_sec", json!(2)).match_limit(),
         Duration::from_secs(158)
+    );
+    let world = World::new(&[(LEAGUE, "/game_type", json!("tic_tac_toe"))]);
+    let entry = json!({"game_type": "tic_tac_toe", "display_name": "Tic-tac-toe", "players": 2});
+    world.edit("games/games_registry.json", "/games/0", entry);
+    let board = Config::load(Some(&world.folder.join("config")), None).unwrap();
+    let one = read(SYSTEM, "retry_policy.base_delay_sec", json!(0.1)).match_limit();
+    let longer = board.match_limit() - one;
+    assert!(
+        longer > Duration::from_secs(8 * 90),
+        "nine moves: {longer:?}"
     );
 }
 

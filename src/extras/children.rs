@@ -234,17 +234,13 @@ fn command(
             command.args([shared, value]);
         }
     }
-    let listed = program.config.listed().any(|(_, listed)| listed.id() == id);
-    let called = if kind == Kind::Referee {
-        "Referee"
-    } else {
-        "Agent"
+    let is_listed = program.config.listed().any(|(_, listed)| listed.id() == id);
+    let by_id = || match kind {
+        Kind::Referee => format!("Referee {id}"),
+        _ => format!("Agent {id}"),
     };
-    if let Some(name) = seat
-        .name
-        .clone()
-        .or((!listed).then(|| format!("{called} {id}")))
-    {
+    let name = seat.name.clone().or_else(|| (!is_listed).then(by_id));
+    if let Some(name) = name {
         command.args(["--display-name", &name]);
     }
     if program.args.has("--port") {

@@ -4,10 +4,10 @@
 //! while an answer is sent.
 
 use crate::manager::Manager;
-use crate::manager::board::Standing;
+use crate::manager::about;
+use crate::manager::board::RefereeState;
 use crate::manager::league::{League, Member};
 use crate::manager::registration::{Admission, Applicant};
-use crate::manager::tools::tools;
 use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -43,7 +43,7 @@ impl Agent for Manager {
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
-            // Nobody sends these to a manager: they were refused before.
+            // These are not for a manager: they are refused before they come here.
             Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterResponse(_)
             | Message::LeagueStatus(_)
@@ -66,30 +66,13 @@ impl Agent for Manager {
     }
 
     fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
-        let text = |packet: &Packet, key: &str| Some(packet.get(key)?.as_str()?.to_string());
-        let message_type = text(packet, "message_type").unwrap_or_default();
-        let why = cut(&refusal.to_string(), 400);
-        if message_type.ends_with("_REGISTER_REQUEST") {
-            let metas = ["player_meta", "referee_meta"];
-            let meta = metas.iter().find_map(|key| packet.get(*key)?.as_object());
-            let said = |key: &str| Some(cut(&text(meta?, key)?, 200));
-            let name = said("display_name").unwrap_or("somebody".into());
-            let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
-            let words = format!("refused to register {name}{place}, from {peer}: {why}");
-            self.turn_away("refused", &words);
-        }
-        if message_type == MatchResultReport::NAME {
-            let match_id = text(packet, "match_id").unwrap_or_default();
-            let words = format!(
-                "refused a report of {}, from {peer}: {why}",
-                cut(&match_id, 20)
-            );
+        if let Some(words) = about::refusal(packet, peer, refusal) {
             self.turn_away("refused", &words);
         }
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        tools(self)
+        about::tools(self)
     }
 
     fn asked_in_vain(&self, what: &str, peer: IpAddr) {
@@ -109,23 +92,8 @@ impl Agent for Manager {
         self.around.page(self, path, query, peer)
     }
 
-    /// The manager's own state, and the fields of LEAGUE_STATUS; the uptime is in seconds.
     fn health(&self) -> Value {
-        let status = self.status();
-        let entry = &self.program.config.agents.league_manager;
-        let state = match status.status {
-            Progress::Waiting => AgentState::Registered,
-            Progress::Running => AgentState::Active,
-            Progress::Completed => AgentState::Shutdown,
-        };
-        let mut health = serde_json::to_value(status).unwrap_or_default();
-        health["name"] = entry.display_name.0.clone().into();
-        health["version"] = entry.version.0.clone().into();
-        health["id"] = self.program.client.sender().into();
-        health["kind"] = Kind::Manager.word().into();
-        health["state"] = state.word().into();
-        health["uptime"] = self.program.started.elapsed().as_secs().into();
-        health
+        about::health(self)
     }
 }
 
@@ -169,8 +137,8 @@ impl Manager {
     fn has_no_referee(&self) -> bool {
         self.store.read(|league| {
             let usable = |member: &&Member| {
-                let standing = self.board.contact(&member.id).standing;
-                matches!(standing, Standing::Alive | Standing::Overdue)
+                let state = self.board.contact(&member.id).referee;
+                matches!(state, RefereeState::Alive | RefereeState::Overdue)
             };
             league.started && !league.members(Kind::Referee).iter().any(usable)
         })
@@ -214,9 +182,9 @@ impl Manager {
             let event = league.judge(&sender, request, report, Timestamp::now())?;
             Ok::<_, Denial>((event, ()))
         });
-        self.board.note_standing(&sender.id, Standing::Alive);
+        self.board.note_referee(&sender.id, RefereeState::Alive);
         if judged.is_err() {
-            self.board.forget(&sender.id); // it may have missed that the match is played again
+            self.board.tell_anew(&sender.id); // it may have missed that the match is played again
         }
         judged?;
         let match_id = report.match_id.clone();
@@ -250,7 +218,7 @@ impl Manager {
 
     fn start_league(&self, request: &Request) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        self.start(0, 0)?;
+        self.start_now()?;
         Ok(self.status().into())
     }
 }

@@ -164,13 +164,16 @@ impl Usage<'_> {
             return Err(Stop(0, self.help()));
         }
         if args.has("--version") {
-            let version = env!("CARGO_PKG_VERSION");
-            return Err(Stop(0, format!("{} {version}", self.name)));
+            return Err(Stop(0, self.version()));
         }
         if most == 1 && args.operands.is_empty() {
             return Err(needs(word, value));
         }
         Ok(args)
+    }
+
+    fn version(&self) -> String {
+        format!("{} {}", self.name, env!("CARGO_PKG_VERSION"))
     }
 
     /// Refuses an argument, and names the one that was perhaps meant.
