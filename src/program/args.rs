@@ -132,13 +132,11 @@ impl Usage<'_> {
             .find(|(word, _)| rest.next_if_eq(*word).is_some());
         let (word, value) = first.unwrap_or_default();
         args.word = first.map(|(word, _)| word);
-        let most = match value {
-            "" => 0,
-            many if many.ends_with('…') => usize::MAX,
-            _ => 1,
-        };
+        let takes_many = value.ends_with('…');
+        let takes_one = !value.is_empty() && !takes_many;
         while let Some(argument) = rest.next() {
-            if is_value(&argument) && args.operands.len() < most {
+            let is_wanted = takes_many || takes_one && args.operands.is_empty();
+            if is_wanted && is_value(&argument) {
                 args.operands.push(argument);
                 continue;
             }
@@ -166,7 +164,7 @@ impl Usage<'_> {
         if args.has("--version") {
             return Err(Stop(0, self.version()));
         }
-        if most == 1 && args.operands.is_empty() {
+        if takes_one && args.operands.is_empty() {
             return Err(needs(word, value));
         }
         Ok(args)
