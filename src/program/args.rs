@@ -127,9 +127,8 @@ impl Usage<'_> {
         let mut args = Args::default();
         let mut rest = arguments.peekable();
         let is_value = |next: &String| !next.starts_with("--");
-        let first = self
-            .words()
-            .find(|(word, _)| rest.next_if_eq(*word).is_some());
+        let mut words = self.words();
+        let first = words.find(|(word, _)| rest.next_if_eq(*word).is_some());
         let (word, value) = first.unwrap_or_default();
         args.word = first.map(|(word, _)| word);
         let takes_many = value.ends_with('…');
