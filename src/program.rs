@@ -47,6 +47,8 @@ pub struct Program {
     pub max_concurrent_matches: u32,
     /// What makes a league, a draw or a choice repeatable.
     pub seed: Option<u64>,
+    /// What shows that the operator has let us in.
+    pub operator_token: Option<String>,
     /// The folder of what must survive.
     pub data: PathBuf,
     /// The URL of the manager.
@@ -69,7 +71,7 @@ impl Program {
     /// Reads the configuration and takes a port. Until it has a better name the program signs by the id that it asks for.
     pub fn new(args: Args, kind: Kind) -> Result<Program, Stop> {
         let config = load(&args)?;
-        operator_token(&args)?; // a file that is not there is said at once
+        let operator_token = operator_token(&args)?;
         let wish = args.value::<Plain>(id_option(kind))?.map(|id| id.0);
         let id = wish.as_deref().unwrap_or("new");
         let sender = match kind {
@@ -105,6 +107,7 @@ impl Program {
             display_name,
             max_concurrent_matches,
             seed,
+            operator_token,
             manager,
             port,
             listener,

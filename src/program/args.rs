@@ -127,18 +127,15 @@ impl Usage<'_> {
         let mut args = Args::default();
         let mut rest = arguments.peekable();
         let is_value = |next: &String| !next.starts_with("--");
-        let first = self
-            .words()
-            .find(|(word, _)| rest.next_if_eq(*word).is_some());
+        let mut words = self.words();
+        let first = words.find(|(word, _)| rest.next_if_eq(*word).is_some());
         let (word, value) = first.unwrap_or_default();
         args.word = first.map(|(word, _)| word);
-        let most = match value {
-            "" => 0,
-            many if many.ends_with('…') => usize::MAX,
-            _ => 1,
-        };
+        let takes_many = value.ends_with('…');
+        let takes_one = !value.is_empty() && !takes_many;
         while let Some(argument) = rest.next() {
-            if is_value(&argument) && args.operands.len() < most {
+            let is_wanted = takes_many || takes_one && args.operands.is_empty();
+            if is_wanted && is_value(&argument) {
                 args.operands.push(argument);
                 continue;
             }
@@ -166,7 +163,7 @@ impl Usage<'_> {
         if args.has("--version") {
             return Err(Stop(0, self.version()));
         }
-        if most == 1 && args.operands.is_empty() {
+        if takes_one && args.operands.is_empty() {
             return Err(needs(word, value));
         }
         Ok(args)
@@ -193,9 +190,9 @@ impl Usage<'_> {
         let row = |left: &str, right: &str| format!("  {left:<30} {right}\n");
         if !self.words.is_empty() {
             text += "\nwords:\n";
-            self.words
-                .iter()
-                .for_each(|(word, says)| text += &row(word, says));
+            for (word, says) in self.words {
+                text += &row(word, says);
+            }
         }
         text += "\noptions:\n";
         for (name, value, says) in self.options() {
@@ -209,13 +206,11 @@ impl Usage<'_> {
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Stop>) -> ExitCode {
         match self.parse(std::env::args().skip(1)).and_then(run) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(Stop(0, text)) => {
-                println!("{text}");
-                ExitCode::SUCCESS
-            }
             Err(Stop(code, text)) => {
-                if !text.is_empty() {
-                    complain(&format!("{}: {text}", self.name));
+                match code {
+                    0 => println!("{text}"),
+                    _ if text.is_empty() => {} // it has been said
+                    _ => complain(&format!("{}: {text}", self.name)),
                 }
                 ExitCode::from(code)
             }

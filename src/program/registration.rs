@@ -6,12 +6,12 @@
 
 use crate::net::client::{About, Peer, conversation};
 use crate::net::retry::{CallError, pause};
+use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::card::Card;
 use crate::program::terminal::{complain, say, shown};
-use crate::program::{Program, operator_token};
 use crate::protocol::*;
-use crate::wire::is_plain;
+use crate::wire::Plain;
 use std::time::Duration;
 
 /// How long an agent waits before it asks again whether there is a new league.
@@ -29,7 +29,7 @@ enum Admittance {
 /// Asks the manager to let us in until it answers, with the token and the key of our card, for the games that our program
 /// `plays`.
 pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, Stop> {
-    let operator = operator_token(&program.args)?;
+    let operator = &program.operator_token;
     let own = Some(card.token.clone()).filter(|token| !token.is_empty());
     let stays = program.args.has("--stay");
     let application = application(program, card, plays);
@@ -44,7 +44,7 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
             Admittance::Accepted(card) => return Ok(card),
             Admittance::Silence(words) => (words, false),
             // Another run of the league does not know our token; the operator's word may help.
-            Admittance::Rejected(..) if operator.is_some() && about.auth_token != operator => {
+            Admittance::Rejected(..) if operator.is_some() && about.auth_token != *operator => {
                 about.auth_token = operator.clone();
                 continue;
             }
@@ -149,7 +149,7 @@ fn admission(program: &Program, card: &Card, reply: Message) -> Result<Admittanc
             let reason = reason.unwrap_or_default();
             let is_late = error_code.as_deref() == Some(Code::E019.code());
             let no_id = "the league manager accepts us, but without an id of letters and digits";
-            match (status, id.filter(|id| is_plain(id))) {
+            match (status, id.filter(|id| Plain::is_good(id))) {
                 (Verdict::Rejected, _) => Ok(Admittance::Rejected(reason, is_late)),
                 (_, None) => Err(Stop::failed(no_id)),
                 (_, Some(agent_id)) => Ok(Admittance::Accepted(Card {

@@ -13,7 +13,8 @@ use crate::net::sync::lock;
 use crate::program::storage;
 use crate::protocol::*;
 use crate::referee::outbox::{Kept, Outbox};
-use crate::wire::{Endpoint, Fault, is_plain, token};
+use crate::wire::{Endpoint, Fault, token};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,30 +48,14 @@ impl Assignment {
     /// A match to be played. Its game must be known, and where its players are.
     fn new(given: StartMatch) -> Result<Assignment, Fault> {
         let entry = &given.r#match;
-        let must = |field: &str, came: Option<&str>, expected: &str| {
-            Err(Fault::new(&came.into(), expected).under(field))
-        };
-        if !is_plain(&entry.match_id) {
-            return must(
-                "match_id",
-                Some(&entry.match_id),
-                "letters and digits, as in R1M1",
-            );
-        }
         if games::named(&entry.game_type).is_none() {
-            return must(
-                "game_type",
-                Some(&entry.game_type),
-                "a game that this referee knows",
-            );
+            let came = entry.game_type.clone().into();
+            return Err(Fault::new(&came, "a game that this referee knows").under("game_type"));
         }
         let ends = (&entry.player_A_endpoint, &entry.player_B_endpoint);
         let (Some(a), Some(b)) = ends else {
-            return must(
-                "player_A_endpoint, player_B_endpoint",
-                None,
-                "where both players are",
-            );
+            let missing = Fault::new(&Value::Null, "where both players are");
+            return Err(missing.under("player_A_endpoint, player_B_endpoint"));
         };
         let endpoints = [a.clone(), b.clone()];
         // A manager that makes no match tokens leaves that to us.

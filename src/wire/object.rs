@@ -197,9 +197,8 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
         .filter(|key| schema["properties"].get(key).is_none());
     unknown.map(String::as_str).find(|key| {
         let key = letters(key);
-        key == wanted
-            || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted))
-            || one_slip(&key, &wanted)
+        let is_part = wanted.contains(&key) || key.contains(&wanted);
+        key.len() > 3 && is_part || one_slip(&key, &wanted)
     })
 }
 
