@@ -63,8 +63,6 @@ pub struct Program {
     pub started: Instant,
     /// Where we listen, as a person writes it.
     address: String,
-    /// The addresses under which browsers may call us.
-    own: Vec<Endpoint>,
 }
 
 impl Program {
@@ -73,67 +71,43 @@ impl Program {
         let config = load(&args)?;
         operator_token(&args)?; // a file that is not there is said at once
         let wish = args.value::<Plain>(id_option(kind))?.map(|id| id.0);
-        let entry = config.agent(kind, wish.as_deref().unwrap_or_default());
+        let id = wish.as_deref().unwrap_or("new");
+        let sender = match kind {
+            Kind::Manager => kind.to_string(),
+            _ => format!("{kind}:{id}"),
+        };
+        let entry = config.agent(kind, id);
         let display_name = args.value::<DisplayName>("--display-name")?;
         let display_name = display_name.unwrap_or(entry.display_name.clone()).0;
         let max_concurrent_matches = max_concurrent_matches(&args, &config, entry)?;
         let seed = args.number("--seed")?;
-        let manager = manager(&args, &config);
-        let is_here = |url| Endpoint::parse(url).is_ok_and(|url| url.is_loopback());
-        let is_near = kind == Kind::Manager || is_here(&manager);
-        let all = if is_near { "127.0.0.1" } else { "0.0.0.0" };
-        let host = args.text("--host").unwrap_or(all);
         let contact = args.value::<Url>("--contact-endpoint")?;
-        let base_host = &config.system.network.base_host;
-        let name = match (&contact, is_near) {
-            (None, _) if ["0.0.0.0", "::", "[::]"].contains(&host) && args.has("--host") => {
-                let why = format!("--host {host} means every address: {REMEDY}");
-                return Err(Stop::usage(why));
-            }
-            (None, false) => own_address_towards(&manager)?,
-            _ => base_host.clone(),
-        };
-        let listener = listen(&args, &config, kind, host)?;
+        let manager = manager(&args, &config);
+        let (host, name) = hosts(&args, &config, kind, &manager)?;
+        let listener = listen(&args, &config, kind, &host)?;
         let port = listener.local_addr()?.port();
         let url = |host: &str| format!("http://{host}:{port}/mcp");
-        let endpoint = contact.map_or(url(&name), |contact| contact.0);
-        let own = [
-            &url("127.0.0.1"),
-            &url("[::1]"),
-            &url(host),
-            &url(base_host),
-            &endpoint,
-        ];
         if folder(&args).is_none() {
             say(
                 "no folder config is here: the built-in configuration holds (--config DIR names another)",
             );
         }
-        let sender = match kind {
-            Kind::Manager => kind.to_string(),
-            _ => format!("{kind}:{}", wish.as_deref().unwrap_or("new")),
-        };
-        let log = log(&args, &sender);
         Ok(Program {
+            client: Arc::new(Client::new(&sender, log(&args, &sender))),
+            data: args.text("--data").unwrap_or("data").into(),
+            endpoint: contact.map_or(url(&name), |contact| contact.0),
+            address: url(&host.replace("127.0.0.1", "localhost")),
+            started: Instant::now(),
             kind,
+            args,
+            config,
             wish,
             display_name,
             max_concurrent_matches,
             seed,
-            data: args.text("--data").unwrap_or("data").into(),
-            client: Arc::new(Client::new(&sender, log)),
-            started: Instant::now(),
-            listener,
-            address: url(&host.replace("127.0.0.1", "localhost")),
-            own: own
-                .into_iter()
-                .flat_map(|url| Endpoint::parse(url))
-                .collect(),
             manager,
-            endpoint,
             port,
-            config,
-            args,
+            listener,
         })
     }
 
@@ -194,26 +168,42 @@ pub fn start_anew(port: u16, log: &Log) -> Stop {
     Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
 }
 
-/// What helps where it is not known as which host others reach us.
-const REMEDY: &str = "say with --contact-endpoint URL where others reach us";
-
-/// The address that this machine has on its way to the manager, by which the manager sees us. Nothing is sent.
-fn own_address_towards(url: &str) -> Result<String, Stop> {
+/// The host on which we listen, and the one as which others reach us unless `--contact-endpoint` says it: as the
+/// configuration names us, or, where the manager is on another machine, the address by which the manager sees us.
+fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String, String), Stop> {
+    let remedy = "say with --contact-endpoint URL where others reach us";
+    let base_host = config.system.network.base_host.clone();
     let manager = Endpoint::parse(url).map_err(Stop::usage)?;
-    let host = manager.host.trim_matches(['[', ']']);
+    let is_near = kind == Kind::Manager || manager.is_loopback();
+    let all = if is_near { "127.0.0.1" } else { "0.0.0.0" };
+    let host = args.text("--host");
+    let name = match host {
+        _ if args.has("--contact-endpoint") => base_host,
+        Some(all @ ("0.0.0.0" | "::" | "[::]")) => {
+            let why = format!("--host {all} means every address: {remedy}");
+            return Err(Stop::usage(why));
+        }
+        _ if is_near => base_host,
+        _ => own_address_towards(&manager).map_err(|error| {
+            let why = format!("--manager {url}: {error}; name another, or {remedy}");
+            Stop::usage(why)
+        })?,
+    };
+    Ok((host.unwrap_or(all).into(), name))
+}
+
+/// The address that this machine has on its way to another. Nothing is sent.
+fn own_address_towards(other: &Endpoint) -> io::Result<String> {
+    let host = other.host.trim_matches(['[', ']']);
     let own = |any: &str| {
         let socket = UdpSocket::bind(any)?;
-        socket.connect((host, manager.port))?;
+        socket.connect((host, other.port))?;
         socket.local_addr()
     };
-    match own("0.0.0.0:0").or_else(|_| own("[::]:0")) {
-        Ok(SocketAddr::V4(own)) => Ok(own.ip().to_string()),
-        Ok(SocketAddr::V6(own)) => Ok(format!("[{}]", own.ip())),
-        Err(error) => {
-            let why = format!("--manager {url}: {error}; name another, or {REMEDY}");
-            Err(Stop::usage(why))
-        }
-    }
+    Ok(match own("0.0.0.0:0").or_else(|_| own("[::]:0"))? {
+        SocketAddr::V4(own) => own.ip().to_string(),
+        SocketAddr::V6(own) => format!("[{}]", own.ip()),
+    })
 }
 
 /// The option that names the id of a referee or a player.
@@ -278,39 +268,33 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
     }
 }
 
-/// Takes the given port; else the listed one; else the first free one of the range.
+/// Takes the given port; else the listed one; else the first free one of the range that no list names.
 fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
-    let port_of = |url: &str| Endpoint::parse(url).ok().map(|endpoint| endpoint.port);
-    let listed = match kind {
-        Kind::Manager => Some(config.system.network.default_league_manager_port),
-        kind => args
-            .text(id_option(kind))
-            .and_then(|id| port_of(config.agent(kind, id).url())),
+    let port_of = |entry: &AgentEntry| Some(Endpoint::parse(entry.url()).ok()?.port);
+    let listed = match (kind, args.text(id_option(kind))) {
+        (Kind::Manager, _) => Some(config.system.network.default_league_manager_port),
+        (_, Some(id)) => port_of(config.agent(kind, id)),
+        (_, None) => None,
     };
+    let mut taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();
+    let (mut first, mut last) = config.port_range(kind);
     if let Some(port) = args.number("--port")?.or(listed) {
-        let with_make = match args.word {
-            Some("local") => ", or make league PORT=N",
-            _ => "",
-        };
-        let taken = match http::listen(host, port) {
-            Err(_) if args.has("--any-port") => http::listen(host, 0),
-            taken => taken,
-        };
-        return taken.map_err(|why| Stop::usage(why + with_make));
+        (first, last) = (port, port);
+        taken.clear();
     }
-    http::listen(host, 0).map_err(Stop::usage)?; // a host that is not ours must not look like ports in use
-    let (first, last) = config.port_range(kind);
-    let entries = config.listed().map(|(_, entry)| entry);
-    let listed: Vec<_> = entries.map(|entry| port_of(entry.url())).collect();
-    for port in (first..=last).filter(|port| !listed.contains(&Some(*port))) {
-        if let Ok(listener) = http::listen(host, port) {
-            return Ok(listener);
+    let mut failed = format!("ports {first} to {last} are all others'; choose one with --port N");
+    for port in (first..=last).filter(|port| !taken.contains(&Some(*port))) {
+        match http::listen(host, port) {
+            Ok(listener) => return Ok(listener),
+            Err(why) => failed = why,
         }
     }
     if args.has("--any-port") {
         return http::listen(host, 0).map_err(Stop::usage);
     }
-    let remedy = "choose another with --port N";
-    let why = format!("ports {first} to {last} are all in use; {remedy}");
-    Err(Stop::usage(why))
+    let with_make = match args.word {
+        Some("local") => ", or make league PORT=N",
+        _ => "",
+    };
+    Err(Stop::usage(failed + with_make))
 }

@@ -185,12 +185,13 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     ] {
         assert_eq!(drawn.matches(twice).count(), 2, "{twice}: {drawn}");
     }
+    assert_eq!(world.word(&["trace", "R1M1"]).1.trim_end(), drawn);
     // Round 3 was assigned before R1M1 was played again: whoever refereed it and has forgotten it is told of it anew.
-    referee.restart(&world, &[]);
+    referee.kill();
+    let mut referee = world.referee(&manager, "REF01", &[]);
     gates[1].open();
     assert!(manager.wait().success() && referee.wait().success());
     assert_eq!(ends(&peers[1]), [&told[..], &["3: 1 drawn"]].concat());
-    assert_eq!(world.word(&["trace", "R1M1"]).1.trim_end(), drawn);
 }
 
 /// Who plays.
@@ -286,7 +287,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     wait_until("two are here", || world.journal().len() == 4);
     say(&world, &manager, &["start"]);
     let late = world.player(&manager, "P03", &["--stay"]);
-    late.line("league already started: waiting for the next league (--stay)");
+    late.complains("league already started: waiting for the next league (--stay)");
     gate.open();
     wait_for_leagues(&world, 1);
     say(&world, &manager, &["again"]);

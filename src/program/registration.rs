@@ -8,7 +8,7 @@ use crate::net::client::{About, Peer, conversation};
 use crate::net::retry::{CallError, pause};
 use crate::program::args::Stop;
 use crate::program::card::Card;
-use crate::program::terminal::complain;
+use crate::program::terminal::{complain, say, shown};
 use crate::program::{Program, operator_token};
 use crate::protocol::*;
 use crate::wire::is_plain;
@@ -40,9 +40,9 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
     };
     let mut said = String::new();
     loop {
-        let (words, delay) = match ask(program, card, &application, &about)? {
+        let (words, is_late) = match ask(program, card, &application, &about)? {
             Admittance::Accepted(card) => return Ok(card),
-            Admittance::Silence(words) => (words, program.config.retry().base_delay),
+            Admittance::Silence(words) => (words, false),
             // Another run of the league does not know our token; the operator's word may help.
             Admittance::Rejected(..) if operator.is_some() && about.auth_token != operator => {
                 about.auth_token = operator.clone();
@@ -50,17 +50,21 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
             }
             Admittance::Rejected(reason, true) if stays => {
                 let words = format!("{reason}: waiting for the next league (--stay)");
-                (words, NEXT_LEAGUE)
+                (words, true)
             }
             Admittance::Rejected(reason, _) => {
                 return Err(Stop::failed(format!("rejected: {reason}")));
             }
         };
         if words != said {
-            complain(&words);
+            let tell = if is_late { say } else { complain };
+            tell(&shown(&words));
             said = words;
         }
-        pause(delay);
+        pause(match is_late {
+            true => NEXT_LEAGUE,
+            false => program.config.retry().base_delay,
+        });
     }
 }
 

@@ -151,11 +151,10 @@ impl Session {
     /// manager gave, and keeps the card. Requests that come meanwhile wait for it.
     pub fn register(&self, participant: &dyn Participant, old: Option<Card>) -> Result<Card, Stop> {
         lock(&self.life).card = None; // what the manager sends from now on may carry the next token
-        // A token that we do not know means a registration of its own, perhaps in another run of the league.
-        let known = old.as_ref().map(|old| old.token.clone());
         let asking = old.map_or_else(|| self.new_card(), Ok)?;
         let card = registration::register(&self.program, &asking, &participant.plays())?;
-        let is_fresh = known.is_none_or(|known| known != card.token);
+        // A token that we do not know means a registration of its own, perhaps in another run of the league.
+        let is_fresh = card.token.is_empty() || card.token != asking.token;
         let id = &card.agent_id;
         let data = &self.program.data;
         self.hold(id)?;

@@ -16,7 +16,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -78,9 +77,8 @@ pub struct World {
 impl World {
     /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
     pub fn new(edits: &[(&str, &str, Value)]) -> World {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let number = COUNT.fetch_add(1, Ordering::SeqCst);
-        let name = format!("league-test-{}-{number}", std::process::id());
+        let number = fastrand::u64(..); // a process id alone may be that of an earlier run
+        let name = format!("league-test-{}-{number:x}", std::process::id());
         let folder = env::temp_dir().join(name);
         let world = World { folder };
         for (file, text) in files::FILES {
