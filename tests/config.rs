@@ -394,9 +394,8 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
         read(SYSTEM, "retry_policy.base_delay_sec", json!(2)).match_limit(),
         Duration::from_secs(158)
     );
-    let world = World::new(&[(LEAGUE, "/game_type", json!("tic_tac_toe"))]);
-    let entry = json!({"game_type": "tic_tac_toe", "display_name": "Tic-tac-toe", "players": 2});
-    world.edit("games/games_registry.json", "/games/0", entry);
+    let world = World::new(&[]);
+    world.play("tic_tac_toe");
     let board = Config::load(Some(&world.folder.join("config")), None).unwrap();
     let one = read(SYSTEM, "retry_policy.base_delay_sec", json!(0.1)).match_limit();
     let longer = board.match_limit() - one;

@@ -258,27 +258,10 @@ fn a_player_answers_each_move_once_and_only_to_its_referee() {
 
 // --------------------------------------------------------------------------------- over real processes
 
-/// A world whose league plays tic-tac-toe, and whose agents play whatever their programs can.
+/// A world whose league plays tic-tac-toe.
 fn world(edits: &[(&str, &str, Value)]) -> World {
     let world = World::new(edits);
-    let league = "leagues/league_2025_even_odd.json";
-    world.edit(league, "/game_type", json!(GAME.game_type));
-    let entry = json!({"game_type": GAME.game_type, "display_name": "Tic-tac-toe", "players": 2});
-    world.edit("games/games_registry.json", "/games/0", entry);
-    let agents = "agents/agents_config.json";
-    for listed in [
-        "referees/0",
-        "referees/1",
-        "players/0",
-        "players/1",
-        "players/2",
-        "players/3",
-    ] {
-        world.edit(agents, &format!("/{listed}/game_types"), Value::Null);
-    }
-    for defaults in ["defaults/referee.json", "defaults/player.json"] {
-        world.edit(defaults, "/game_types", Value::Null);
-    }
+    world.play(GAME.game_type);
     world
 }
 

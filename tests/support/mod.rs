@@ -105,6 +105,28 @@ impl World {
         fs::write(path, whole.to_string()).unwrap();
     }
 
+    /// Has the league play another game, and the agents whatever their programs can.
+    pub fn play(&self, game_type: &str) {
+        let league = "leagues/league_2025_even_odd.json";
+        self.edit(league, "/game_type", json!(game_type));
+        let entry = json!({"game_type": game_type, "display_name": game_type, "players": 2});
+        self.edit("games/games_registry.json", "/games/0", entry);
+        for listed in [
+            "referees/0",
+            "referees/1",
+            "players/0",
+            "players/1",
+            "players/2",
+            "players/3",
+        ] {
+            let path = format!("/{listed}/game_types");
+            self.edit("agents/agents_config.json", &path, Value::Null);
+        }
+        for defaults in ["defaults/referee.json", "defaults/player.json"] {
+            self.edit(defaults, "/game_types", Value::Null);
+        }
+    }
+
     /// A command for one of the three programs, in this world; no port is fixed.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let exe = match program {
