@@ -19,8 +19,6 @@ pub struct Request {
     pub envelope: Envelope,
     /// The address of the connection.
     pub peer: IpAddr,
-    /// Whether the conversation is the sender's own word, or was made by us.
-    pub has_conversation: bool,
 }
 
 /// What an agent does with what it is sent.

@@ -320,24 +320,6 @@ impl Client {
         finish(request.send(body), limit, max)
     }
 
-    /// Gets a page beside an agent's endpoint, `/health` for instance.
-    pub fn get(
-        &self,
-        endpoint: &Endpoint,
-        path: &str,
-        limit: Duration,
-    ) -> Result<Value, CallError> {
-        let request = self.http.get(endpoint.clone().with_path(path).to_string());
-        let request = request.config().timeout_global(Some(limit)).build();
-        let (status, bytes) = finish(request.call(), limit, MAX_NOTICE)?;
-        let text = quotable(&String::from_utf8_lossy(&bytes));
-        match serde_json::from_slice(&bytes) {
-            Ok(page) if status == 200 => Ok(page),
-            _ if status != 200 => Err(CallError::Status(status, text)),
-            _ => Err(CallError::Wrong(not("JSON"), text)),
-        }
-    }
-
     /// Logs a packet: `line` says what the packet itself does not.
     pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
         let text = |key: &str| packet.get(key).and_then(Value::as_str);

@@ -275,7 +275,6 @@ impl Server {
             let request = Request {
                 envelope: understood.envelope,
                 peer,
-                has_conversation: !supplied.contains(&"conversation_id"),
             };
             self.guarded(|| self.agent.handle(&request, understood.message))
         };

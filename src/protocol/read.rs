@@ -3,7 +3,6 @@
 
 use super::{Code, Refusal};
 use super::{Entry, Envelope, Message, PROTOCOL, Packet};
-use super::{GameError, GameOver, LeagueError};
 use crate::wire::{Fault, FaultKind, Reader, Timestamp, Wire, cut, lookalike};
 use serde::Serialize;
 use serde_json::Value;
@@ -88,21 +87,4 @@ pub fn fields(object: &impl Serialize) -> Packet {
         Ok(Value::Object(fields)) => fields,
         _ => Packet::new(), // never: all of them are structs
     }
-}
-
-/// What a message that only informs says, as far as it can be read though it is faulty: its fields as they came.
-/// Nothing for a message that demands something.
-pub fn what_came(packet: &Packet) -> Option<String> {
-    let name = packet.get("message_type")?.as_str()?;
-    if ![GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&name) {
-        return None;
-    }
-    let envelope = Envelope::schema();
-    let is_own = |key: &str| key == "match_id" || envelope["properties"].get(key).is_none();
-    let mut said = Vec::new();
-    for (key, value) in packet.iter().filter(|(key, _)| is_own(key)) {
-        let words = value.as_str().map_or(value.to_string(), String::from);
-        said.push(format!("{key} {}", cut(&words, 200)));
-    }
-    Some(format!("{name}: {}", said.join(", ")))
 }
