@@ -65,14 +65,13 @@ impl Agent for Manager {
         }))
     }
 
-    fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
-        let text = |packet: &Packet, key: &str| Some(packet.get(key)?.as_str()?.to_string());
+    fn refused(&self, packet: &Value, peer: IpAddr, refusal: &Refusal) {
+        let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, 200));
         let message_type = text(packet, "message_type").unwrap_or_default();
         let why = cut(&refusal.to_string(), 400);
         if message_type.ends_with("_REGISTER_REQUEST") {
             let metas = ["player_meta", "referee_meta"];
-            let meta = metas.iter().find_map(|key| packet.get(*key)?.as_object());
-            let said = |key: &str| Some(cut(&text(meta?, key)?, 200));
+            let said = |key: &str| metas.iter().find_map(|meta| text(&packet[meta], key));
             let name = said("display_name").unwrap_or("somebody".into());
             let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
             let words = format!("refused to register {name}{place}, from {peer}: {why}");
