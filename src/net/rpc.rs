@@ -95,7 +95,7 @@ impl Server {
     /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
     /// as this machine: its page comes from somewhere else.
     fn peer(&self, from: &Visitor) -> IpAddr {
-        let host = from.headers("Host").next();
+        let host = from.header("Host");
         let named = host.map(|host| Endpoint::parse(&format!("http://{host}")));
         let is_ours = match named {
             None => true,
