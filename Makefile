@@ -11,13 +11,16 @@ OLD      ?=
 NAME     ?=
 LEAD     ?=
 ADDRESS  ?=
+# Another game is another league: make league GAME=tic_tac_toe, and the same for class, check and trace.
+FILE      = $(if $(GAME),config/leagues/league_2025_$(GAME).json)
+OF_GAME   = $(if $(GAME),--league-id league_2025_$(GAME))
 unexport PORT # a student's own program must not take it for its own
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built $(if $(GAME),config/leagues/league_2025_$(GAME).json) ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
-	@./target/debug/league_manager local --fresh $(if $(GAME),--league-id league_2025_$(GAME)) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
+league: target/built $(FILE) ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
+	@./target/debug/league_manager local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
 		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
@@ -29,12 +32,15 @@ config/leagues/league_2025_%.json:
 	@echo '$@ is new: the league file of $*'
 
 class: export NAME := $(value NAME)
-class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
-	@./target/debug/league_manager class $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
+class: target/built $(FILE) ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
+	@./target/debug/league_manager class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-check: target/built ## examine your agent: make check PORT=9000, then start it as always
-	@./target/debug/league_manager check $(if $(PORT),--port $(PORT))
+again: target/built ## your choose once more, as in a match that was played: make again MATCH=R3M2 MINE=ada
+	@./target/debug/$(or $(MINE),player) --again $(MATCH)
+
+check: target/built $(FILE) ## examine your agent: make check PORT=9000, then start it as always
+	@./target/debug/league_manager check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
 # Cargo shows how far it is while it builds; once built it need not be asked. A folder is newer when a file in it goes.
 target/built: $(shell find src bin) Cargo.toml
@@ -60,10 +66,10 @@ bench: ## how fast leagues are and what they cost: make bench JSON=1 for machine
 	@JSON=$(JSON) cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
 
 trace: target/built ## what was said in a match, from the logs: make trace MATCH=R1M1
-	@./target/debug/league_manager trace $(MATCH)
+	@./target/debug/league_manager trace $(MATCH) $(OF_GAME)
 
 clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league class agent check trace test bench clean
+.PHONY: help league class agent again check trace test bench clean

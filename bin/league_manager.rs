@@ -31,16 +31,16 @@ const USAGE: Usage = Usage {
         ),
         (
             "pause",
-            "tell it to begin no further round; matches in play end",
+            "tell it to begin no further match; matches in play end",
         ),
         ("resume", "tell it to go on"),
         (
             "remove PLAYER",
-            "take a player out: from the next round on it loses 3-0; before the start it is gone",
+            "take a player out: it loses its matches 3-0; before the start it is gone",
         ),
         (
             "restore AGENT",
-            "let it play again from the next round on, or in again without its card: restore P08",
+            "let it play again, or register again without its card: restore P08",
         ),
         (
             "replay MATCH",

@@ -13,7 +13,7 @@ The messages of the league stand in "params" and in "result".
 import argparse, hmac, http.client, http.server, json, os, pathlib, random, re, secrets, socket
 import socketserver, sys, threading, time, traceback, types, urllib.parse
 
-GAME_TYPES = ["even_odd"]  # the games that this player plays
+GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
 
 def choose(turn):

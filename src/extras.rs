@@ -1,6 +1,7 @@
-//! What shows, compares, examines and operates a league. The league itself plays without any of it: nothing outside this
-//! folder names it but the two lines of the programs in `bin/`.
+//! What shows, compares, examines and operates a league. The league itself plays without any of it: outside of this
+//! folder only `lib.rs` and `bin/league_manager.rs` name it, and both can be built without it.
 
+pub mod again;
 pub mod by_hand;
 pub mod check;
 pub mod children;

@@ -118,7 +118,7 @@ pub fn one_of<'a>(legal: &[&'a str], field: &str, came: &Value) -> Result<&'a st
 }
 
 /// `"1", "2" or "3"`.
-fn either(texts: &[&str]) -> String {
+pub fn either(texts: &[&str]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     let all = quoted.join(", ");
     match all.rsplit_once(", ") {

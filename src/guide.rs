@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [tour] | you want to understand the stack before you change it |
 //! | [class] | you teach, and run a league among many students' agents |
+//! | [jobs] | you run leagues on a cluster or in containers, or have more than a hundred players |
 //! | [models] | you let a language model play, or call the agents' tools |
 //! | [configuration] | you look for an option, a key of a file, or "How do I…" |
 //! | [exercises] | you want to learn by changing something that a test then checks |
@@ -14,6 +15,8 @@ pub mod class {}
 pub mod configuration {}
 #[doc = include_str!("guide/exercises.md")]
 pub mod exercises {}
+#[doc = include_str!("guide/jobs.md")]
+pub mod jobs {}
 #[doc = include_str!("guide/models.md")]
 pub mod models {}
 #[doc = include_str!("guide/tour.md")]

@@ -12,31 +12,35 @@
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board (who is told),
 //!                 handlers (what is answered); registration, assignment, results, control (what is decided);
-//!                 schedule, standings, queries, notices, document (what is made of the state); settings
+//!                 schedule, start, standings, queries, notices, document (what is made of the state); settings, about
 //! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to be played),
-//!                 outbox (what is to be reported), sentences, handlers
-//! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, handlers
+//!                 outbox (what is to be reported), questions (what is asked and answered), sentences, handlers
+//! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,
+//!                 handlers
 //! src/program/    what every program is made of: args, config, registration, card, session, server, storage, terminal
-//! src/net/        http and client (in and out), rpc and agent (JSON-RPC), mcp (the same as tools), retry, log
-//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in words
+//! src/net/        http and client (in and out), letter (a notice for many), rpc, answer and agent (JSON-RPC), mcp (the
+//!                 same as tools), retry, log, and small things: bounds, secret, sync
 //! src/games/      what a game is, and the games
+//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in words
 //! src/wire/       how an object is declared, read and described; timestamps, endpoints, tokens
 //! ```
 //! A file uses only what stands below its own line of the map, and no program another: a player knows nothing of the
 //! manager. Files that decide (`league`, `registration`, `results`, `match_play` and their like) know no thread, lock,
 //! file or socket; they are given the time and the randomness that they need.
 //!
-//! # To read it in an evening
-//! Each of these files can be understood from those before it.
+//! # To read it in two evenings
+//! These ten files tell the story, each with the help of those before it. A file that one of them leans on is named in
+//! its first lines.
 //! 1. `bin/player.rs`: what a player must decide.
 //! 2. `protocol.rs`: how an object is declared, the table of all messages, and their fields.
-//! 3. `games/even_odd.rs`: the game.
-//! 4. `net/retry.rs`: what can go wrong with a call, and when it is tried again.
-//! 5. `referee/match_play.rs`: one match, from invitation to outcome.
-//! 6. `manager/league.rs`: state, events, and the one function that changes the state.
-//! 7. `manager/journal.rs`: what is on the disk before anybody sees it.
-//! 8. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
-//! 9. `manager/handlers.rs`: what the manager answers.
+//! 3. `games.rs`: what a game is.
+//! 4. `games/even_odd.rs`: the game.
+//! 5. `net/retry.rs`: what can go wrong with a call, and when it is tried again.
+//! 6. `referee/match_play.rs`: one match, from invitation to outcome.
+//! 7. `manager/league.rs`: state, events, and the one function that changes the state.
+//! 8. `manager/journal.rs`: what is on the disk before anybody sees it.
+//! 9. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
+//! 10. `manager/handlers.rs`: what the manager answers.
 //!
 //! The [`guide`] says how these play together: its [tour](guide::tour) follows one result from a player's answer to
 //! everybody's table.
@@ -50,7 +54,7 @@
 //!   Rust. A **seat** is 0 for player A and 1 for player B.
 //! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's open matches: players
 //!   get it first; after the **lead** it is **released**, and referees get it. A **match token** is what a referee
-//!   shows a player in one match. The **outbox** holds the results that the manager has not acknowledged.
+//!   shows a player in one match. The **outbox** keeps every result, to be reported again after a restart.
 //! - An **event** is a line of the journal; the league is what all events make of it. The **board** is the list of what
 //!   is told to everybody. The **document** is the league's public state as one object.
 //! - A **technical loss** is a match lost because a player did not answer as it must.

@@ -5,6 +5,7 @@
 //! `journal.rs`; `rounds.rs` plays the rounds; `board.rs` tells everybody. Whatever else surrounds a league (screens,
 //! pages, the children of a local league) comes in from outside, as an [`Around`].
 
+pub mod about;
 pub mod assignment;
 pub mod board;
 pub mod control;
@@ -21,7 +22,6 @@ pub mod schedule;
 pub mod settings;
 pub mod standings;
 pub mod start;
-pub mod tools;
 
 use crate::manager::board::Board;
 use crate::manager::document::{Document, Heading};
@@ -36,7 +36,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::session::FAREWELL;
 use crate::program::terminal::{Terminal, shown};
-use crate::program::{Program, server};
+use crate::program::{Program, server, start_anew};
 use crate::protocol::{Kind, LeagueStatus};
 use std::io;
 use std::net::IpAddr;
@@ -110,7 +110,7 @@ pub struct Manager {
 
 /// Runs the program: a league from where its journal stands to its end.
 pub fn run(args: Args, around: Arc<dyn Around>) -> Result<(), Stop> {
-    let program = Program::new(args, Kind::Manager, "league_manager")?;
+    let program = Program::new(args, Kind::Manager)?;
     let manager = Arc::new(Manager::new(program, around)?);
     let end = manager.live();
     manager.program.note_end(&end);
@@ -124,13 +124,12 @@ impl Manager {
         let client = &program.client;
         let awaited = awaited(&program)?;
         let lead = lead(&program)?;
-        let seed = args.number("--seed")?;
         let rules = rules(&program, awaited.map(|(players, _)| players))?;
         client.sign_as(&signature(config), program.league_id());
         let (league, journal) = Journal::find(&program.data, rules, args.has("--fresh"))?;
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         client.log.open("league_manager", &log_file);
-        let seed = seed.or(league.seed);
+        let seed = program.seed.or(league.seed);
         let store = Arc::new(Store::new(league, journal));
         let board = Board::new(&store, client, config.retry(), config.generic_limit());
         let document = Document::new(&store, &board, heading(&program, awaited));
@@ -158,20 +157,16 @@ impl Manager {
         self.board.follow();
         self.around.begin(self)?;
         self.wait_for_start()?;
-        loop {
-            let (program, lead) = (&self.program, self.lead);
-            Rounds::new(program, &self.store, &self.board, self.terminal, lead).play();
-            if !self.say_farewell()? {
-                continue;
-            }
-            self.around.ended(self);
-            if !self.program.args.has("--stay") || !self.stay() {
-                break;
-            }
+        let (program, lead) = (&self.program, self.lead);
+        Rounds::new(program, &self.store, &self.board, self.terminal, lead).play();
+        self.say_farewell()?;
+        self.around.ended(self);
+        if self.program.args.has("--stay") {
+            self.stay();
         }
         visitors.wait_until_empty(FAREWELL); // their answers are out
         if self.store.read(|league| league.again) {
-            return Err(self.program.start_anew()); // where the manager finds this league, and sets it aside
+            return Err(start_anew(self.program.port, self.program.log())); // where the manager finds this league, and sets it aside
         }
         Ok(())
     }
@@ -179,7 +174,7 @@ impl Manager {
     /// Says that an unfinished league goes on. Whoever is registered already is told what still matters.
     fn resume(&self) {
         let ids = self.ids();
-        ids.iter().for_each(|id| self.board.forget(id));
+        ids.iter().for_each(|id| self.board.tell_anew(id));
         if self.store.read(|league| league.changes > 0) {
             let words = "an unfinished league was found";
             self.program
@@ -245,26 +240,18 @@ impl Manager {
         }
     }
 
-    /// Waits until everybody has been told that the league is over, and closes it; false if meanwhile the operator has
-    /// a match played again.
-    fn say_farewell(&self) -> io::Result<bool> {
+    /// Waits until everybody has been told that the league is over, and closes it.
+    fn say_farewell(&self) -> io::Result<()> {
         let limit = self.program.config.generic_limit();
         let longest = self.program.config.retry().longest(limit) + limit;
         let is_told = |league: &League| self.board.has_told_the_end(league);
-        let is_over = |league: &League| league.open_round().is_none();
-        self.store
-            .wait(longest, |league| is_told(league) || !is_over(league));
-        if !self.store.read(is_over) {
-            return Ok(false);
-        }
+        self.store.wait(longest, is_told);
         if !self.store.read(is_told) {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
         self.around.keep(self);
-        let close = |league: &League| (!league.closed && is_over(league)).then_some(Event::Closed);
-        self.store.decide(close)?;
-        Ok(self.store.read(is_over))
+        self.close()
     }
 
     /// Ends the league, with the results that there are.
@@ -273,16 +260,14 @@ impl Manager {
         self.store.decide(close).map(drop)
     }
 
-    /// Serves on, until the operator wants a new lobby or has a match played again; says whether it is the match.
-    fn stay(&self) -> bool {
+    /// Serves on, until the operator wants a new lobby.
+    fn stay(&self) {
         let words =
             "the league is over; still serving (--stay) until the word `again` opens a new lobby";
         self.terminal.say(words);
-        let is_wanted = |league: &League| league.again || league.open_round().is_some();
-        while !self.store.read(is_wanted) {
-            self.store.wait(IDLE, is_wanted);
+        while !self.store.read(|league| league.again) {
+            self.store.wait(IDLE, |league| league.again);
         }
-        self.store.read(|league| !league.again)
     }
 
     /// Starts the league when as many have registered as were asked for.
@@ -294,7 +279,7 @@ impl Manager {
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
-    pub fn start(&self, players: usize, referees: usize) -> io::Result<()> {
+    fn start(&self, players: usize, referees: usize) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {
@@ -306,6 +291,11 @@ impl Manager {
             }
         });
         started.map(drop)
+    }
+
+    /// Starts the league with those who are here, if it lacks nothing.
+    pub fn start_now(&self) -> io::Result<()> {
+        self.start(0, 0)
     }
 
     /// The state of the league in short.

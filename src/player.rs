@@ -30,7 +30,7 @@ use crate::program::args::{Args, Opt, Stop, Usage};
 use crate::program::card::Card;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::complain;
-use crate::protocol::Kind;
+use crate::protocol::{Ending, Kind, Tally};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,6 +65,11 @@ pub trait Companion: Sized + Send + Sync + 'static {
 
     /// Reads those options.
     fn new(args: &Args) -> Result<Self, Stop>;
+
+    /// What the program does in the place of playing, if the command line says so. `choose` is the program's own.
+    fn instead(&self, _args: &Args, _choose: &Choose) -> Option<Result<(), Stop>> {
+        None
+    }
 
     /// Whether it can play a game; `None` leaves the choices to the program's own `choose`.
     fn plays(&self, _game_type: &str) -> Option<bool> {
@@ -101,7 +106,7 @@ impl Companion for () {
 }
 
 /// What a player is called to do with a turn.
-type Choose = dyn Fn(&Turn) -> String + Send + Sync;
+pub type Choose = dyn Fn(&Turn) -> String + Send + Sync;
 
 /// Runs a player of Even/Odd: it joins the league, answers its referees, remembers its matches, and ends when the league
 /// is over. `choose` is called in each match, once unless it panics, in a thread of its own; it must not take longer
@@ -128,6 +133,9 @@ fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
     usage.main(|args| {
         let seed = args.number("--seed")?;
         let beside = Arc::new(Beside::new(&args)?);
+        if let Some(done) = beside.instead(&args, &*choose) {
+            return done;
+        }
         let companion = Arc::clone(&beside);
         session::run(args, Kind::Player, |session| {
             let player = Arc::new(Player {
@@ -194,6 +202,23 @@ impl Player {
         let name = card.map_or("player".into(), |card| card.agent_id);
         complain(&format!("{name}: {words}"));
     }
+}
+
+/// What a player has won, drawn and lost in some matches.
+pub fn record(player_id: &str, matches: &[Past]) -> Tally {
+    let mut record = Tally {
+        wins: 0,
+        draws: 0,
+        losses: 0,
+    };
+    for past in matches {
+        match past.result.status {
+            Ending::Draw => record.draws += 1,
+            _ if past.result.winner_player_id.as_deref() == Some(player_id) => record.wins += 1,
+            _ => record.losses += 1,
+        }
+    }
+    record
 }
 
 fn no_invitations(session: &Session) -> Invitations {

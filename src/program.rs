@@ -16,20 +16,19 @@ pub mod terminal;
 use crate::net::client::Client;
 use crate::net::http;
 use crate::net::log::{Level, Log};
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
-use crate::program::card::Cards;
-use crate::program::config::Config;
+use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::say;
 use crate::protocol::Kind;
-use crate::wire::Endpoint;
+use crate::wire::{DisplayName, Endpoint, Plain, Url, Within};
 use std::env;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A program that has its configuration and its port, and answers nothing yet.
@@ -40,6 +39,16 @@ pub struct Program {
     pub args: Args,
     /// The files.
     pub config: Config,
+    /// The id that a referee or a player asks for.
+    pub wish: Option<String>,
+    /// What an agent is called: as asked for, as listed, or by default.
+    pub display_name: String,
+    /// How many matches a referee plays at once: as asked for, as listed, or by default.
+    pub max_concurrent_matches: u32,
+    /// What makes a league, a draw or a choice repeatable.
+    pub seed: Option<u64>,
+    /// What shows that the operator has let us in.
+    pub operator_token: Option<String>,
     /// The folder of what must survive.
     pub data: PathBuf,
     /// The URL of the manager.
@@ -48,67 +57,60 @@ pub struct Program {
     pub endpoint: String,
     /// The port on which we listen.
     pub port: u16,
+    /// Where we listen.
+    pub listener: TcpListener,
     /// How we speak.
     pub client: Arc<Client>,
     /// When we began.
     pub started: Instant,
-    /// Where we listen, until somebody answers there.
-    listener: Mutex<Option<TcpListener>>,
     /// Where we listen, as a person writes it.
     address: String,
-    /// The addresses under which browsers may call us.
-    own: Vec<Endpoint>,
 }
 
 impl Program {
-    /// Reads the configuration and takes a port; until it has a better name the program signs as `sender`.
-    pub fn new(args: Args, kind: Kind, sender: &str) -> Result<Program, Stop> {
+    /// Reads the configuration and takes a port. Until it has a better name the program signs by the id that it asks for.
+    pub fn new(args: Args, kind: Kind) -> Result<Program, Stop> {
         let config = load(&args)?;
-        Program::with(args, config, kind, sender)
-    }
-
-    /// The same with a configuration that was read before.
-    pub fn with(args: Args, config: Config, kind: Kind, sender: &str) -> Result<Program, Stop> {
-        operator_token(&args)?; // a file that is not there is said at once
+        let operator_token = operator_token(&args)?;
+        let wish = args.value::<Plain>(id_option(kind))?.map(|id| id.0);
+        let id = wish.as_deref().unwrap_or("new");
+        let sender = match kind {
+            Kind::Manager => kind.to_string(),
+            _ => format!("{kind}:{id}"),
+        };
+        let entry = config.agent(kind, id);
+        let display_name = args.value::<DisplayName>("--display-name")?;
+        let display_name = display_name.unwrap_or(entry.display_name.clone()).0;
+        let max_concurrent_matches = max_concurrent_matches(&args, &config, entry)?;
+        let seed = args.number("--seed")?;
+        let contact = args.value::<Url>("--contact-endpoint")?;
         let manager = manager(&args, &config);
-        let is_near = kind == Kind::Manager || is_here(&manager);
-        let all = if is_near { "127.0.0.1" } else { "0.0.0.0" };
-        let host = args.text("--host").unwrap_or(all).to_string();
-        let name = host_name(&args, &config, (!is_near).then_some(&*manager))?;
+        let (host, name) = hosts(&args, &config, kind, &manager)?;
         let listener = listen(&args, &config, kind, &host)?;
         let port = listener.local_addr()?.port();
-        let given = args.text("--contact-endpoint").map(String::from);
-        let endpoint = given.unwrap_or(format!("http://{name}:{port}/mcp"));
-        let base_host = &config.system.network.base_host;
-        let mut own = Vec::new();
-        for host in ["127.0.0.1", "[::1]", &host, base_host] {
-            own.extend(Endpoint::parse(&format!("http://{host}:{port}/")));
-        }
-        own.extend(Endpoint::parse(&endpoint));
-        let shown = if host == "127.0.0.1" {
-            "localhost"
-        } else {
-            &host
-        };
+        let url = |host: &str| format!("http://{host}:{port}/mcp");
         if folder(&args).is_none() {
             say(
                 "no folder config is here: the built-in configuration holds (--config DIR names another)",
             );
         }
-        let log = log(&args, sender);
         Ok(Program {
-            kind,
+            client: Arc::new(Client::new(&sender, log(&args, &sender))),
             data: args.text("--data").unwrap_or("data").into(),
-            client: Arc::new(Client::new(sender, log)),
+            endpoint: contact.map_or(url(&name), |contact| contact.0),
+            address: url(&host.replace("127.0.0.1", "localhost")),
             started: Instant::now(),
-            listener: Mutex::new(Some(listener)),
-            address: format!("http://{shown}:{port}/mcp"),
-            own,
-            manager,
-            endpoint,
-            port,
-            config,
+            kind,
             args,
+            config,
+            wish,
+            display_name,
+            max_concurrent_matches,
+            seed,
+            operator_token,
+            manager,
+            port,
+            listener,
         })
     }
 
@@ -117,20 +119,10 @@ impl Program {
         &self.config.league.league_id
     }
 
-    /// The cards in our data folder.
-    pub fn cards(&self) -> Cards<'_> {
-        Cards {
-            data: &self.data,
-            league_id: self.league_id(),
-            manager: &self.manager,
-            endpoint: &self.endpoint,
-        }
-    }
-
-    /// Where to listen; it can be had once.
-    pub fn listener(&self) -> Result<TcpListener, Stop> {
-        let listener = lock(&self.listener).take();
-        listener.ok_or_else(|| Stop::failed("serves already"))
+    /// What the files say of a referee or a player.
+    pub fn entry(&self) -> &AgentEntry {
+        let id = self.wish.as_deref().unwrap_or_default();
+        self.config.agent(self.kind, id)
     }
 
     /// The program's log.
@@ -138,20 +130,28 @@ impl Program {
         &self.client.log
     }
 
-    /// Becomes the same program anew, on the port that it has; comes back only if that fails.
-    pub fn start_anew(&self) -> Stop {
-        start_anew(self.port, self.log())
-    }
-
     /// Logs how the program ends.
     pub fn note_end(&self, end: &Result<(), Stop>) {
-        match end {
-            Ok(()) => self
-                .log()
-                .orchestrator(Level::Info, "ended", "the league is over"),
-            Err(Stop(_, why)) => self.log().orchestrator(Level::Error, "ended", &**why),
-        }
+        let (level, words) = match end {
+            Ok(()) => (Level::Info, "the league is over"),
+            Err(Stop(_, why)) => (Level::Error, &**why),
+        };
+        self.log().orchestrator(level, "ended", words);
     }
+}
+
+/// How many matches a referee may play at once.
+fn max_concurrent_matches(args: &Args, config: &Config, entry: &AgentEntry) -> Result<u32, Stop> {
+    let listed = entry.max_concurrent_matches;
+    let listed = listed.or(config.referee_defaults.max_concurrent_matches);
+    let listed = listed.map_or(1, |number| number.0);
+    let option = "--max-concurrent-matches";
+    let number = args.number(option)?.unwrap_or(listed);
+    if Within::<1, 10>::is_good(number) {
+        return Ok(number);
+    }
+    let why = format!("{option}: got {number}, expected 1 to 10");
+    Err(Stop::usage(why))
 }
 
 /// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
@@ -171,43 +171,41 @@ pub fn start_anew(port: u16, log: &Log) -> Stop {
     Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
 }
 
-/// Whether a manager is on this machine, by its URL.
-fn is_here(manager: &str) -> bool {
-    Endpoint::parse(manager).is_ok_and(|manager| manager.is_loopback())
-}
-
-/// The host as which others reach us: as the configuration says, or, where the manager is `far`, the address by which
-/// the manager sees us. `--contact-endpoint` overrules it, and must, where `--host` means every address.
-fn host_name(args: &Args, config: &Config, far: Option<&str>) -> Result<String, Stop> {
-    let base_host = config.system.network.base_host.clone();
+/// The host on which we listen, and the one as which others reach us unless `--contact-endpoint` says it: as the
+/// configuration names us, or, where the manager is on another machine, the address by which the manager sees us.
+fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String, String), Stop> {
     let remedy = "say with --contact-endpoint URL where others reach us";
-    let (host, contact) = (args.text("--host"), args.text("--contact-endpoint"));
-    let why = match (contact.map(Endpoint::parse), host, far) {
-        (Some(Err(legal)), ..) => format!("--contact-endpoint: got {contact:?}, expected {legal}"),
-        (None, Some(all @ ("0.0.0.0" | "::" | "[::]")), _) => {
-            format!("--host {all} means every address: {remedy}")
+    let base_host = config.system.network.base_host.clone();
+    let manager = Endpoint::parse(url).map_err(Stop::usage)?;
+    let is_near = kind == Kind::Manager || manager.is_loopback();
+    let all = if is_near { "127.0.0.1" } else { "0.0.0.0" };
+    let host = args.text("--host");
+    let name = match host {
+        _ if args.has("--contact-endpoint") => base_host,
+        Some(all @ ("0.0.0.0" | "::" | "[::]")) => {
+            let why = format!("--host {all} means every address: {remedy}");
+            return Err(Stop::usage(why));
         }
-        (None, None, Some(manager)) => match own_address_towards(manager) {
-            Ok(own) => return Ok(own),
-            Err(error) => format!("--manager {manager}: {error}; name another, or {remedy}"),
-        },
-        _ => return Ok(base_host),
+        _ if is_near => base_host,
+        _ => own_address_towards(&manager).map_err(|error| {
+            let why = format!("--manager {url}: {error}; name another, or {remedy}");
+            Stop::usage(why)
+        })?,
     };
-    Err(Stop::usage(why))
+    Ok((host.unwrap_or(all).into(), name))
 }
 
-/// The address that this machine has on its way to the manager. Nothing is sent.
-fn own_address_towards(manager: &str) -> io::Result<String> {
-    let manager = Endpoint::parse(manager).map_err(io::Error::other)?;
-    let host = manager.host.trim_matches(['[', ']']);
+/// The address that this machine has on its way to another. Nothing is sent.
+fn own_address_towards(other: &Endpoint) -> io::Result<String> {
+    let host = other.host.trim_matches(['[', ']']);
     let own = |any: &str| {
         let socket = UdpSocket::bind(any)?;
-        socket.connect((host, manager.port))?;
+        socket.connect((host, other.port))?;
         socket.local_addr()
     };
-    Ok(match own("0.0.0.0:0").or_else(|_| own("[::]:0"))?.ip() {
-        IpAddr::V4(own) => own.to_string(),
-        IpAddr::V6(own) => format!("[{own}]"),
+    Ok(match own("0.0.0.0:0").or_else(|_| own("[::]:0"))? {
+        SocketAddr::V4(own) => own.ip().to_string(),
+        SocketAddr::V6(own) => format!("[{}]", own.ip()),
     })
 }
 
@@ -239,10 +237,7 @@ fn folder(args: &Args) -> Option<&Path> {
 
 /// The configuration that the command line names.
 pub fn load(args: &Args) -> Result<Config, Stop> {
-    if let Some(url) = args.text("--manager") {
-        Endpoint::parse(url)
-            .map_err(|legal| Stop::usage(format!("--manager: got {url:?}, expected {legal}")))?;
-    }
+    args.value::<Url>("--manager")?;
     Config::load(folder(args), args.text("--league-id")).map_err(Stop::usage)
 }
 
@@ -276,40 +271,33 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
     }
 }
 
-/// Takes the given port; else the listed one; else the first free one of the range.
+/// Takes the given port; else the listed one; else the first free one of the range that no list names.
 fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
-    let port_of = |url: &str| Endpoint::parse(url).ok().map(|endpoint| endpoint.port);
-    let listed = match kind {
-        Kind::Manager => Some(config.system.network.default_league_manager_port),
-        kind => args
-            .text(id_option(kind))
-            .and_then(|id| port_of(config.agent(kind, id).url())),
+    let port_of = |entry: &AgentEntry| Some(Endpoint::parse(entry.url()).ok()?.port);
+    let listed = match (kind, args.text(id_option(kind))) {
+        (Kind::Manager, _) => Some(config.system.network.default_league_manager_port),
+        (_, Some(id)) => port_of(config.agent(kind, id)),
+        (_, None) => None,
     };
+    let mut taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();
+    let (mut first, mut last) = config.port_range(kind);
     if let Some(port) = args.number("--port")?.or(listed) {
-        let with_make = match args.word {
-            Some("local") => ", or make league PORT=N",
-            _ => "",
-        };
-        let or_any = |why: String| match args.has("--any-port") {
-            true => http::listen(host, 0),
-            false => Err(why + with_make),
-        };
-        return http::listen(host, port)
-            .or_else(or_any)
-            .map_err(Stop::usage);
+        (first, last) = (port, port);
+        taken.clear();
     }
-    http::listen(host, 0).map_err(Stop::usage)?; // a host that is not ours must not look like ports in use
-    let (first, last) = config.port_range(kind);
-    let is_listed = |port| {
-        config
-            .listed()
-            .any(|(_, entry)| port_of(entry.url()) == Some(port))
+    let mut failed = format!("ports {first} to {last} are all others'; choose one with --port N");
+    for port in (first..=last).filter(|port| !taken.contains(&Some(*port))) {
+        match http::listen(host, port) {
+            Ok(listener) => return Ok(listener),
+            Err(why) => failed = why,
+        }
+    }
+    if args.has("--any-port") {
+        return http::listen(host, 0).map_err(Stop::usage);
+    }
+    let with_make = match args.word {
+        Some("local") => ", or make league PORT=N",
+        _ => "",
     };
-    let mut unlisted = (first..=last).filter(|port| !is_listed(*port));
-    let any = || args.has("--any-port").then(|| http::listen(host, 0).ok());
-    let free = unlisted.find_map(|port| http::listen(host, port).ok());
-    free.or_else(|| any().flatten()).ok_or_else(|| {
-        let remedy = "choose another with --port N";
-        Stop::usage(format!("ports {first} to {last} are all in use; {remedy}"))
-    })
+    Err(Stop::usage(failed + with_make))
 }

@@ -20,7 +20,6 @@ use crate::net::retry::{CallError, SHOWN, pause};
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
-use crate::program::registration::max_concurrent_matches;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{complain, say, shown};
 use crate::protocol::{Kind, LeagueError, Message};
@@ -43,7 +42,6 @@ struct Referee {
     session: Arc<Session>,
     assignments: Assignments,
     limits: Limits,
-    seed: Option<u64>,
     /// Whether it has been said that results wait for the manager.
     said: AtomicBool,
 }
@@ -57,13 +55,11 @@ impl Referee {
             choice: timeouts.move_timeout_sec.0,
             retry: program.config.retry(),
         };
-        let at_once = max_concurrent_matches(&program.args, &program.config)?;
-        let seed = program.args.number("--seed")?;
+        let at_once = program.max_concurrent_matches;
         let referee = Arc::new(Referee {
             session,
             assignments: Assignments::default(),
             limits,
-            seed,
             said: AtomicBool::new(false),
         });
         for _ in 0..at_once {
@@ -92,7 +88,6 @@ impl Referee {
             program,
             assignments: &self.assignments,
             assignment,
-            seed: self.seed,
             began: Instant::now(),
         };
         let game = || play(&assignment.given, &venue, &self.limits);

@@ -2,9 +2,9 @@
 
 mod support;
 
-use league::extras::by_hand::{ByHand, TurnState};
+use league::extras::by_hand::{ByHand, MakeChoice, TurnState};
 use league::extras::strategies::{Past, Turn};
-use league::protocol::Parity;
+use league::wire::Wire;
 use serde_json::{Value, json};
 use std::{
     process::Command,
@@ -80,6 +80,10 @@ fn turn(match_id: &str, seconds: u64) -> Turn {
 #[test]
 fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
     let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 25), turn("R62M1", 15));
+    let choose = |match_id: &str, choice: &str| {
+        let made = json!({"match_id": match_id, "choice": choice});
+        by_hand.make_choice(&MakeChoice::read(&made).unwrap())
+    };
     thread::scope(|scope| {
         let late = scope.spawn(|| by_hand.ask(&late));
         assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
@@ -95,14 +99,14 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         );
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
-        let wrong = by_hand.make_choice("R62M1", &json!("Even")).unwrap_err();
+        let wrong = choose("R62M1", "Even").unwrap_err();
         assert_eq!(wrong.field_name(), Some("choice"));
-        by_hand.make_choice("R62M1", &json!("even")).unwrap();
-        assert!(by_hand.make_choice("R62M1", &json!("odd")).is_err()); // it is chosen
+        choose("R62M1", "even").unwrap();
+        assert!(choose("R62M1", "odd").is_err()); // it is chosen
         assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
-        assert_eq!(soon.join().unwrap(), Some(Parity::Even));
-        by_hand.make_choice("R61M1", &json!("odd")).unwrap();
-        assert_eq!(late.join().unwrap(), Some(Parity::Odd));
+        assert_eq!(soon.join().unwrap(), Some("even".into()));
+        choose("R61M1", "odd").unwrap();
+        assert_eq!(late.join().unwrap(), Some("odd".into()));
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
     by_hand.note("a note");

@@ -1,9 +1,10 @@
-//! What a student sees of a `choose` that panics, and of one that is too slow. This program is all three: the test,
-//! which starts itself twice more, and the two players. So it has a `main` of its own.
+//! What a student sees of a `choose` that panics, and of one that is too slow; and a player of another game than
+//! Even/Odd. This program is all of them: the test, which starts itself again and again, and the players. So it has a
+//! `main` of its own.
 
 mod support;
 
-use league::player::{Parity, Turn, run};
+use league::player::{Parity, Turn, play, run};
 use serde_json::json;
 use std::{
     env,
@@ -29,6 +30,12 @@ fn main() -> ExitCode {
                 },
             )
         }
+        Ok("the last") => play(|turn| {
+            assert_eq!(turn.game_type, "tic_tac_toe");
+            assert_eq!(turn.position.lines().count(), 3);
+            assert_eq!(turn.legal_moves.len(), 10 - turn.move_number as usize);
+            turn.legal_moves[turn.legal_moves.len() - 1].clone()
+        }),
         Ok(_) => run(|_| {
             thread::park_timeout(Duration::from_millis(2600)); // it thinks
             Parity::Even
@@ -36,6 +43,10 @@ fn main() -> ExitCode {
         Err(_) => {
             whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal();
             println!("test whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal ... ok");
+            whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again();
+            println!(
+                "test whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again ... ok"
+            );
             ExitCode::SUCCESS
         }
     }
@@ -98,4 +109,40 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
         json!({"P01": "even", "P02": null}),
         "asked again, it chose"
     );
+}
+
+fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
+    let world = World::new(&[]);
+    world.play("tic_tac_toe");
+    let mut manager = world.manager(&["--players", "2"]);
+    let _referee = world.referee(&manager, "REF01", &[]);
+    let mut two = ["P01", "P02"].map(|id| player(&world, &manager, "the last", id));
+    assert!(manager.wait().success());
+    assert!(two.iter_mut().all(|player| player.wait().success()));
+    let result = &world.events("Recorded")[0]["result"]["details"];
+    let made = result["moves"].as_array().unwrap().iter();
+    let moves: Vec<&str> = made.map(|it| it["move"].as_str().unwrap()).collect();
+    assert_eq!(moves.join(" "), "9 8 7 6 5 4 3", "{result}");
+    let again = |extra: &[&str]| {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.env(PLAYS, "the last").args(["--again", "r1m1"]);
+        command
+            .args(extra)
+            .args(world.command("player", &[]).get_args());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let first = |id| again(&["--player-id", id]);
+    let [one, other] = ["P01", "P02"].map(first);
+    for said in [&one, &other] {
+        let lines = said.lines().filter(|line| line.contains(": choose says "));
+        for line in lines {
+            let said = line.split_once("choose says ").unwrap().1;
+            let (now, then) = said.split_once("; in the match it was ").unwrap();
+            assert_eq!(now, then, "{line}");
+        }
+    }
+    let count = |said: &str| said.matches("choose says").count();
+    let mut counts = [count(&one), count(&other)];
+    counts.sort();
+    assert_eq!(counts, [3, 4], "{one}{other}");
 }

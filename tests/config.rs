@@ -139,8 +139,9 @@ fn every_key_is_needed_typed_bounded_and_known() {
         );
     }
     let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
-        players[0].active referees[0].active referees[0].max_concurrent_matches \
-        scheduling.cycles scheduling.round_announcement_lead_sec";
+        players[0].active players[0].game_types referees[0].active referees[0].game_types \
+        referees[0].max_concurrent_matches scheduling.cycles scheduling.round_announcement_lead_sec \
+        games[0].choices games[0].number_range game_types game_types";
     assert_eq!(
         (optional.join(" "), bounds > 20),
         (expected.to_string(), true),
@@ -298,7 +299,7 @@ const WRONG_USE: &str = "
     player | --port TAKEN --seed x | --seed x
     player | --port TAKEN --strategy wild | --strategy contrary
     player | --port TAKEN --display- x | did you mean --display-name?
-    player | --port TAKEN --player-id a:b | --player-id an id like P07
+    player | --port TAKEN --player-id a:b | --player-id letters, digits
     referee | --port TAKEN --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10
     referee | --port TAKEN --seed x | --seed x
     league_manager | local --fresh --port TAKEN | TAKEN --port PORT=N
@@ -392,6 +393,15 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
     assert_eq!(
         read(SYSTEM, "retry_policy.base_delay_sec", json!(2)).match_limit(),
         Duration::from_secs(158)
+    );
+    let world = World::new(&[]);
+    world.play("tic_tac_toe");
+    let board = Config::load(Some(&world.folder.join("config")), None).unwrap();
+    let one = read(SYSTEM, "retry_policy.base_delay_sec", json!(0.1)).match_limit();
+    let longer = board.match_limit() - one;
+    assert!(
+        longer > Duration::from_secs(8 * 90),
+        "nine moves: {longer:?}"
     );
 }
 

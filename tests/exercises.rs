@@ -8,8 +8,9 @@ use league::protocol::Parity;
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::path::Path;
-use std::{env, fs};
+use std::process::Command;
 use support::*;
 
 /// The matches of a local league that was played to its end; `folder` is where it is kept.
@@ -138,17 +139,16 @@ fn game() {
             assert_eq!(winner, expected, "{a} against {b}");
         }
     }
-    let world = World::new(&[(
+    let world = World::new(&[]);
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(shipped).arg(&world.folder);
+    assert!(copy.status().unwrap().success());
+    world.edit(
         "leagues/league_2025_even_odd.json",
         "/game_type",
         json!(NAME),
-    )]);
-    let registry = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/games/games_registry.json");
-    fs::copy(
-        registry,
-        world.folder.join("config/games/games_registry.json"),
-    )
-    .unwrap();
+    );
     let mut league = world.start("league_manager", &["local", "--players", "4"]);
     assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
     for game in matches(&world, "leagues/league_2025_even_odd") {

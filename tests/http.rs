@@ -705,6 +705,18 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     let log = world.logs();
     let called = log.iter().find(|line| line["event_type"] == "tool_called");
     assert!(called.unwrap().to_string().len() < 1_000, "{called:?}");
+    // Neither does whoever asks for what is not there, however long its name is, and however often.
+    for _ in 0..50 {
+        call(&url, &"m".repeat(9_000), json!({}));
+    }
+    let mut vain = world.logs();
+    vain.retain(|line| line["event_type"] == "asked_in_vain");
+    let length = vain.iter().map(|line| line.to_string().len()).max();
+    assert!(
+        vain.len() <= 45 && length < Some(1_000),
+        "{} {length:?}",
+        vain.len()
+    );
 }
 
 /// The status and the body of an answer, and what the caller says of it.

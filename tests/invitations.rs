@@ -1,10 +1,10 @@
 //! What a player believes, chooses and shows, without a network: the rules as tables.
 
 use league::net::agent::Denial;
+use league::player::Turn;
 use league::player::decision::{Decision, show_panics};
 use league::player::invitations::Invitations;
 use league::player::sentences as screen;
-use league::player::{Parity, Turn};
 use league::protocol::{
     Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement,
 };
@@ -146,26 +146,32 @@ fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
     let think = || {
         asked.fetch_add(1, Ordering::SeqCst);
         both.wait(); // the other call is there too, or about to be
-        Parity::Odd
+        "odd".to_string()
     };
+    let [even, odd] = ["even", "odd"].map(String::from);
     thread::scope(|scope| {
-        let first = scope.spawn(|| decision.make(think));
+        let first = scope.spawn(|| decision.make(1, think));
         while !decision.is_thinking() {
             thread::yield_now();
         }
         let second = scope.spawn(|| {
             both.wait();
-            decision.make(|| Parity::Even)
+            decision.make(1, || even.clone())
         });
         assert_eq!(
             [first.join().unwrap(), second.join().unwrap()],
-            [Ok(Parity::Odd), Ok(Parity::Odd)]
+            [Ok(odd.clone()), Ok(odd.clone())]
         );
     });
     assert_eq!(
-        (decision.make(|| Parity::Even), asked.load(Ordering::SeqCst)),
-        (Ok(Parity::Odd), 1)
+        (
+            decision.make(1, || even.clone()),
+            asked.load(Ordering::SeqCst)
+        ),
+        (Ok(odd), 1)
     );
+    assert_eq!(decision.make(2, || even.clone()), Ok(even)); // another move
+    assert!(decision.make(100_000, || unreachable!()).is_err()); // nobody fills our memory
 }
 
 #[test]
@@ -173,11 +179,11 @@ fn a_choose_that_panics_is_asked_again() {
     show_panics();
     let (decision, asked) = (Decision::default(), AtomicUsize::new(0));
     let choose = |turn: &Turn| match asked.fetch_add(1, Ordering::SeqCst) {
-        0 => turn.history[7].result.choices["P02"].unwrap(),
-        _ => Parity::Odd,
+        0 => turn.history[7].match_id.clone(),
+        _ => "odd".into(),
     };
     let turn = Turn::sample();
-    let Err(Denial::Rpc(-32603, why, None)) = decision.make(|| choose(&turn)) else {
+    let Err(Denial::Rpc(-32603, why, None)) = decision.make(1, || choose(&turn)) else {
         panic!("it has chosen")
     };
     assert!(
@@ -186,8 +192,8 @@ fn a_choose_that_panics_is_asked_again() {
     );
     assert!(!decision.is_thinking());
     assert_eq!(
-        [(); 2].map(|()| decision.make(|| choose(&turn))),
-        [Ok(Parity::Odd), Ok(Parity::Odd)]
+        [(); 2].map(|()| decision.make(1, || choose(&turn))),
+        [Ok("odd".to_string()), Ok("odd".to_string())]
     );
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }

@@ -70,8 +70,9 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
         if known.is_some_and(|known| known.registrations > u32::from(again)) {
             return None;
         }
-        match paper::register(league, &meta(from.kind, &local(port)), &from) {
-            Admission::Accepted { member, event } if member.id == id => event,
+        let admission = paper::register(league, &meta(from.kind, &local(port)), &from);
+        match &admission {
+            Admission::Accepted { member, .. } if member.id == id => admission.event(),
             other => panic!("{id}: {other:?}"),
         }
     });

@@ -195,7 +195,9 @@ fn take(all: &Assignments, tokens: &str, port: u16, referee: &str) -> Option<Str
 fn due(all: &Arc<Assignments>) -> Kept {
     let (tell, told) = mpsc::channel();
     let all = Arc::clone(all);
-    thread::spawn(move || tell.send(all.next_report()));
+    thread::spawn(move || {
+        let _ = tell.send(all.next_report());
+    });
     let patience = Duration::from_secs(60);
     told.recv_timeout(patience)
         .expect("a result is to be reported")

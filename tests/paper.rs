@@ -73,7 +73,9 @@ impl Paper {
                 .unwrap(),
             ..meta(kind, &local(port).replace("localhost", host))
         };
-        if let Admission::Accepted { member, event } = register(&self.league, &agent, &from) {
+        let admission = register(&self.league, &agent, &from);
+        let event = admission.event();
+        if let Admission::Accepted { member, .. } = admission {
             let is_known = self.league.members.contains_key(&member.id);
             let may_come = is_known || !self.league.started || kind == Kind::Referee;
             assert!(may_come, "no player comes late");

@@ -4,11 +4,13 @@ mod support;
 
 use league::extras::columns::width;
 use league::extras::practice::seats;
-use league::extras::statistics::{Sample, coin, median_and_worst, report};
+use league::extras::statistics::{Measure, Sample, median_and_worst, report};
 use league::extras::strategies::{Past, Turn, named};
-use league::games::{Move, Scoring, forfeit, judge};
+use league::extras::worth;
+use league::games::{Move, Scoring, even_odd, forfeit, judge};
 use league::manager::league::{League, Rules};
 use league::protocol::{Kind, Parity};
+use league::wire::Wire;
 use std::{fs, sync::Arc};
 use support::*;
 
@@ -22,10 +24,16 @@ fn scoring(win_points: i32, draw_points: i32, loss_points: i32) -> Scoring {
     }
 }
 
+/// What a coin gets in Even/Odd.
+fn coin(win: i32, draw: i32, loss: i32) -> f64 {
+    worth::coin(&even_odd::GAME, &scoring(win, draw, loss)).unwrap()
+}
+
 #[test]
 fn mean_standard_error_and_verdict_are_those_of_the_book() {
     // So many matches with so many points each: their mean, the square of its standard error, and the verdict.
-    let rows: [(&[(i32, usize)], f64, Option<f64>, &str); 9] = [
+    type Row = (&'static [(i32, usize)], f64, Option<f64>, &'static str);
+    let rows: [Row; 9] = [
         (&[], 0.0, None, "too few"),
         (&[(3, 1)], 3.0, None, "too few"),
         (&[(0, 1), (3, 1)], 1.5, Some(4.5 / 2.0), "too few"),
@@ -64,8 +72,8 @@ fn mean_standard_error_and_verdict_are_those_of_the_book() {
     for (parts, mean, square, verdict) in rows {
         let points = parts
             .iter()
-            .flat_map(|(points, times)| vec![*points; *times]);
-        let sample = Sample::of(&points.collect::<Vec<i32>>());
+            .flat_map(|(points, times)| vec![f64::from(*points); *times]);
+        let sample = Sample::of(&points.collect::<Vec<f64>>());
         assert!((sample.mean - mean).abs() < 1e-12, "{sample:?}");
         if let Some(square) = square {
             let error = sample.error.unwrap();
@@ -74,10 +82,10 @@ fn mean_standard_error_and_verdict_are_those_of_the_book() {
                 "{sample:?}: {square}"
             );
         }
-        let came = sample.verdict(1.25);
+        let came = sample.verdict(Measure::coin(1.25));
         assert!(came.starts_with(verdict), "{sample:?}: {came}");
     }
-    let coins = [(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(&scoring(w, d, l)));
+    let coins = [(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(w, d, l));
     assert_eq!(coins, [1.25, 1.75, 1.5]);
     let rows = [&[][..], &[7], &[9, 1], &[5, 1, 3]];
     let answers = rows.map(|numbers| median_and_worst(numbers.to_vec()));
@@ -93,7 +101,8 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
     };
     let ids = ["P01".to_string(), "P02".to_string()];
     let play = |turn: &Turn, number| {
-        let own = named(strategy).unwrap()(turn);
+        let own = named("even_odd", strategy).unwrap()(turn);
+        let own = Parity::read(&own.into()).unwrap();
         judge(ids.clone(), [own, constant], number)
     };
     turn.history = Arc::new(Vec::new());
@@ -107,7 +116,7 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
         };
         Arc::make_mut(&mut turn.history).push(past);
     }
-    let points = (1..=10).map(|number| play(&turn, number).score(&scoring(3, 1, 0))[0]);
+    let points = (1..=10).map(|number| f64::from(play(&turn, number).score(&scoring(3, 1, 0))[0]));
     Sample::of(&points.collect::<Vec<_>>()).mean
 }
 
@@ -125,7 +134,7 @@ fn against_constant_opponents_the_expectation_is_exact() {
         assert_eq!(came, [against_even, against_odd], "{strategy}");
     }
     let coins = (expected("even", Parity::Even) + expected("odd", Parity::Even)) / 2.0; // a coin is either, as often
-    assert_eq!(coins, coin(&scoring(3, 1, 0)));
+    assert_eq!(coins, coin(3, 1, 0));
 }
 
 #[test]
@@ -195,14 +204,14 @@ fn the_report_has_aligned_columns_whatever_the_names() {
     let answers = [("P01", 2), ("P01", 40), ("P02", 7), ("P01", 3)];
     let answers = answers.map(|(id, elapsed)| (id.to_string(), elapsed));
     let expected = "
-Id    Strategy           Matches  Points per match  (1.25 is what a coin gets)
-P01   ada                      3     1.333 ± 0.882  too few matches to say
-P02   日本の\u{fffd}プレーヤー        3     1.333 ± 0.882  too few matches to say
+Id    Strategy           Matches  Points per match   Expected points  (1.25 is what a coin gets)
+P01   ada                      3     1.333 ± 0.882     1.250 ± 0.250  too few matches to say
+P02   日本の\u{fffd}プレーヤー        3     1.333 ± 0.882     1.250 ± 0.250  too few matches to say
 
-Id    Strategy           Points per match against
+Id    Strategy           Expected points per match against
                             P01   P02
-P01   ada                     -  1.33
-P02   日本の\u{fffd}プレーヤー    1.33     -
+P01   ada                     -  1.25
+P02   日本の\u{fffd}プレーヤー    1.25     -
 
 Id    Strategy           Technical losses  Answers in ms: median  worst
 P01   ada                               0                      3     40
@@ -213,7 +222,10 @@ P02   日本の\u{fffd}プレーヤー                 1                      7 
     let names: Vec<String> = (1..=14).map(name).collect();
     let lines = report(&league(1, &names), &[]).join("\n");
     assert!(lines.lines().all(|line| width(line) <= 120), "{lines}");
-    assert_eq!(lines.matches("Points per match against\n").count(), 2); // twelve opponents, and two
+    assert_eq!(
+        lines.matches("Expected points per match against\n").count(),
+        2
+    ); // twelve opponents, and two
     let last = format!("P14   {}       -     -\n", names[13]);
     assert!(lines.contains(&last), "{lines}");
 }

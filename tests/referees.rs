@@ -415,7 +415,7 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
     let manager = Peer::new(move |request| {
         let match_id = request["params"]["match_id"].as_str();
         match match_id {
-            Some("R1M1") => status("413 Too Large", ""),
+            Some("R1M1") => status("413 Too Large", "enough"),
             Some("R1M2") => league_error("\u{1b}[2Jalready recorded"),
             // It is asked again until R1M4 is recorded, which it does not keep waiting.
             Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
@@ -448,7 +448,7 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
     );
     let (refused, escape) = ("the league manager refuses the result for good", '\u{fffd}');
     let expected = format!(
-        "R1M1: {refused}: answered HTTP 413\nR1M2: {refused}: E015 MATCH_ID_MISMATCH: match_id: {escape}[2Jalready recorded\n"
+        "R1M1: {refused}: answered HTTP 413 \"enough\"\nR1M2: {refused}: E015 MATCH_ID_MISMATCH: match_id: {escape}[2Jalready recorded\n"
     );
     assert_eq!(said.concat(), expected);
     it.end();

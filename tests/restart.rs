@@ -164,19 +164,21 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
 }
 
 #[test]
-fn a_local_league_resumed_at_another_port_ends_with_its_childrens_words() {
-    let world = World::new(&[]);
-    let mut league = world.start("league_manager", &["local", "--lead-sec", "60"]);
-    wait_until("the league starts", || world.count("Started") == 1);
-    wait_until("all have their cards", || cards(&world).len() == 6);
-    league.kill();
-    wait_until("all processes end", || processes(&world).is_empty());
-    let mut again = world.start("league_manager", &["local", "--lead-sec", "60"]);
-    assert_eq!(again.wait().code(), Some(1));
-    again.complains("it plays in league_2025_even_odd of the manager at http://");
-    again.complains("--data DIR");
-    again.complains("could not start");
-    wait_until("all processes end", || processes(&world).is_empty());
+fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow() {
+    for fresh in [&[][..], &["--fresh"]] {
+        let world = World::new(&[]);
+        let mut league = world.start("league_manager", &["local", "--lead-sec", "60"]);
+        wait_until("the league starts", || world.count("Started") == 1);
+        wait_until("all have their cards", || cards(&world).len() == 6);
+        let before = league.url();
+        league.kill(); // its children are still ending when it is started again
+        let again = [&["local", "--lead-sec", "0"], fresh].concat();
+        let mut again = world.start("league_manager", &again);
+        assert_ne!(again.url(), before);
+        assert!(again.wait().success(), "{:?}", again.stderr);
+        world.check_played(4);
+        wait_until("all processes end", || processes(&world).is_empty());
+    }
 }
 
 /// The cards of the agents.

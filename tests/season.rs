@@ -77,7 +77,7 @@ fn league(script: &str, is_local: bool) -> LeagueView {
         "win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties,
     });
     let heading = json!({
-        "display_name": "League", "game": "Even/Odd", "register_at": "", "scoring": scoring, "local": is_local,
+        "display_name": "League", "game": "Even/Odd", "game_type": "even_odd", "register_at": "", "scoring": scoring, "local": is_local,
     });
     let status = if script.contains('?') {
         "running"
@@ -143,7 +143,7 @@ fn luck_holds_forfeits_as_they_were() {
     let lottery = |held: &[i32], games: Vec<[usize; 2]>| Lottery {
         held: held.into(),
         games,
-        points: [3, 1, 0],
+        outcomes: vec![[3, 0], [0, 3], [1, 1], [1, 1]],
     };
     // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with 1/8, and so on.
     let rows = [

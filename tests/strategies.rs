@@ -1,11 +1,8 @@
 //! What each strategy chooses, by what it has seen.
 
-use league::extras::strategies::{ALL, Past, Turn, named};
+use league::extras::strategies::{Past, Turn, all_names, named, names};
 use league::protocol::{Ending, GameResult, Parity};
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
 /// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
 fn turn(opponent_id: &str, history: &str) -> Turn {
@@ -43,7 +40,7 @@ fn turn(opponent_id: &str, history: &str) -> Turn {
             .collect::<Vec<_>>()
             .into(),
         seed: Some(7),
-        deadline: Instant::now() + Duration::from_secs(30),
+        ..Turn::sample()
     }
 }
 
@@ -73,14 +70,33 @@ const CHOICES: &str = "
 fn each_strategy_chooses_by_what_it_has_seen() {
     for row in CHOICES.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let choose = named(cells[0]).unwrap();
+        let choose = named("even_odd", cells[0]).unwrap();
         let chosen = choose(&turn(cells[2], cells[1]));
-        assert!(cells[3].starts_with(chosen.word()), "{row}: {chosen}");
+        assert!(cells[3].starts_with(&chosen), "{row}: {chosen}");
     }
-    assert!(named("nobody").is_none() && named("Even").is_none());
-    let all: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-    let expected = "random even odd alternate contrary frequency pattern coin";
+    for (game, name) in [
+        ("even_odd", "nobody"),
+        ("even_odd", "Even"),
+        ("even_odd", "perfect"),
+        ("tic_tac_toe", "even"),
+        ("chess", "even"),
+    ] {
+        assert!(named(game, name).is_none(), "{game}: {name}");
+    }
+    let all: Vec<&str> = all_names().collect();
+    let expected = "random coin even odd alternate contrary frequency pattern blocks perfect";
     assert_eq!(all.join(" "), expected);
+    let rows = [
+        (
+            "even_odd",
+            "random even odd alternate contrary frequency pattern",
+        ),
+        ("tic_tac_toe", "random blocks perfect"),
+        ("chess", "random"),
+    ];
+    for (game, expected) in rows {
+        assert_eq!(names(game).join(" "), expected);
+    }
 }
 
 type Change = fn(&mut Turn, usize);
@@ -100,17 +116,14 @@ fn with_a_seed_random_choices_are_the_same_in_every_run() {
         ("seed", |turn, n| turn.seed = Some(n as u64)),
     ];
     for (name, strategy) in [
-        ("random", named("random").unwrap()),
-        ("contrary", named("contrary").unwrap()),
+        ("random", named("even_odd", "random").unwrap()),
+        ("contrary", named("even_odd", "contrary").unwrap()),
     ] {
         for (what, change) in rows {
-            let choices: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
-            let again: Vec<Parity> = changed(change).map(|turn| strategy(&turn)).collect();
+            let choices: Vec<String> = changed(change).map(|turn| strategy(&turn)).collect();
+            let again: Vec<String> = changed(change).map(|turn| strategy(&turn)).collect();
             assert_eq!(choices, again, "{name}: by {what}");
-            let even = choices
-                .iter()
-                .filter(|choice| **choice == Parity::Even)
-                .count();
+            let even = choices.iter().filter(|choice| *choice == "even").count();
             assert!(
                 (430..=570).contains(&even),
                 "{name}: {even} of 1000 are even, by {what}"

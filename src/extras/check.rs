@@ -5,7 +5,7 @@
 //! at which steps it looks, and what must be so. A step is a message that we send or are sent; `check/exam.rs` says
 //! how steps are named. A check whose step did not happen is skipped, since an earlier check says why. This file has
 //! what every agent must do. Read `check/player.rs` and `check/referee.rs` next. An examination writes no league's
-//! files.
+//! files. The tables speak of Even/Odd; where the league plays another game, `Exam::named` puts its names in their place.
 
 /// A table of checks.
 macro_rules! checks {
@@ -31,6 +31,7 @@ mod messages;
 mod player;
 mod referee;
 
+use crate::games::{self, Game, Outcome, even_odd};
 use crate::net::client::{MAX_NOTICE, call, ok};
 use crate::net::retry::{pause, quotable};
 use crate::net::sync::lock;
@@ -107,8 +108,8 @@ const REGISTRATION: &[Check] = checks! { exam, it:
     MUST "Registration" "display_name" ""
         it.field("_meta/display_name", DisplayName::EXPECTED, is::<DisplayName>);
     MUST "Registration" "version" "" it.field("_meta/version", Version::EXPECTED, is::<Version>);
-    MUST "Registration" "game_types" "" it.field("_meta/game_types", "[\"even_odd\"]", |it| {
-        Vec::<String>::read(it).is_ok_and(|it| it.iter().any(|it| it == GAME))
+    MUST "Registration" "game_types" "" it.field("_meta/game_types", format!("[{:?}]", exam.rules().game_type), |it| {
+        Vec::<String>::read(it).is_ok_and(|it| it.iter().any(|it| it == exam.rules().game_type))
     });
     MUST "Registration" "contact_endpoint" "" {
         let good = |it: &Value| Url::read(it).is_ok_and(|it| it.0.len() <= 200);
@@ -147,10 +148,14 @@ const NOTICES: &[Check] = checks! { exam, it:
     };
     WISE "MCP" "its tools are listed" "tools/list" {
         let is_referee = exam.kind() == Kind::Referee;
-        let wanted = if is_referee { "notify_round" } else { "choose_parity" };
+        let wanted = match is_referee {
+            true => ["notify_round", "notify_round"],
+            false => [exam.call_tool(), "make_choice"], // the second where somebody plays by hand
+        };
         let tools = it.json["result"]["tools"].as_array();
-        let good = tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == wanted));
-        it.shows(&it.came, format!("tools, {wanted} among them"), good)
+        let is_wanted = |tool: &Value| wanted.iter().any(|name| tool["name"] == *name);
+        let good = tools.is_some_and(|tools| tools.iter().any(is_wanted));
+        it.shows(&it.came, format!("tools, {} among them", wanted[0]), good)
     };
     FORGIVEN "Standings and notices" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
 };
@@ -182,7 +187,7 @@ pub fn run(args: Args) -> Result<(), Stop> {
     let failed = || findings.iter().filter(|it| it.grade == Grade::Failed);
     let fatal: Vec<&str> = failed()
         .filter(|it| !it.forgiven)
-        .map(|it| it.check)
+        .map(|it| &*it.check)
         .collect();
     let line = if exam.terminal.quiet { complain } else { say };
     line(&match fatal.join("; ") {
@@ -208,7 +213,7 @@ impl Exam {
             finding.forgiven = check.weight.1.unwrap_or(finding.forgiven);
         }
         Finding {
-            check: check.name,
+            check: self.named(check.name),
             section: check.section,
             ..finding
         }

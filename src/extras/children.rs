@@ -7,7 +7,7 @@ use crate::extras::strategies;
 use crate::manager::Manager;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
-use crate::program::card::Card;
+use crate::program::card::{self, Card};
 use crate::program::session::FAREWELL;
 use crate::program::storage;
 use crate::program::{self, Program, id_option};
@@ -189,19 +189,18 @@ impl Children {
 /// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that
 /// the agent had. The card is of that run, and no stranger's, if the journal of that run knows its token or its key.
 fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Stop> {
-    let cards = program.cards();
     let is_known = |secret: &String| !secret.is_empty() && before.contains(&**secret);
-    let card: Option<Card> = storage::read_json(&cards.file(id));
+    let card: Option<Card> = storage::read_json(&card::file(&program.data, id));
     let card = card.filter(|card| is_known(&card.token) || is_known(&card.registration_key));
     let Some(mut card) = card else {
         return Ok(None);
     };
     let until = Instant::now() + FAREWELL;
-    while cards.lock(id).is_err() && Instant::now() < until {
+    while card::lock(&program.data, id).is_err() && Instant::now() < until {
         pause(LOOK); // a child of that run is still ending
     }
     card.manager = from_here(program);
-    cards.keep(&card)?;
+    card.keep(&program.data)?;
     let endpoint = Endpoint::parse(&card.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
@@ -230,22 +229,21 @@ fn command(
         "--until-stdin-closes",
         "--any-port",
     ]);
+    if program.args.has("--stay") {
+        command.arg("--stay"); // there may be another league
+    }
     for shared in ["--config", "--data", "--logs", "--league-id"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
         }
     }
-    let listed = program.config.listed().any(|(_, listed)| listed.id() == id);
-    let called = if kind == Kind::Referee {
-        "Referee"
-    } else {
-        "Agent"
+    let is_listed = program.config.listed().any(|(_, listed)| listed.id() == id);
+    let by_id = || match kind {
+        Kind::Referee => format!("Referee {id}"),
+        _ => format!("Agent {id}"),
     };
-    if let Some(name) = seat
-        .name
-        .clone()
-        .or((!listed).then(|| format!("{called} {id}")))
-    {
+    let name = seat.name.clone().or_else(|| (!is_listed).then(by_id));
+    if let Some(name) = name {
         command.args(["--display-name", &name]);
     }
     if program.args.has("--port") {
@@ -258,7 +256,7 @@ fn command(
 }
 
 /// Where a child of ours reaches the manager: one that listens on every address also listens on this one.
-fn from_here(program: &Program) -> String {
+pub fn from_here(program: &Program) -> String {
     match program.args.text("--host") {
         Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),
         _ => program.endpoint.clone(),

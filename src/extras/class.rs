@@ -53,7 +53,7 @@ pub fn greet(manager: &Manager) {
     say("\nEach student types these two lines:");
     say(&format!("  curl -O {page}/player.py"));
     say(&format!(
-        "  python3 player.py --manager {page} --display-name Ada"
+        "  python3 player.py --manager {page} --display-name Ada --stay"
     ));
     say(&format!("\nThe page for the projector is {page}/#wall\n"));
     say("Your words, typed here:");

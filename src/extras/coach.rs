@@ -1,10 +1,11 @@
 //! Who sits beside a player and chooses in the place of its own `choose`, if the command line says so (`--strategy`): a
 //! finished example, or whoever calls the player's tools, with an example for when nobody does.
 
+use crate::extras::again;
 use crate::extras::by_hand::ByHand;
 use crate::extras::strategies;
 use crate::net::agent::Toolbox;
-use crate::player::{Companion, Turn};
+use crate::player::{Choose, Companion, Turn};
 use crate::program::args::{Args, Opt, Stop};
 use crate::program::session::Session;
 use crate::program::terminal::{complain, say};
@@ -18,11 +19,18 @@ pub struct Coach {
 }
 
 impl Companion for Coach {
-    const OPTIONS: &[Opt] = &[(
-        "--strategy",
-        "NAME",
-        "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]",
-    )];
+    const OPTIONS: &[Opt] = &[
+        (
+            "--strategy",
+            "NAME",
+            "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]",
+        ),
+        (
+            "--again",
+            "MATCH",
+            "instead of a league: calls `choose` as in a match of this player's history",
+        ),
+    ];
 
     fn new(args: &Args) -> Result<Coach, Stop> {
         let asked = args.text("--strategy");
@@ -42,6 +50,13 @@ impl Companion for Coach {
             example: example.map(String::from),
             by_hand: is_by_hand.then(ByHand::default),
         })
+    }
+
+    fn instead(&self, args: &Args, choose: &Choose) -> Option<Result<(), Stop>> {
+        let match_id = args.text("--again")?;
+        Some(again::run(args, match_id, |turn| {
+            self.choose(turn, false).unwrap_or_else(|| choose(turn))
+        }))
     }
 
     fn plays(&self, game_type: &str) -> Option<bool> {

@@ -242,7 +242,7 @@ fn answer(manager: &Arc<Manager>, line: &str) -> Vec<String> {
 
 /// Starts the league, or says what is missing.
 fn start(manager: &Manager) -> String {
-    match manager.start(0, 0) {
+    match manager.start_now() {
         Err(error) => error.to_string(),
         Ok(()) => match manager.status().reason {
             Some(reason) => reason,

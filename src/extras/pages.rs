@@ -24,7 +24,7 @@ struct Page<T> {
 
 /// What stands in `rounds.json`.
 #[derive(Serialize)]
-struct Rounds<'a> {
+struct RoundsPage<'a> {
     league_id: &'a str,
     rounds: &'a [Arc<RoundView>],
 }
@@ -89,7 +89,7 @@ impl Pages {
             "rounds_completed": view.rounds.iter().filter(is_over).count(),
             "standings": view.standings,
         });
-        let rounds = Rounds {
+        let rounds = RoundsPage {
             league_id: &view.league_id,
             rounds: &view.rounds,
         };

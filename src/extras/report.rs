@@ -22,7 +22,7 @@ const TRACES: usize = 12;
 
 /// A league as `league.json` has it: the document, and what onlookers count.
 #[derive(Serialize)]
-pub struct Shown<'a> {
+pub struct PageData<'a> {
     /// Grows with every document of a running manager; none in what is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
@@ -40,7 +40,7 @@ pub struct Shown<'a> {
     pub traces: BTreeMap<String, String>,
 }
 
-impl Shown<'_> {
+impl PageData<'_> {
     /// As JSON.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -67,7 +67,7 @@ pub fn live(data: &str) -> Reply {
 
 /// The page as a file, with the data of a league and the traces of its technical losses.
 pub fn saved(view: &LeagueView, logs: &Path) -> String {
-    let shown = Shown {
+    let shown = PageData {
         version: None,
         now: None,
         league: view.copy(false, |_| true),
@@ -82,7 +82,7 @@ pub fn saved(view: &LeagueView, logs: &Path) -> String {
 
 /// `league.json` as a file.
 pub fn document(view: &LeagueView) -> String {
-    let shown = Shown {
+    let shown = PageData {
         version: None,
         now: None,
         league: view.copy(false, |_| true),

@@ -5,7 +5,7 @@
 //! since. A version is a number that grows with every document.
 
 use crate::extras::figures::Figures;
-use crate::extras::report::Shown;
+use crate::extras::report::PageData;
 use crate::extras::{csv, report, trace};
 use crate::manager::document::{Document, LeagueView, RoundView};
 use crate::net::http::Reply;
@@ -145,7 +145,7 @@ impl Numbered {
             let at = self.changed.get(place).copied().unwrap_or(self.version);
             at > since && self.view.status != Progress::Waiting
         };
-        let shown = Shown {
+        let shown = PageData {
             version: Some(self.version),
             now: Some(clock()),
             league: self.view.copy(here, has_changed),

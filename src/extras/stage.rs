@@ -20,6 +20,11 @@ use std::path::{Path, PathBuf};
 /// The file in a league's folder that says with which command each of its players was started.
 pub const ENTRANTS: &str = "entrants.txt";
 
+/// Whether a command line is about a stage, and not about the leagues of one folder.
+pub fn is_meant(args: &Args) -> bool {
+    !args.operands.is_empty() || args.has("--status") || args.has("--promote")
+}
+
 /// Adds a stage up, or says how far its groups are.
 pub fn run(args: &Args) -> Result<(), Stop> {
     let league_id = program::load(args)?.league.league_id;

@@ -84,15 +84,22 @@ pub struct Measure {
     pub told: &'static str,
 }
 
+impl Measure {
+    /// A coin, which gets so many points a match.
+    pub fn coin(points: f64) -> Measure {
+        Measure {
+            points,
+            name: "a coin",
+            told: "is what a coin gets",
+        }
+    }
+}
+
 /// What the players of a league are measured by: a coin, or where there is none, all of them together.
 fn measure(league: &League) -> Measure {
     let game = games::named(&league.rules.game_type);
     if let Some(points) = game.and_then(|game| worth::coin(game, &league.rules.scoring)) {
-        return Measure {
-            points,
-            name: "a coin",
-            told: "is what a coin gets",
-        };
+        return Measure::coin(points);
     }
     let players = league.members(Kind::Player);
     let all = players.iter().flat_map(|it| points(league, it, None));

@@ -15,7 +15,7 @@ use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Stop};
-use crate::program::card::Cards;
+use crate::program::card;
 use crate::program::session::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
@@ -38,13 +38,8 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
     match args.word {
         Some("check") => return check::run(args),
         Some("groups") => return groups::run(&args),
-        Some("season") => {
-            let is_plain = args.operands.is_empty() && !args.has("--status");
-            return match is_plain && !args.has("--promote") {
-                true => season::run(&args),
-                false => stage::run(&args),
-            };
-        }
+        Some("season") if stage::is_meant(&args) => return stage::run(&args),
+        Some("season") => return season::run(&args),
         Some("trace") => return trace::trace(&args),
         Some("local" | "class") | None => {}
         Some(_) => return operator::run(&args),
@@ -56,19 +51,13 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         ..Surroundings::default()
     };
     let cycles = practice::cycles(&args)?;
-    if args.word == Some("local") {
-        around.is_local = true;
-        around.is_comparison = args.has("--new");
-        if let Some(file) = args.text("--entrants") {
-            around.entrants = groups::read(Path::new(file))?;
-        }
-        children::fill_in(&mut args, &around.entrants)?;
-    } else if args.has("--entrants") {
-        let words = "--entrants is for a local league: league_manager local --entrants FILE";
-        return Err(Stop::usage(words));
-    }
-    if args.word == Some("class") {
-        class::fill_in(&mut args)?;
+    around.is_local = args.word == Some("local");
+    around.is_comparison = around.is_local && args.has("--new");
+    around.entrants = entrants(&args)?;
+    match args.word {
+        Some("local") => children::fill_in(&mut args, &around.entrants)?,
+        Some("class") => class::fill_in(&mut args)?,
+        _ => {}
     }
     if cycles.is_some() || around.is_comparison {
         let mut practice = Practice::new(&mut args);
@@ -87,6 +76,19 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         None
     };
     crate::manager::run(args, Arc::new(around))
+}
+
+/// Who enters a local league, where a file says so.
+fn entrants(args: &Args) -> Result<Vec<Entrant>, Stop> {
+    match args.text("--entrants") {
+        None => Ok(Vec::new()),
+        Some(file) if args.word == Some("local") => groups::read(Path::new(file)),
+        Some(_) => {
+            let cure = "league_manager local --entrants FILE";
+            let words = format!("--entrants is for a local league: {cure}");
+            Err(Stop::usage(words))
+        }
+    }
 }
 
 /// Whether a journal tells of a league in which somebody has registered and which was not closed.
@@ -123,13 +125,7 @@ impl Surroundings {
     fn alone(&mut self, args: &Args) -> Result<(File, bool), Stop> {
         let config = program::load(args)?;
         let data = PathBuf::from(args.text("--data").unwrap_or("data"));
-        let cards = Cards {
-            data: &data,
-            league_id: &config.league.league_id,
-            manager: "",
-            endpoint: "",
-        };
-        let lock = cards.lock("local")?;
+        let lock = card::lock(&data, "local")?;
         let folder = data.join("leagues").join(&config.league.league_id);
         let read = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
         self.before = read("journal.jsonl");
@@ -166,17 +162,15 @@ impl Around for Surroundings {
             *lock(&self.screen) = Some(screen);
         }
         let (data, league_id) = (&manager.program.data, manager.program.league_id());
+        let word = manager.program.args.word;
         if self.is_local {
             let folder = data.join("leagues").join(league_id);
             storage::replace(&folder.join(LOCAL), Access::Everybody, "")?;
             let entrants = groups::text(&self.entrants);
             storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
         }
-        *lock(&self.pages) = Some(Pages::new(
-            data,
-            league_id,
-            program::logs(&manager.program.args),
-        ));
+        let logs = program::logs(&manager.program.args);
+        *lock(&self.pages) = Some(Pages::new(data, league_id, logs));
         let (pages, here) = (Arc::clone(&self.pages), Arc::clone(manager));
         spawn("pages", move || {
             while !here.store.read(|league| league.closed) {
@@ -185,17 +179,18 @@ impl Around for Surroundings {
             }
         });
         let address = operator::address_file(data, league_id);
-        storage::replace(&address, Access::Everybody, &manager.program.endpoint)?;
-        *lock(&self.children) = match manager.program.args.word {
-            Some("local") => Some(Children::of_local_league(
-                manager,
-                &self.entrants,
-                &self.before,
-            )?),
+        storage::replace(
+            &address,
+            Access::Everybody,
+            &children::from_here(&manager.program),
+        )?;
+        let (entrants, before) = (&self.entrants, &self.before);
+        *lock(&self.children) = match word {
+            Some("local") => Some(Children::of_local_league(manager, entrants, before)?),
             Some("class") => Some(Children::of_class(manager)?),
             _ => None,
         };
-        if manager.program.args.word == Some("class") {
+        if word == Some("class") {
             class::greet(manager);
         }
         operator::listen(manager);

@@ -14,6 +14,8 @@ pub struct Messages {
     pub answer: fn(ChooseMoveResponse) -> Message,
     /// Reads the answer, if a message is one.
     pub answered: fn(&Message) -> Option<ChooseMoveResponse>,
+    /// The `message_type` of the call.
+    pub call_name: &'static str,
     /// The `message_type` of the answer.
     pub answer_name: &'static str,
     /// The answer's field in which the move stands.
@@ -32,6 +34,7 @@ pub static CHOOSE_MOVE: Messages = Messages {
         Message::ChooseMoveResponse(it) => Some(it.clone()),
         _ => None,
     },
+    call_name: ChooseMoveCall::NAME,
     answer_name: ChooseMoveResponse::NAME,
     field: "move",
 };

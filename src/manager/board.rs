@@ -50,7 +50,7 @@ struct Notice {
 
 /// Whether a referee can be used: whether it is given matches, and keeps those that it has.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Standing {
+pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Alive,
@@ -67,8 +67,8 @@ pub enum Standing {
 pub struct Contact {
     /// Why the last call failed, in words; none where it did not.
     pub trouble: Option<String>,
-    /// A referee's.
-    pub standing: Standing,
+    /// How a referee stands; of a player it says nothing.
+    pub referee: RefereeState,
     /// How long its last answer took, in milliseconds.
     pub answers_in: Option<u32>,
     /// Whether it has registered since this program runs.
@@ -311,11 +311,11 @@ impl Board {
         self.update(id, |contact| {
             contact.called = Some(Instant::now());
             contact.is_asked = false;
-            match &contact.standing {
-                Standing::Alive if silent.is_some_and(CallError::is_absence) => {
-                    contact.standing = Standing::Lost(trouble.clone().unwrap_or_default());
+            match &contact.referee {
+                RefereeState::Alive if silent.is_some_and(CallError::is_absence) => {
+                    contact.referee = RefereeState::Lost(trouble.clone().unwrap_or_default());
                 }
-                Standing::Lost(_) if silent.is_none() => contact.standing = Standing::Alive,
+                RefereeState::Lost(_) if silent.is_none() => contact.referee = RefereeState::Alive,
                 _ => {}
             }
             contact.trouble = trouble;
@@ -381,7 +381,7 @@ impl Board {
             Err(_) => None,
         };
         if let Some(why) = refused {
-            self.note_standing(&to.id, Standing::Refusing(why));
+            self.note_referee(&to.id, RefereeState::Refusing(why));
         }
         answer.map(drop)
     }
@@ -406,7 +406,7 @@ impl Board {
     /// An agent has registered, perhaps again: it is alive, and is told anew what still matters.
     pub fn note_registered(&self, id: &str) {
         self.update(id, |contact| {
-            contact.standing = Standing::Alive;
+            contact.referee = RefereeState::Alive;
             contact.starts_anew = true;
             contact.is_here = true;
         });
@@ -414,14 +414,14 @@ impl Board {
     }
 
     /// What an agent was told is to be told once more.
-    pub fn forget(&self, id: &str) {
+    pub fn tell_anew(&self, id: &str) {
         self.update(id, |contact| contact.starts_anew = true);
         self.bell.notify_all();
     }
 
     /// How a referee stands from now on.
-    pub fn note_standing(&self, id: &str, standing: Standing) {
-        self.update(id, |contact| contact.standing = standing);
+    pub fn note_referee(&self, id: &str, state: RefereeState) {
+        self.update(id, |contact| contact.referee = state);
     }
 
     /// An agent is to be called once more, now.

@@ -18,10 +18,9 @@ impl League {
         let is_over = self.progress() == Progress::Completed;
         match order.action {
             Action::Again if !is_over => self.not_now(order, "the league is not over yet"),
-            Action::Pause | Action::Resume | Action::Remove if is_over => self.not_now(
-                order,
-                "the league is over; replay, restore and again are left",
-            ),
+            Action::Pause | Action::Resume | Action::Remove | Action::Replay if is_over => {
+                self.not_now(order, "the league is over; restore and again are left")
+            }
             Action::Pause if self.paused => {
                 nothing("the league is paused already; resume lets it go on")
             }

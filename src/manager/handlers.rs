@@ -4,10 +4,10 @@
 //! while an answer is sent.
 
 use crate::manager::Manager;
-use crate::manager::board::Standing;
+use crate::manager::about;
+use crate::manager::board::RefereeState;
 use crate::manager::league::{League, Member};
 use crate::manager::registration::{Admission, Applicant};
-use crate::manager::tools::tools;
 use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -43,7 +43,7 @@ impl Agent for Manager {
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
-            // Nobody sends these to a manager: they were refused before.
+            // These are not for a manager: they are refused before they come here.
             Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterResponse(_)
             | Message::LeagueStatus(_)
@@ -66,29 +66,13 @@ impl Agent for Manager {
     }
 
     fn refused(&self, packet: &Value, peer: IpAddr, refusal: &Refusal) {
-        let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, 200));
-        let message_type = text(packet, "message_type").unwrap_or_default();
-        let why = cut(&refusal.to_string(), 400);
-        if message_type.ends_with("_REGISTER_REQUEST") {
-            let metas = ["player_meta", "referee_meta"];
-            let said = |key: &str| metas.iter().find_map(|meta| text(&packet[meta], key));
-            let name = said("display_name").unwrap_or("somebody".into());
-            let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
-            let words = format!("refused to register {name}{place}, from {peer}: {why}");
-            self.turn_away("refused", &words);
-        }
-        if message_type == MatchResultReport::NAME {
-            let match_id = text(packet, "match_id").unwrap_or_default();
-            let words = format!(
-                "refused a report of {}, from {peer}: {why}",
-                cut(&match_id, 20)
-            );
+        if let Some(words) = about::refusal(packet, peer, refusal) {
             self.turn_away("refused", &words);
         }
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        tools(self)
+        about::tools(self)
     }
 
     fn asked_in_vain(&self, what: &str, peer: IpAddr) {
@@ -108,23 +92,8 @@ impl Agent for Manager {
         self.around.page(self, path, query, peer)
     }
 
-    /// The manager's own state, and the fields of LEAGUE_STATUS; the uptime is in seconds.
     fn health(&self) -> Value {
-        let status = self.status();
-        let entry = &self.program.config.agents.league_manager;
-        let state = match status.status {
-            Progress::Waiting => AgentState::Registered,
-            Progress::Running => AgentState::Active,
-            Progress::Completed => AgentState::Shutdown,
-        };
-        let mut health = serde_json::to_value(status).unwrap_or_default();
-        health["name"] = entry.display_name.0.clone().into();
-        health["version"] = entry.version.0.clone().into();
-        health["id"] = self.program.client.sender().into();
-        health["kind"] = Kind::Manager.word().into();
-        health["state"] = state.word().into();
-        health["uptime"] = self.program.started.elapsed().as_secs().into();
-        health
+        about::health(self)
     }
 }
 
@@ -141,10 +110,7 @@ impl Manager {
         };
         let admission = self.store.commit(|league| {
             let admission = league.register(meta, &applicant);
-            let event = match &admission {
-                Admission::Accepted { event, .. } => event.clone(),
-                Admission::Rejected { .. } => None,
-            };
+            let event = admission.event();
             Ok::<_, io::Error>((event, admission))
         })?;
         match &admission {
@@ -168,8 +134,8 @@ impl Manager {
     fn has_no_referee(&self) -> bool {
         self.store.read(|league| {
             let usable = |member: &&Member| {
-                let standing = self.board.contact(&member.id).standing;
-                matches!(standing, Standing::Alive | Standing::Overdue)
+                let state = self.board.contact(&member.id).referee;
+                matches!(state, RefereeState::Alive | RefereeState::Overdue)
             };
             league.started && !league.members(Kind::Referee).iter().any(usable)
         })
@@ -213,9 +179,9 @@ impl Manager {
             let event = league.judge(&sender, request, report, Timestamp::now())?;
             Ok::<_, Denial>((event, ()))
         });
-        self.board.note_standing(&sender.id, Standing::Alive);
+        self.board.note_referee(&sender.id, RefereeState::Alive);
         if judged.is_err() {
-            self.board.forget(&sender.id); // it may have missed that the match is played again
+            self.board.tell_anew(&sender.id); // it may have missed that the match is played again
         }
         judged?;
         let match_id = report.match_id.clone();
@@ -234,22 +200,15 @@ impl Manager {
 
     /// Does what the operator says, durably, and says by name what was done.
     pub fn obey(&self, order: &LeagueControl) -> Result<String, Denial> {
-        let stays = self.program.args.has("--stay");
-        let words = self.store.commit(|league| {
-            if order.action == Action::Replay && league.progress() == Progress::Completed && !stays
-            {
-                let problem = "got replay, but the league is over and its agents end: only with --stay they stay";
-                return Err(Refusal::field(Code::E003, "action", problem).into());
-            }
-            Ok::<_, Denial>(league.control(order, Timestamp::now())?)
-        })?;
+        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
+        let words = self.store.commit(decide)?;
         self.program.log().say(Level::Info, "control", &*words);
         Ok(words)
     }
 
     fn start_league(&self, request: &Request) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        self.start(0, 0)?;
+        self.start_now()?;
         Ok(self.status().into())
     }
 }

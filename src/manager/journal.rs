@@ -62,19 +62,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Reads a journal that nobody writes any more, as far as it is whole.
-    pub fn read(path: &Path, rules: Rules) -> io::Result<League> {
-        let mut league = League::new(rules);
-        apply_all(
-            &File::open(path).map_err(|error| storage::named(path, error))?,
-            path,
-            &mut league,
-        )?;
-        Ok(league)
-    }
-
-    /// Finds the league in its folder: to be resumed, or, if it is closed or to be `fresh`, set aside with its match
-    /// pages.
+    /// Opens the league's journal. A league that is closed, or unwanted since it is to be `fresh`, is set aside first,
+    /// with its match pages.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
         let folder = data.join("leagues").join(&rules.league_id);
         let path = folder.join("journal.jsonl");
@@ -218,7 +207,7 @@ impl Store {
 
     /// Has those that wait look again: something has changed that is not in the journal.
     pub fn nudge(&self) {
-        drop(lock(&self.book)); // between somebody's look and its wait nothing may ring
+        drop(lock(&self.book)); // nobody between a look and the wait after it misses the bell
         self.changed.notify_all();
     }
 }

@@ -288,7 +288,6 @@ impl League {
         }
         self.records.values_mut().for_each(Record::reset);
         self.rounds_completed = 0;
-        self.closed = false;
         self.tables += 1;
         self.table = OnceLock::new();
         for id in std::mem::take(&mut self.played) {

@@ -44,8 +44,8 @@ pub enum Admission {
     Accepted {
         /// What it is from now on.
         member: Box<Member>,
-        /// What goes into the journal; nothing, where the member is as it was.
-        event: Option<Event>,
+        /// Whether that is new, and goes into the journal.
+        is_new: bool,
     },
     /// The agent is not let in.
     Rejected {
@@ -362,21 +362,31 @@ impl League {
 impl Admission {
     fn accepted(member: Member) -> Admission {
         Admission::Accepted {
-            event: Some(Event::Registered(member.clone())),
             member: Box::new(member),
+            is_new: true,
         }
     }
 
     fn unchanged(member: &Member) -> Admission {
         Admission::Accepted {
             member: Box::new(member.clone()),
-            event: None,
+            is_new: false,
         }
     }
 
     fn rejected(reason: impl Into<String>, code: Option<Code>) -> Admission {
         let reason = reason.into();
         Admission::Rejected { reason, code }
+    }
+
+    /// What goes into the journal.
+    pub fn event(&self) -> Option<Event> {
+        match self {
+            Admission::Accepted { member, is_new } if *is_new => {
+                Some(Event::Registered(Member::clone(member)))
+            }
+            _ => None,
+        }
     }
 
     /// The answer to a referee.

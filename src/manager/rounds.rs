@@ -7,7 +7,7 @@
 //! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
 //! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
 
-use crate::manager::board::{Board, Standing};
+use crate::manager::board::{Board, RefereeState};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match};
 use crate::manager::queries::PAUSED;
@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// What the league waits for when no referee can be used.
 const NOBODY: &str = "no referee is left: the league waits until one registers or answers again";
 
-/// How many matches a referee must have reported, and by when; the same time as a person reads it.
+/// How many matches a referee must have reported, and by when, once for the clock and once as text.
 struct Due {
     matches: usize,
     until: Instant,
@@ -57,7 +57,7 @@ pub struct Rounds<'a> {
     /// What each referee still has to report.
     due: BTreeMap<String, Due>,
     /// How each referee stood when the loop last looked.
-    stood: BTreeMap<String, Standing>,
+    stood: BTreeMap<String, RefereeState>,
 }
 
 impl<'a> Rounds<'a> {
@@ -95,7 +95,7 @@ impl<'a> Rounds<'a> {
             }
             let obstacle = match self.step(round) {
                 Ok(obstacle) => obstacle,
-                Err(disk_full) => Some(disk_full.to_string()), // tried again with the next look
+                Err(unwritable) => Some(unwritable.to_string()), // tried again with the next look
             };
             if was_stuck && obstacle.is_none() {
                 self.warn("going_on", "the league goes on");
@@ -132,7 +132,7 @@ impl<'a> Rounds<'a> {
         let new_token = |player: &str| token(player, &secret(digits));
         self.store
             .decide(|league| league.assign(round, &usable, new_token))?;
-        self.release(round);
+        self.release_when_due(round);
         self.expect_reports(round);
         Ok(None)
     }
@@ -141,24 +141,24 @@ impl<'a> Rounds<'a> {
     fn look_at_referees(&mut self, round: u32) {
         let now = Instant::now();
         let late = self.due.iter().filter(|(_, due)| now > due.until);
-        late.for_each(|(id, _)| self.board.note_standing(id, Standing::Overdue));
+        late.for_each(|(id, _)| self.board.note_referee(id, RefereeState::Overdue));
         for id in self.ids(Kind::Referee) {
-            let standing = self.board.contact(&id).standing;
-            let before = self.stood.insert(id.clone(), standing.clone());
-            if before.unwrap_or_default() == standing {
+            let state = self.board.contact(&id).referee;
+            let before = self.stood.insert(id.clone(), state.clone());
+            if before.unwrap_or_default() == state {
                 continue;
             }
-            let why = match standing {
-                Standing::Alive => continue,
-                Standing::Lost(why) => why,
-                Standing::Refusing(why) => format!("{why}, so it refuses its matches"),
-                Standing::Overdue => match self.due.get(&id) {
+            let why = match state {
+                RefereeState::Alive => continue,
+                RefereeState::Lost(why) => why,
+                RefereeState::Refusing(why) => format!("{why}, so it refuses its matches"),
+                RefereeState::Overdue => match self.due.get(&id) {
                     Some(due) => format!("has not reported all its matches by {}", due.written),
                     None => "has not reported all its matches in its time".into(),
                 },
             };
             self.due.remove(&id);
-            self.board.forget(&id);
+            self.board.tell_anew(&id);
             if !self.open_matches(round, &id).is_empty() {
                 let words = format!("{id} {why}; its matches are announced anew");
                 self.warn("referee_lost", &words);
@@ -168,21 +168,22 @@ impl<'a> Rounds<'a> {
 
     /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
     fn usable_referees(&self) -> Vec<String> {
-        let those = |wanted: Standing| {
+        let those = |wanted: RefereeState| {
             let mut ids = self.ids(Kind::Referee);
-            ids.retain(|id| self.board.contact(id).standing == wanted);
+            ids.retain(|id| self.board.contact(id).referee == wanted);
             ids
         };
-        let alive = those(Standing::Alive);
+        let alive = those(RefereeState::Alive);
         if alive.is_empty() {
-            those(Standing::Overdue)
+            those(RefereeState::Overdue)
         } else {
             alive
         }
     }
 
-    /// Lets referees be told as soon as the players have been (or do not answer) and the lead has passed.
-    fn release(&mut self, round: u32) {
+    /// Looks whether it is time to tell the referees: the players have been told (or do not answer), and the lead has
+    /// passed.
+    fn release_when_due(&mut self, round: u32) {
         let now = Instant::now();
         let number = self.store.read(|league| league.announcements);
         let announced = match self.announced.take() {
@@ -214,8 +215,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Notes by when each referee must have reported. More matches give it more time; being told of them once more does
-    /// not.
+    /// Notes by when each referee must have reported. More matches give a referee more time; a repeated announcement of
+    /// the same matches does not.
     fn expect_reports(&mut self, round: u32) {
         let mut given = BTreeMap::<String, usize>::new();
         self.store.read(|league| {

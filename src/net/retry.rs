@@ -1,5 +1,6 @@
 //! What can go wrong with a call: why no good answer came, whose fault that was, how it is said, and whether the same
-//! again may help. Every sentence about a failed call is made here, once. Read next: `referee/match_play.rs`.
+//! again may help. Every sentence about a failed call is made here, once. When a call is worth another attempt is decided
+//! by its caller: for moves and invitations in `referee/match_play.rs`, for notices in `manager/board.rs`.
 
 use crate::protocol::{Code, Refusal};
 use crate::wire::cut;

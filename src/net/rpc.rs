@@ -70,7 +70,7 @@ impl Service for Server {
             _ => self.agent.page(path, from.query(), peer),
         };
         if page.is_none() {
-            self.agent.asked_in_vain(path, peer);
+            self.asked_in_vain(path, peer);
         }
         page
     }
@@ -106,6 +106,13 @@ impl Server {
             from.address
         } else {
             Ipv4Addr::UNSPECIFIED.into()
+        }
+    }
+
+    /// Tells the agent what somebody asked for in vain: cut, and not without end, since it is logged.
+    fn asked_in_vain(&self, what: &str, peer: IpAddr) {
+        if self.noise.count(peer, &self.client.log) {
+            self.agent.asked_in_vain(&cut(what, SHOWN), peer);
         }
     }
 
@@ -193,7 +200,7 @@ impl Server {
             (None, None) if is_tool => return self.run_tool(method, &params, peer),
             (None, None) if method.is_empty() => return self.run_message(&params, peer, &[]),
             (None, None) => {
-                self.agent.asked_in_vain(method, peer);
+                self.asked_in_vain(method, peer);
                 return Err(Denial::not_taken(kind, &cut(method, 60)));
             }
         };

@@ -10,12 +10,11 @@ use crate::net::retry::{SHOWN, seconds};
 use crate::net::sync::lock;
 use crate::object;
 use crate::player::invitations::Joined;
-use crate::player::{Companion, Past, Player, Turn, sentences};
+use crate::player::{Companion, Past, Player, Turn, record, sentences};
 use crate::program::card::Card;
-use crate::program::registration;
 use crate::program::terminal::say;
 use crate::protocol::{
-    AgentState, ChooseMoveResponse, Code, Ending, GameError, GameInvitation, GameJoinAck, GameOver,
+    AgentState, ChooseMoveResponse, Code, GameError, GameInvitation, GameJoinAck, GameOver,
     GameResult, Kind, LeagueCompleted, Message, Refusal, Tally,
 };
 use crate::wire::{Timestamp, Unread, cut};
@@ -255,23 +254,11 @@ impl Player {
     fn state(&self) -> PlayerState {
         let player_id = self.session.card_now().map(|card| card.agent_id);
         let matches = self.matches().to_vec();
-        let mut record = Tally {
-            wins: 0,
-            draws: 0,
-            losses: 0,
-        };
-        for past in &matches {
-            match past.result.status {
-                Ending::Draw => record.draws += 1,
-                _ if past.result.winner_player_id == player_id => record.wins += 1,
-                _ => record.losses += 1,
-            }
-        }
         PlayerState {
-            display_name: registration::display_name(&self.session.program),
+            display_name: self.session.program.display_name.clone(),
             state: self.session.state(),
             strategy: self.beside.name(),
-            record,
+            record: record(player_id.as_deref().unwrap_or_default(), &matches),
             matches,
             player_id,
         }

@@ -4,8 +4,9 @@
 //! behind its option, or joined to it as in `--port=0`. Read next: `config.rs`, what the files say.
 
 use crate::program::terminal::complain;
-use crate::wire::one_slip;
-use std::collections::{BTreeMap, VecDeque};
+use crate::wire::{Wire, one_slip};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -124,21 +125,17 @@ impl Usage<'_> {
     /// Reads the program's arguments.
     pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
         let mut args = Args::default();
-        let mut rest: VecDeque<String> = arguments.collect();
-        let first = rest.front().cloned().unwrap_or_default();
-        let mut value = "";
-        if let Some((word, its_value)) = self.words().find(|(word, _)| *word == first) {
-            rest.pop_front();
-            args.word = Some(word);
-            value = its_value;
-        }
-        let most = match value {
-            "" => 0,
-            many if many.ends_with('…') => usize::MAX,
-            _ => 1,
-        };
-        while let Some(argument) = rest.pop_front() {
-            if !argument.starts_with("--") && args.operands.len() < most {
+        let mut rest = arguments.peekable();
+        let is_value = |next: &String| !next.starts_with("--");
+        let mut words = self.words();
+        let first = words.find(|(word, _)| rest.next_if_eq(*word).is_some());
+        let (word, value) = first.unwrap_or_default();
+        args.word = first.map(|(word, _)| word);
+        let takes_many = value.ends_with('…');
+        let takes_one = !value.is_empty() && !takes_many;
+        while let Some(argument) = rest.next() {
+            let is_wanted = takes_many || takes_one && args.operands.is_empty();
+            if is_wanted && is_value(&argument) {
                 args.operands.push(argument);
                 continue;
             }
@@ -149,10 +146,13 @@ impl Usage<'_> {
             let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
                 return Err(self.unknown(name));
             };
-            let given = match (value.is_empty(), joined) {
-                (true, None) => Some(String::new()),
-                (true, Some(_)) => return Err(Stop::usage(format!("{name} takes no value"))),
-                (false, joined) => joined.or_else(|| next_value(&mut rest)),
+            let given = match joined {
+                None if value.is_empty() => Some(String::new()),
+                None => rest.next_if(is_value),
+                Some(_) if value.is_empty() => {
+                    return Err(Stop::usage(format!("{name} takes no value")));
+                }
+                joined => joined,
             };
             let given = given.ok_or_else(|| needs(name, value))?;
             args.given.entry(name).or_default().push(given);
@@ -161,13 +161,16 @@ impl Usage<'_> {
             return Err(Stop(0, self.help()));
         }
         if args.has("--version") {
-            let version = env!("CARGO_PKG_VERSION");
-            return Err(Stop(0, format!("{} {version}", self.name)));
+            return Err(Stop(0, self.version()));
         }
-        if most == 1 && args.operands.is_empty() {
-            return Err(needs(&first, value));
+        if takes_one && args.operands.is_empty() {
+            return Err(needs(word, value));
         }
         Ok(args)
+    }
+
+    fn version(&self) -> String {
+        format!("{} {}", self.name, env!("CARGO_PKG_VERSION"))
     }
 
     /// Refuses an argument, and names the one that was perhaps meant.
@@ -187,9 +190,9 @@ impl Usage<'_> {
         let row = |left: &str, right: &str| format!("  {left:<30} {right}\n");
         if !self.words.is_empty() {
             text += "\nwords:\n";
-            self.words
-                .iter()
-                .for_each(|(word, says)| text += &row(word, says));
+            for (word, says) in self.words {
+                text += &row(word, says);
+            }
         }
         text += "\noptions:\n";
         for (name, value, says) in self.options() {
@@ -203,12 +206,12 @@ impl Usage<'_> {
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Stop>) -> ExitCode {
         match self.parse(std::env::args().skip(1)).and_then(run) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(Stop(0, text)) => {
-                println!("{text}");
-                ExitCode::SUCCESS
-            }
             Err(Stop(code, text)) => {
-                complain(&format!("{}: {text}", self.name));
+                match code {
+                    0 => println!("{text}"),
+                    _ if text.is_empty() => {} // it has been said
+                    _ => complain(&format!("{}: {text}", self.name)),
+                }
                 ExitCode::from(code)
             }
         }
@@ -217,12 +220,6 @@ impl Usage<'_> {
 
 fn needs(name: &str, value: &str) -> Stop {
     Stop::usage(format!("{name} needs a value: {name} {value}"))
-}
-
-/// Takes the next argument, if it is a value and not an option.
-fn next_value(rest: &mut VecDeque<String>) -> Option<String> {
-    let is_value = rest.front().is_some_and(|next| !next.starts_with("--"));
-    if is_value { rest.pop_front() } else { None }
 }
 
 impl Args {
@@ -244,6 +241,13 @@ impl Args {
     /// Puts a value in the place of what was given.
     pub fn set(&mut self, name: &'static str, value: &str) {
         self.given.insert(name, vec![value.into()]);
+    }
+
+    /// Its value as something that can stand in a file too.
+    pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
+        let read = |text| T::read(&Value::from(text));
+        let value = self.text(name).map(read).transpose();
+        value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))
     }
 
     /// Its value as a number.

@@ -6,10 +6,12 @@
 //! `registration.rs`.
 
 use crate::object;
+use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::storage::{self, Access};
 use crate::wire::Endpoint;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 object! {
@@ -21,98 +23,71 @@ object! {
     }
 }
 
-/// The cards in a data folder, and who looks at them.
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Cards<'a> {
-    pub data: &'a Path,
-    pub league_id: &'a str,
-    /// The manager's URL.
-    pub manager: &'a str,
-    /// Our own URL.
-    pub endpoint: &'a str,
+/// The file of a card, in a folder of data.
+pub fn file(data: &Path, id: &str) -> PathBuf {
+    data.join(format!("agents/{id}.json"))
 }
 
-impl Cards<'_> {
-    /// The file of a card.
-    pub fn file(&self, id: &str) -> PathBuf {
-        self.data.join(format!("agents/{id}.json"))
-    }
+/// The lock of an id: held while we run, so that no other agent takes our card, our history or our outbox for its own.
+pub fn lock(data: &Path, id: &str) -> Result<File, Stop> {
+    let path = data.join(format!("agents/{id}.lock"));
+    let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true))?;
+    let in_use = |_| in_use(data, id, "another program is running as it");
+    file.try_lock().map_err(in_use)?;
+    Ok(file)
+}
 
-    /// The lock of an id: held while we run, so that no other agent takes our card, our history or our outbox for its
-    /// own.
-    pub fn lock(&self, id: &str) -> Result<File, Stop> {
-        let path = self.data.join(format!("agents/{id}.lock"));
-        let failed = |error| Stop::failed(storage::named(&path, error).to_string());
-        let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true))
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => {
-                Err(self.in_use(id, "another program is running as it"))
-            }
-            Err(TryLockError::Error(error)) => Err(failed(error)),
-        }
-    }
+fn in_use(data: &Path, id: &str, why: &str) -> Stop {
+    let data = data.display();
+    let remedy = "end it, or name another folder with --data DIR";
+    Stop::failed(format!("{id} in {data} is in use: {why}; {remedy}"))
+}
 
-    fn in_use(&self, id: &str, why: &str) -> Stop {
-        let data = self.data.display();
-        Stop::failed(format!(
-            "{id} in {data} is in use: {why}; end it, or name another folder with --data DIR"
-        ))
-    }
-
-    /// The card that is ours: of the id that we ask for, else of our endpoint. One with a token is better than one of an
-    /// agent that was killed while it asked.
-    pub fn find(&self, wish: Option<&str>) -> Result<Option<Card>, Stop> {
-        let files = fs::read_dir(self.data.join("agents"));
+impl Card {
+    /// The card that is a program's: of the id that it asks for, else of its endpoint. One with a token is better than
+    /// one of an agent that was killed while it asked.
+    pub fn find(program: &Program) -> Result<Option<Card>, Stop> {
+        let data = &program.data;
+        let wished = program.wish.iter();
+        let wished = wished.filter_map(|id| storage::read_json(&file(data, id)));
+        let files = fs::read_dir(data.join("agents"));
         let files = files.into_iter().flatten().flatten();
-        let others = files.filter_map(|file| storage::read_json::<Card>(&file.path()));
-        let of_endpoint = others.filter(|card| Endpoint::same(&card.endpoint, self.endpoint));
-        let of_wish = wish.and_then(|wish| storage::read_json(&self.file(wish)));
-        let mut cards: Vec<Card> = of_wish.into_iter().chain(of_endpoint).collect();
-        cards.retain(|card| self.is_ours(card) || is_under_way(card));
-        cards.sort_by_key(|card| card.token.is_empty());
-        let found = cards.into_iter().next();
-        found.iter().try_for_each(|card| self.check(card))?;
+        let all = files.filter_map(|file| storage::read_json(&file.path()));
+        let is_here = |card: &Card| Endpoint::same(&card.endpoint, &program.endpoint);
+        let found = wished
+            .chain(all.filter(is_here))
+            .filter(|card| card.is_of(program) || card.is_under_way())
+            .min_by_key(|card| card.token.is_empty());
+        found.iter().try_for_each(|card| card.check(program))?;
         Ok(found)
     }
 
-    fn is_ours(&self, card: &Card) -> bool {
-        card.league_id == self.league_id && Endpoint::same(&card.manager, self.manager)
+    /// Whether the card is of a program's league.
+    fn is_of(&self, program: &Program) -> bool {
+        self.league_id == program.league_id() && Endpoint::same(&self.manager, &program.manager)
+    }
+
+    /// Whether a league is played with the card: the manager has let its agent in, and has not said that it is over.
+    fn is_under_way(&self) -> bool {
+        !self.token.is_empty() && self.over != Some(true)
     }
 
     /// Refuses a card that another league is still played with.
-    fn check(&self, card: &Card) -> Result<(), Stop> {
-        if self.is_ours(card) || !is_under_way(card) {
+    pub fn check(&self, program: &Program) -> Result<(), Stop> {
+        if self.is_of(program) || !self.is_under_way() {
             return Ok(());
         }
-        let (id, league, manager) = (&card.agent_id, &card.league_id, &card.manager);
-        let file = self.file(id).display().to_string();
+        let (id, league, manager) = (&self.agent_id, &self.league_id, &self.manager);
+        let file = file(&program.data, id);
+        let file = file.display();
         let why = format!(
             "it plays in {league} of the manager at {manager} (if that is given up, remove {file})"
         );
-        Err(self.in_use(id, &why))
+        Err(in_use(&program.data, id, &why))
     }
 
-    /// Whether the id that the manager gave us may be ours here: its card may be another agent's.
-    pub fn check_id(&self, id: &str) -> Result<(), Stop> {
-        let other: Option<Card> = storage::read_json(&self.file(id));
-        other.map_or(Ok(()), |other| self.check(&other))
+    /// Writes the card.
+    pub fn keep(&self, data: &Path) -> io::Result<()> {
+        storage::replace_json(&file(data, &self.agent_id), Access::Owner, self)
     }
-
-    /// Writes a card.
-    pub fn keep(&self, card: &Card) -> Result<(), Stop> {
-        let written = storage::replace_json(&self.file(&card.agent_id), Access::Owner, card);
-        Ok(written?)
-    }
-
-    /// Removes a card that was written under another id than the manager gave.
-    pub fn remove(&self, id: &str) {
-        let _ = fs::remove_file(self.file(id));
-    }
-}
-
-/// Whether a league is played with a card: the manager has let its agent in, and has not said that it is over.
-fn is_under_way(card: &Card) -> bool {
-    !card.token.is_empty() && card.over != Some(true)
 }

@@ -21,17 +21,20 @@ pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Resul
         let Stop(_, why) = start_anew(port, &log);
         complain(&format!("that cannot be: {why}"));
     };
+    // The addresses under which browsers may call us.
+    let near = ["127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}/"));
+    let own = near.iter().chain([&program.address, &program.endpoint]);
     let server = Server {
         agent,
         client: Arc::clone(&client),
         strict: program.config.strict_envelope(),
-        own: program.own.clone(),
+        own: own.flat_map(|url| Endpoint::parse(url)).collect(),
         complain,
         start_anew: Box::new(start_anew),
         shown: Mutex::default(),
         noise: Noise::default(),
     };
-    let door = http::serve(program.listener()?, max_body, Arc::new(server))?;
+    let door = http::serve(program.listener.try_clone()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));
     if !Endpoint::same(&program.address, &program.endpoint) {
         say(&format!("others reach us at {}", program.endpoint));

@@ -11,14 +11,13 @@ use crate::net::secret::secret;
 use crate::net::sync::lock;
 use crate::object;
 use crate::program::args::{Args, Stop};
-use crate::program::card::Card;
-use crate::program::registration;
+use crate::program::card::{self, Card};
 use crate::program::terminal::{say, shown};
-use crate::program::{self, Program, id_option, server};
+use crate::program::{Program, registration, server, storage};
 use crate::protocol::*;
 use crate::wire::equal;
 use serde_json::Value;
-use std::fs::File;
+use std::fs::{self, File};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,12 +66,8 @@ pub fn run<P: Participant>(
     kind: Kind,
     make: impl FnOnce(Arc<Session>) -> Result<Arc<P>, Stop>,
 ) -> Result<(), Stop> {
-    let config = program::load(&args)?;
-    registration::check(kind, &args, &config)?;
-    let wish = args.text(id_option(kind)).unwrap_or("new");
-    let sender = format!("{kind}:{wish}");
     let session = Arc::new(Session {
-        program: Arc::new(Program::with(args, config, kind, &sender)?),
+        program: Arc::new(Program::new(args, kind)?),
         life: Mutex::default(),
         changed: Condvar::new(),
     });
@@ -98,13 +93,13 @@ impl Session {
 
     fn play_league(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
         let card = self.register(participant, old)?;
-        let name = shown(&registration::display_name(&self.program));
+        let name = shown(&self.program.display_name);
         let league = shown(&card.league_id);
         let id = &card.agent_id;
-        let other = self.wish().filter(|wish| wish != id);
-        let note = other.map_or(String::new(), |wish| {
-            format!(" ({wish} is taken, or no such id)")
-        });
+        let note = match &self.program.wish {
+            Some(wish) if wish != id => format!(" ({wish} is taken, or no such id)"),
+            _ => String::new(),
+        };
         say(&format!("{name} is {id} in {league}{note}"));
         let life = lock(&self.life);
         let life = self.changed.wait_while(life, |life| life.end.is_none());
@@ -112,18 +107,16 @@ impl Session {
         life.end.clone().unwrap_or(Ok(()))
     }
 
-    /// The id to ask for.
-    fn wish(&self) -> Option<&str> {
-        self.program.args.text(id_option(self.program.kind))
-    }
-
     /// The card of an earlier run, its lock held; or none.
     fn own_card(&self) -> Result<Option<Card>, Stop> {
-        let wish = self.wish();
-        wish.map_or(Ok(()), |wish| self.hold(wish))?;
-        let found = self.program.cards().find(wish)?;
-        let held = found.iter().try_for_each(|card| self.hold(&card.agent_id));
-        held.map(|()| found)
+        if let Some(wish) = &self.program.wish {
+            self.hold(wish)?;
+        }
+        let found = Card::find(&self.program)?;
+        if let Some(card) = &found {
+            self.hold(&card.agent_id)?;
+        }
+        Ok(found)
     }
 
     /// A card to ask with for the first time: it has a new key, and no token. It is on the disk before we ask, under
@@ -132,7 +125,7 @@ impl Session {
         let program = &self.program;
         let any = format!("new-{}", program.port);
         let card = Card {
-            agent_id: self.wish().map_or(any, String::from),
+            agent_id: program.wish.clone().unwrap_or(any),
             token: String::new(),
             registration_key: secret(32),
             league_id: program.league_id().into(),
@@ -141,14 +134,15 @@ impl Session {
             proves_itself: None,
             over: None,
         };
-        program.cards().keep(&card).map(|()| card)
+        card.keep(&program.data)?;
+        Ok(card)
     }
 
     /// Takes the lock of an id, and lets go of another.
     fn hold(&self, id: &str) -> Result<(), Stop> {
         let mut life = lock(&self.life);
         if life.held.as_ref().is_none_or(|(known, _)| known != id) {
-            life.held = Some((id.into(), self.program.cards().lock(id)?));
+            life.held = Some((id.into(), card::lock(&self.program.data, id)?));
         }
         Ok(())
     }
@@ -157,15 +151,16 @@ impl Session {
     /// manager gave, and keeps the card. Requests that come meanwhile wait for it.
     pub fn register(&self, participant: &dyn Participant, old: Option<Card>) -> Result<Card, Stop> {
         lock(&self.life).card = None; // what the manager sends from now on may carry the next token
-        // A token that we do not know means a registration of its own, perhaps in another run of the league.
-        let known = old.as_ref().map(|old| old.token.clone());
         let asking = old.map_or_else(|| self.new_card(), Ok)?;
         let card = registration::register(&self.program, &asking, &participant.plays())?;
-        let is_fresh = known.is_none_or(|known| known != card.token);
+        // A token that we do not know means a registration of its own, perhaps in another run of the league.
+        let is_fresh = card.token.is_empty() || card.token != asking.token;
         let id = &card.agent_id;
-        let cards = self.program.cards();
+        let data = &self.program.data;
         self.hold(id)?;
-        cards.check_id(id)?;
+        if let Some(other) = storage::read_json::<Card>(&card::file(data, id)) {
+            other.check(&self.program)?; // the id that the manager gave us may be another agent's here
+        }
         let client = &self.program.client;
         client.sign_as(&format!("{}:{id}", self.program.kind), &card.league_id);
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
@@ -174,9 +169,9 @@ impl Session {
             client.log.orchestrator(Level::Info, "resumed", words);
         }
         participant.begin(&card, is_fresh)?;
-        cards.keep(&card)?;
+        card.keep(data)?;
         if asking.agent_id != *id && asking.token.is_empty() {
-            cards.remove(&asking.agent_id);
+            let _ = fs::remove_file(card::file(data, &asking.agent_id));
         }
         let mut life = lock(&self.life);
         life.card = Some(card.clone());
@@ -241,7 +236,7 @@ impl Session {
     /// What `GET /health` shows of us.
     pub fn health(&self) -> Value {
         let health = AgentHealth {
-            name: registration::display_name(&self.program),
+            name: self.program.display_name.clone(),
             kind: self.program.kind,
             state: self.state(),
             uptime: self.program.started.elapsed().as_secs() as u32,
@@ -255,7 +250,7 @@ impl Session {
     pub fn league_is_over(&self) -> bool {
         if let Some(mut card) = self.card_now() {
             card.over = Some(true);
-            let _ = self.program.cards().keep(&card);
+            let _ = card.keep(&self.program.data);
         }
         self.finish(Ok(()))
     }

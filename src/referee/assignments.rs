@@ -13,7 +13,7 @@ use crate::net::sync::lock;
 use crate::program::storage;
 use crate::protocol::*;
 use crate::referee::outbox::{Kept, Outbox};
-use crate::wire::{Endpoint, Fault, is_plain, token};
+use crate::wire::{Endpoint, Fault, token};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -48,10 +48,6 @@ impl Assignment {
     /// A match to be played. Its game must be known, and where its players are.
     fn new(given: StartMatch) -> Result<Assignment, Fault> {
         let entry = &given.r#match;
-        if !is_plain(&entry.match_id) {
-            let came = entry.match_id.clone().into();
-            return Err(Fault::new(&came, "letters and digits, as in R1M1").under("match_id"));
-        }
         if games::named(&entry.game_type).is_none() {
             let came = entry.game_type.clone().into();
             return Err(Fault::new(&came, "a game that this referee knows").under("game_type"));
@@ -170,30 +166,23 @@ impl Assignments {
 
     /// The next match to play; waits until there is one.
     pub fn next_match(&self) -> Arc<Assignment> {
-        let mut inside = lock(&self.inside);
-        loop {
-            match inside.queue.pop_front() {
-                Some(assignment) => return assignment,
-                None => inside = self.wait(inside),
-            }
-        }
+        self.wait_for(|inside| inside.queue.pop_front())
     }
 
     /// The next result to report; waits until there is one.
     pub fn next_report(&self) -> Kept {
-        let mut inside = lock(&self.inside);
-        loop {
-            match inside.outbox.next_due() {
-                Some(kept) => return kept,
-                None => inside = self.wait(inside),
-            }
-        }
+        self.wait_for(|inside| inside.outbox.next_due())
     }
 
-    /// Waits until the bell rings.
-    fn wait<'a>(&self, inside: MutexGuard<'a, Matches>) -> MutexGuard<'a, Matches> {
-        let woken = self.bell.wait(inside);
-        woken.unwrap_or_else(PoisonError::into_inner)
+    fn wait_for<T>(&self, take: impl Fn(&mut Matches) -> Option<T>) -> T {
+        let mut inside = lock(&self.inside);
+        loop {
+            if let Some(taken) = take(&mut inside) {
+                return taken;
+            }
+            let rung = self.bell.wait(inside);
+            inside = rung.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Makes an outcome durable before anybody hears of it; false if the match is not ours any more.

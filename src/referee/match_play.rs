@@ -36,7 +36,7 @@ pub trait Venue: Sync {
     fn tell(&self, seat: usize, message: Message);
     /// Sends such a message to both, and waits until both have heard it or their time is over.
     fn tell_both(&self, message: Message);
-    /// Does the same with some seats, all at once.
+    /// Runs `act` for several seats at once.
     fn each<T: Send>(
         &self,
         seats: &[usize],
@@ -115,7 +115,7 @@ pub enum Next {
 
 impl Next {
     /// A wrong answer may be mended at once, silence is met with another attempt later. Whoever has answered wrongly
-    /// and then lets the deadline pass gets none.
+    /// and then lets the deadline pass gets no further attempt.
     fn after(failures: &[CallError], policy: &RetryPolicy, left: Duration) -> Next {
         match failures {
             _ if failures.len() >= policy.attempts as usize => Next::Forfeit,
@@ -137,13 +137,14 @@ pub(super) struct InPlay<'a, V: Venue> {
 }
 
 impl<V: Venue> InPlay<'_, V> {
-    /// Invites a player. A connection that fails is tried again; silence, a refusal or a wrong answer is a forfeit.
+    /// Invites a player. A connection that fails is tried again; a late, refusing or wrong answer is a forfeit.
     fn invite(&self, seat: usize) -> Acted<()> {
         let invitation = self.invitation(seat);
         let mut failures = Vec::new();
-        let is_broken = |failure: &CallError| failure.code() == Code::E009 && !failure.is_ours();
+        let has_no_connection =
+            |failure: &CallError| failure.code() == Code::E009 && !failure.is_ours();
         let pause = |delay| self.venue.pause(delay);
-        let joined = retry(&self.limits.retry, pause, is_broken, || {
+        let joined = retry(&self.limits.retry, pause, has_no_connection, || {
             let answered = self.venue.ask(seat, &invitation, self.limits.join);
             let joined = answered.and_then(|reply| self.joined(seat, reply));
             joined.inspect_err(|failure| failures.push(failure.clone()))

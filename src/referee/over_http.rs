@@ -24,8 +24,6 @@ pub struct OverHttp<'a> {
     pub assignments: &'a Assignments,
     /// Which match it is.
     pub assignment: &'a Arc<Assignment>,
-    /// With a seed its draw is repeatable.
-    pub seed: Option<u64>,
     /// When it began.
     pub began: Instant,
 }
@@ -88,18 +86,16 @@ impl Venue for OverHttp<'_> {
     ) -> Vec<(usize, Acted<T>)> {
         let act = &act;
         thread::scope(|scope| {
-            let start = |seat: &usize| {
-                let seat = *seat;
+            let start = |seat: usize| {
                 let named = Builder::new().name("seat".into());
-                (seat, named.spawn_scoped(scope, move || act(seat)))
+                named.spawn_scoped(scope, move || act(seat))
             };
-            // The first seat is this thread's own business; the other gets a thread.
-            let others: Vec<_> = seats.iter().skip(1).map(start).collect();
-            let mut all: Vec<_> = seats
+            // The first seat is this thread's own business; each other one gets a thread.
+            let others: Vec<_> = seats[1..]
                 .iter()
-                .take(1)
-                .map(|seat| (*seat, act(*seat)))
+                .map(|seat| (*seat, start(*seat)))
                 .collect();
+            let mut all = vec![(seats[0], act(seats[0]))];
             for (seat, started) in others {
                 let acted = started.map(|thread| thread.join().unwrap_or(Err(None)));
                 all.push((seat, acted.unwrap_or(Err(None))));
@@ -127,7 +123,7 @@ impl Venue for OverHttp<'_> {
     }
 
     fn draw(&self, game: &Game) -> Option<u32> {
-        game.draw(self.seed, self.assignment.match_id())
+        game.draw(self.program.seed, self.assignment.match_id())
     }
 
     fn keep(&self, outcome: &Outcome) -> Option<()> {
@@ -135,10 +131,8 @@ impl Venue for OverHttp<'_> {
         let kept = self.assignments.keep(self.assignment, outcome, scoring);
         let is_ours = kept.unwrap_or_else(|error| {
             let match_id = self.assignment.match_id();
-            fault(
-                self.program,
-                &format!("the result of {match_id} cannot be kept: {error}"),
-            );
+            let words = format!("the result of {match_id} cannot be kept: {error}");
+            fault(self.program, &words);
             false
         });
         is_ours.then_some(())

@@ -1,11 +1,11 @@
-//! The questions of a match: how players are invited, asked for a move and told the result, and what counts as an answer.
-//! Pure, like the course of the match in `match_play.rs`.
+//! The messages of a match: how players are invited, asked for a move, told what they did wrong and how it ended; and
+//! what counts as an answer. Pure, like the course of the match in `match_play.rs`.
 
 use crate::games::{Move, Outcome};
-use crate::net::retry::CallError;
+use crate::net::retry::{CallError, RetryPolicy, SHOWN};
 use crate::protocol::*;
-use crate::referee::match_play::{InPlay, Venue};
-use crate::referee::sentences::unexpected;
+use crate::referee::match_play::{InPlay, Next, Venue};
+use crate::referee::sentences::{tool, unexpected};
 use crate::wire::{Timestamp, cut};
 use std::fmt::Debug;
 
@@ -93,6 +93,31 @@ impl<V: Venue> InPlay<'_, V> {
         expect("player_id", player_id, self.player(seat), Code::E012)
     }
 
+    /// GAME_ERROR for a player: what went wrong, what is legal, and that the match is lost by it.
+    pub(super) fn game_error(&self, seat: usize, failure: &CallError, expected: &str) -> GameError {
+        let told = cut(&failure.told(tool(expected), "", expected), 2 * SHOWN);
+        let mut refusal = match failure {
+            CallError::Wrong(refusal, _) if !refusal.is_no_answer() => refusal.clone(),
+            _ => Refusal::new(failure.code(), told),
+        };
+        if let CallError::Wrong(_, came) = failure
+            && !came.is_empty()
+        {
+            refusal = refusal.with("came", came.clone());
+        }
+        GameError {
+            match_id: self.given.r#match.match_id.clone(),
+            error_code: failure.code().to_string(),
+            error_description: failure.code().name().into(),
+            affected_player: self.player(seat).into(),
+            action_required: expected.into(),
+            player_id: Some(self.player(seat).into()),
+            retry_info: None,
+            context: Some(refusal.with("expected", expected).context),
+            consequence: Some("Technical loss: the match is forfeited".into()),
+        }
+    }
+
     /// GAME_OVER, the same for both.
     pub(super) fn game_over(&self, outcome: &Outcome) -> Message {
         let over = GameOver {
@@ -102,6 +127,37 @@ impl<V: Venue> InPlay<'_, V> {
             reason: None,
         };
         over.into()
+    }
+}
+
+impl Next {
+    /// What the player is threatened with.
+    pub(super) fn consequence(&self) -> &'static str {
+        match self {
+            Next::Forfeit => "Technical loss",
+            Next::Mend(_) => "Technical loss if valid choice not received before timeout",
+            Next::Retry(_) => "Technical loss if max retries exceeded",
+        }
+    }
+
+    /// Until when, or from when on, the player can do better.
+    pub(super) fn retry_info(
+        &self,
+        failures: &[CallError],
+        policy: &RetryPolicy,
+        clock: Timestamp,
+    ) -> RetryInfo {
+        let (next_retry_at, time_remaining) = match self {
+            Next::Forfeit => (None, Some(0.0)),
+            Next::Mend(left) => (None, Some((left.as_secs_f64() * 10.0).round() / 10.0)),
+            Next::Retry(delay) => (Some(clock.plus(*delay)), None),
+        };
+        RetryInfo {
+            retry_count: failures.len() as u32,
+            max_retries: policy.attempts,
+            next_retry_at,
+            time_remaining,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where an agent can be called: one absolute `http` URL. Pure.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A URL taken apart and normalised, so that two spellings of one address compare equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,23 +35,12 @@ impl Endpoint {
             }
             _ => (authority, default_port),
         };
-        let host = host.to_ascii_lowercase();
-        let host = if host == "localhost" {
-            "127.0.0.1".to_string()
-        } else {
-            host
-        };
-        let bracketed = host.starts_with('[') && host.ends_with(']');
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
-        let good_host = if bracketed {
-            host[1..host.len() - 1]
-                .parse::<std::net::Ipv6Addr>()
-                .is_ok()
-        } else {
-            !host.is_empty() && host.chars().all(plain)
+        let host = match host.to_ascii_lowercase().as_str() {
+            "localhost" => "127.0.0.1".to_string(),
+            host => host.to_string(),
         };
         let good_path = path.chars().all(|c| c.is_ascii_graphic() && c != '#');
-        if !good_host || !good_path || port == 0 {
+        if !is_host(&host) || !good_path || port == 0 {
             return Err(legal);
         }
         let path = if path.is_empty() { "/" } else { path };
@@ -79,6 +68,15 @@ impl Endpoint {
     pub fn with_path(mut self, path: &str) -> Endpoint {
         self.path = path.to_string();
         self
+    }
+}
+
+/// Whether a text can be the host of a URL: a name, an address, or an IPv6 address in brackets.
+fn is_host(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
+        Some(inside) => inside.is_some_and(|it| it.parse::<Ipv6Addr>().is_ok()),
+        None => !text.is_empty() && text.chars().all(plain),
     }
 }
 

@@ -92,11 +92,9 @@ texts! {
 }
 
 /// Whether a name from outside can be a part of a path: letters, digits, `_` and `-`.
-pub fn is_plain(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+fn is_plain(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty() && name.chars().all(good)
 }
 
 /// Whether a text is MAJOR.MINOR.PATCH.

@@ -170,17 +170,18 @@ pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
         });
     }
     let known = schema["properties"].as_object()?;
-    value.as_object()?.iter().find_map(|(key, inner)| {
-        if let Some(schema) = known.get(key) {
-            return Some(unknown_key(inner, schema)?.under(key));
-        }
-        let legal: Vec<&str> = known.keys().map(String::as_str).collect();
-        Some(Fault {
-            path: key.clone(),
-            problem: format!("unknown key, expected one of {}", legal.join(", ")),
-            kind: FaultKind::Wrong,
-        })
-    })
+    let faults = value.as_object()?.iter().map(|(key, inner)| {
+        let Some(schema) = known.get(key) else {
+            let legal: Vec<&str> = known.keys().map(String::as_str).collect();
+            return Some(Fault {
+                path: key.clone(),
+                problem: format!("unknown key, expected one of {}", legal.join(", ")),
+                kind: FaultKind::Wrong,
+            });
+        };
+        Some(unknown_key(inner, schema)?.under(key))
+    });
+    faults.flatten().next()
 }
 
 /// A key of `value` that `schema` does not know and that looks like the missing field at `path`.
@@ -196,9 +197,8 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
         .filter(|key| schema["properties"].get(key).is_none());
     unknown.map(String::as_str).find(|key| {
         let key = letters(key);
-        key == wanted
-            || key.len() > 3 && (wanted.contains(&key) || key.contains(&wanted))
-            || one_slip(&key, &wanted)
+        let is_part = wanted.contains(&key) || key.contains(&wanted);
+        key.len() > 3 && is_part || one_slip(&key, &wanted)
     })
 }
 

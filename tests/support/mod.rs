@@ -16,7 +16,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -78,9 +77,8 @@ pub struct World {
 impl World {
     /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
     pub fn new(edits: &[(&str, &str, Value)]) -> World {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let number = COUNT.fetch_add(1, Ordering::SeqCst);
-        let name = format!("league-test-{}-{number}", std::process::id());
+        let number = fastrand::u64(..); // a process id alone may be that of an earlier run
+        let name = format!("league-test-{}-{number:x}", std::process::id());
         let folder = env::temp_dir().join(name);
         let world = World { folder };
         for (file, text) in files::FILES {
@@ -105,6 +103,28 @@ impl World {
             other => *other.pointer_mut(&format!("/{key}")).unwrap() = value,
         }
         fs::write(path, whole.to_string()).unwrap();
+    }
+
+    /// Has the league play another game, and the agents whatever their programs can.
+    pub fn play(&self, game_type: &str) {
+        let league = "leagues/league_2025_even_odd.json";
+        self.edit(league, "/game_type", json!(game_type));
+        let entry = json!({"game_type": game_type, "display_name": game_type, "players": 2});
+        self.edit("games/games_registry.json", "/games/0", entry);
+        for listed in [
+            "referees/0",
+            "referees/1",
+            "players/0",
+            "players/1",
+            "players/2",
+            "players/3",
+        ] {
+            let path = format!("/{listed}/game_types");
+            self.edit("agents/agents_config.json", &path, Value::Null);
+        }
+        for defaults in ["defaults/referee.json", "defaults/player.json"] {
+            self.edit(defaults, "/game_types", Value::Null);
+        }
     }
 
     /// A command for one of the three programs, in this world; no port is fixed.

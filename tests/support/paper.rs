@@ -141,11 +141,10 @@ pub fn happen(league: &mut League, event: Option<Event>) {
 
 /// Registers an agent, which must be let in.
 pub fn enter(league: &mut League, meta: &AgentMeta, from: &Caller) -> Member {
-    match register(league, meta, from) {
-        Admission::Accepted { member, event } => {
-            happen(league, event);
-            *member
-        }
+    let admission = register(league, meta, from);
+    happen(league, admission.event());
+    match admission {
+        Admission::Accepted { member, .. } => *member,
         rejected => panic!("{rejected:?}"),
     }
 }

@@ -248,8 +248,10 @@ impl Story {
         let mut meta = meta(from.kind, &endpoint);
         meta.registration_key = command.text("key").map(String::from);
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
-        let (member, event) = match paper::register(&self.league, &meta, &from) {
-            Admission::Accepted { member, event } => (member, event),
+        let admission = paper::register(&self.league, &meta, &from);
+        let event = admission.event();
+        let member = match admission {
+            Admission::Accepted { member, .. } => member,
             Admission::Rejected { reason, code } => {
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
                 return format!("rejected{code}: {reason}");

@@ -15,9 +15,9 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     let terminal = Terminal {
         quiet: args.has("--json"),
     };
-    let program = Program::new(args, Kind::Manager, "league_manager")?;
+    let program = Program::new(args, Kind::Manager)?;
     let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
-    let listeners = [program.listener()?, player()?, player()?];
+    let listeners = [program.listener.try_clone()?, player()?, player()?];
     let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
     let exam = Arc::new(Exam {
         urls: [

@@ -24,8 +24,9 @@ pub struct Exam {
 impl Exam {
     /// All that came to us so far of that name, `P91 GAME_OVER R1M1` for instance.
     pub fn heard(&self, step: &str) -> Vec<Exchange> {
+        let step = self.named(step);
         let heard = lock(&self.heard);
-        let found = heard.iter().filter(|(name, _)| name == step);
+        let found = heard.iter().filter(|(name, _)| *name == step);
         found.map(|(_, it)| it.clone()).collect()
     }
 
@@ -55,6 +56,45 @@ impl Exam {
         id.map_or_else(|| kind.numbered(90), String::from)
     }
 
+    /// The game of the league.
+    pub fn rules(&self) -> &'static Game {
+        games::named(&self.program.config.league.game_type).unwrap_or(&even_odd::GAME)
+    }
+
+    /// The tool by which a player is asked for a move.
+    pub fn call_tool(&self) -> &'static str {
+        let call = Entry::of_message(self.rules().messages.call_name);
+        call.map_or("", |entry| entry.tool)
+    }
+
+    /// What is said of Even/Odd, said of the game of the league.
+    pub fn named(&self, words: &str) -> String {
+        let legal = |game: &Game| (game.legal)(&[]).join(" or ");
+        let (from, to) = (&even_odd::GAME, self.rules());
+        words
+            .replace(from.messages.call_name, to.messages.call_name)
+            .replace(from.messages.answer_name, to.messages.answer_name)
+            .replace(from.messages.field, to.messages.field)
+            .replace(&legal(from), &legal(to))
+    }
+
+    /// How a game of these two ends, of whom the first always chooses the first legal move and the other the last, if
+    /// this number is drawn; nothing if it cannot be drawn.
+    pub fn outcome(&self, players: [&str; 2], number: Option<u32>) -> Option<Outcome> {
+        let (rules, mut moves) = (self.rules(), Vec::new());
+        loop {
+            let (seats, legal) = (rules.asked(&moves), (rules.legal)(&moves));
+            let ends = [legal.first(), legal.last()];
+            for seat in &seats {
+                let text = ends[*seat]?.to_string();
+                moves.push(games::Move { seat: *seat, text });
+            }
+            if seats.is_empty() {
+                return rules.replay(players.map(String::from), moves, number).ok();
+            }
+        }
+    }
+
     /// Where the agent says that it can be called.
     pub fn endpoint(&self) -> String {
         let (it, meta) = (self.registration(), format!("{}_meta", self.kind()));
@@ -78,6 +118,7 @@ impl Exam {
     /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go
     /// well. The step without a name is the registration.
     pub fn step(&self, step: &str) -> Option<Exchange> {
+        let step = &*self.named(step);
         let (message, added) = step.split_once(" with ").unwrap_or((step, ""));
         let (name, match_id) = message.rsplit_once(' ').unwrap_or((message, "R1M1"));
         if step.is_empty() {
@@ -102,14 +143,16 @@ impl Exam {
     /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches
     /// are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
+        let is_call = name == self.rules().messages.call_name;
         let earlier = match name {
             RoundAnnouncement::NAME if match_id == "R1M1" => return Some(()),
             RoundAnnouncement::NAME if self.kind() == Kind::Referee => "P92 GAME_OVER R1M1".into(),
             GameInvitation::NAME => format!("ROUND_ANNOUNCEMENT {match_id}"),
-            ChooseParityCall::NAME if added.is_empty() => format!("GAME_INVITATION {match_id}"),
-            RoundAnnouncement::NAME | ChooseParityCall::NAME | GameError::NAME | GameOver::NAME => {
+            _ if is_call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
+            RoundAnnouncement::NAME | GameError::NAME | GameOver::NAME => {
                 "CHOOSE_PARITY_CALL R1M1".into()
             }
+            _ if is_call => "CHOOSE_PARITY_CALL R1M1".into(),
             _ => return Some(()),
         };
         let earlier = self.step(&earlier)?;
@@ -123,7 +166,7 @@ impl Exam {
         let timeouts = &self.program.config.system.timeouts;
         let limit = match name {
             GameInvitation::NAME => timeouts.game_join_ack_timeout_sec.0,
-            ChooseParityCall::NAME => timeouts.move_timeout_sec.0,
+            _ if name == self.rules().messages.call_name => timeouts.move_timeout_sec.0,
             _ => timeouts.generic_response_timeout_sec.0,
         };
         let more: Packet = serde_json::from_str(added).unwrap_or_default();

@@ -12,7 +12,7 @@ words! {
 /// A finding says how a check ended and what it saw, in a line for people or an object for machines.
 #[derive(Serialize)]
 pub struct Finding {
-    pub check: &'static str,
+    pub check: String,
     pub section: &'static str,
     pub grade: Grade,
     /// Whether the agent plays in our own league all the same.
@@ -26,7 +26,7 @@ impl Finding {
     /// What was seen, good or not. The examination fills in later which check saw it, and how bad it is.
     pub fn new(sent: &str, came: impl ToString, expected: impl ToString, good: bool) -> Finding {
         Finding {
-            check: "",
+            check: String::new(),
             section: "",
             grade: if good { Grade::Good } else { Grade::Failed },
             forgiven: false,

@@ -46,7 +46,8 @@ impl Exam {
             ("http://localhost:8104/mcp", p92),
         ];
         let replace = |text: String, (old, new): (&str, &str)| text.replace(old, new);
-        changes.into_iter().fold(text.into(), replace)
+        let text = changes.into_iter().fold(text.into(), replace);
+        self.named(&text)
     }
 
     /// A message of ours in a match.
@@ -67,12 +68,27 @@ impl Exam {
             ("/arrival_timestamp", now.to_string()),
             ("/deadline", deadline.to_string()),
             ("/auth_token", own),
-            ("/matches/0/match_token", token),
+            ("/league_id", self.program.league_id().into()),
+            ("/game_type", self.rules().game_type.into()),
+            ("/matches/0/game_type", self.rules().game_type.into()),
+            ("/match_token", token),
             ("/matches/0/player_A_token", self.token("P91")),
             ("/matches/0/player_B_token", self.token("P92")),
         ] {
             if let Some(place) = whole.pointer_mut(path) {
                 *place = value.into();
+            }
+        }
+        let result = self.outcome([&self.id(), "P91"], Some(1));
+        let result = result.or(self.outcome([&self.id(), "P91"], None));
+        for (key, value) in [
+            ("move_number", json!(1)),
+            ("position", json!((self.rules().position)(&[]))),
+            ("legal_moves", json!((self.rules().legal)(&[]))),
+            ("game_result", json!(result.map(|it| it.for_players()))),
+        ] {
+            if whole.get(key).is_some() {
+                whole[key] = value;
             }
         }
         whole

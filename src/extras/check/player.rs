@@ -18,9 +18,11 @@ pub const CHECKS: &[Check] = checks! { exam, it:
         it.field("accept", "true", |it| *it == true);
     MUST "Choice" "CHOOSE_PARITY_CALL is answered in time" "CHOOSE_PARITY_CALL R1M1" it.taken();
     MUST "Choice" "CHOOSE_PARITY_RESPONSE is exact" "CHOOSE_PARITY_CALL R1M1"
-        exam.is_exact(it, ChooseParityResponse::NAME);
+        exam.is_exact(it, exam.rules().messages.answer_name);
     MUST "Choice" "parity_choice is even or odd" "CHOOSE_PARITY_CALL R1M1"
-        it.field("parity_choice", "exactly \"even\" or \"odd\"", is::<Parity>);
+        it.field(&exam.named("parity_choice"), format!("exactly {}", games::either(&(exam.rules().legal)(&[]))), |it| {
+            exam.rules().check(&[], it).is_ok()
+        });
     FORGIVEN "Transport" "replies are JSON-RPC 2.0 with HTTP 200" REPLIES {
         it.reply()?;
         let good = it.status == 200 && it.json["jsonrpc"] == "2.0";
@@ -39,9 +41,10 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     WISE "Tokens" "replies repeat the match's token" REPLIES
         exam.match_token(it, |came| *came == exam.game("R1M1")[1]);
     WISE "Choice" "the same call gets the same choice" "CHOOSE_PARITY_CALL R1M1 with nothing new" {
-        let first = exam.step("CHOOSE_PARITY_CALL R1M1")?.message()["parity_choice"].clone();
-        let good = it.reply().is_some_and(|it| it["parity_choice"] == first);
-        it.shows(&it.came, format!("parity_choice {first}"), good)
+        let field = exam.named("parity_choice");
+        let first = exam.step("CHOOSE_PARITY_CALL R1M1")?.message()[&field].clone();
+        let good = it.reply().is_some_and(|it| it[&field] == first);
+        it.shows(&it.came, format!("{field} {first}"), good)
     };
     WISE "Tokens" "a call with a wrong token is refused"
         r#"CHOOSE_PARITY_CALL R1M1 with {"auth_token": "x"}"# it.refused(Code::E012);

@@ -1,5 +1,5 @@
-//! A referee is given four matches, one after the other, between two players whom we play. P91 chooses even, and P92
-//! odd. In the first match both are good, and the referee's first report is not heard. Then P91 is slow (R2M1),
+//! A referee is given four matches, one after the other, between two players whom we play. P91 always chooses the first
+//! legal move, in Even/Odd even, and P92 the last. In the first match both are good, and the referee's first report is not heard. Then P91 is slow (R2M1),
 //! silent (R3M1) and lying (R4M1).
 
 use super::*;
@@ -25,14 +25,20 @@ pub const CHECKS: &[Check] = checks! { exam, it:
         exam.at_once(it, "P92 GAME_INVITATION R1M1");
     MUST "Invitation" "GAME_INVITATION is exact" "P92 GAME_INVITATION R1M1"
         exam.exact::<GameInvitation>(it, |it| {
-            it["opponent_id"] == "P91" && it["game_type"] == GAME
+            it["opponent_id"] == "P91" && it["game_type"] == exam.rules().game_type
         });
-    FORGIVEN "A match" "both are asked at once" "P91 CHOOSE_PARITY_CALL R1M1"
-        exam.at_once(it, "P92 CHOOSE_PARITY_CALL R1M1");
-    MUST "Choice" "CHOOSE_PARITY_CALL is exact" "P92 CHOOSE_PARITY_CALL R1M1"
-        exam.exact::<ChooseParityCall>(it, |it| {
-            it["player_id"] == "P92" && it["game_type"] == GAME
-        });
+    FORGIVEN "A match" "both are asked at once" "P91 CHOOSE_PARITY_CALL R1M1" {
+        exam.rules().at_once.then_some(())?;
+        exam.at_once(it, "P92 CHOOSE_PARITY_CALL R1M1")
+    };
+    MUST "Choice" "CHOOSE_PARITY_CALL is exact" "P92 CHOOSE_PARITY_CALL R1M1" {
+        let rules = exam.rules();
+        let good = |it: &Value| it["player_id"] == "P92" && it["game_type"] == rules.game_type;
+        match rules.messages.call_name == ChooseParityCall::NAME {
+            true => exam.exact::<ChooseParityCall>(it, good),
+            false => exam.exact::<ChooseMoveCall>(it, good),
+        }
+    };
     MUST "Envelope" "its messages have a whole envelope" ALL {
         let named = format!("referee:{}", exam.id());
         match Envelope::read(it.message()) {
@@ -57,24 +63,25 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     };
     MUST "Result" "GAME_OVER names the right winner" "P92 GAME_OVER R1M1"
         exam.exact::<GameOver>(it, |it| {
-            let (came, (number, [winner, _])) = (&it["game_result"], exam.drawn());
-            (1..=10).contains(&number)
-                && came["status"] == Ending::Win.word()
-                && came["winner_player_id"] == winner
-                && came["number_parity"] == if winner == "P91" { "even" } else { "odd" }
-                && came["choices"] == json!({"P91": "even", "P92": "odd"})
+            let Some(outcome) = exam.first_match() else {
+                return false; // such a number cannot be drawn
+            };
+            let (told, came) = (json!(outcome.for_players()), &it["game_result"]);
+            let keys = ["status", "winner_player_id", "drawn_number", "number_parity"];
+            keys.iter().all(|key| came[*key] == told[*key])
+                && (exam.rules().draws.is_none() || came["choices"] == told["choices"])
         });
     MUST "Reporting" "MATCH_RESULT_REPORT says the same, with the league's points" REPORT {
-        let (number, [winner, loser]) = exam.drawn();
-        let points = &exam.program.config.league.scoring;
-        let expected = format!("{winner} with {} points, {number} drawn", points.win_points);
+        let outcome = exam.first_match()?;
+        let told = json!(outcome.for_manager(&exam.program.config.league.scoring));
         let came = &it.message()["result"];
+        let played = if exam.rules().draws.is_some() { "choices" } else { "moves" };
         let good = MatchResultReport::read(it.message()).is_ok()
-            && came["winner"] == winner
-            && came["score"] == json!({winner: points.win_points, loser: points.loss_points})
-            && came["details"]["drawn_number"] == number
-            && came["details"]["choices"] == json!({"P91": "even", "P92": "odd"});
-        it.shows(came, expected, good)
+            && came["winner"] == told["winner"]
+            && came["score"] == told["score"]
+            && came["details"]["drawn_number"] == told["details"]["drawn_number"]
+            && came["details"][played] == told["details"][played];
+        it.shows(came, told, good)
     };
     MUST "Tokens" "MATCH_RESULT_REPORT carries its own token" REPORT {
         let own = exam.token(&exam.id());
@@ -86,7 +93,8 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     };
     MUST "Deadlines and retries" "a slow player's choice counts" "ROUND_ANNOUNCEMENT R2M1" {
         let over = exam.over("P92 GAME_OVER R2M1");
-        it.shows(&over, "a result with a number", over["drawn_number"].is_u64())
+        let is_played = [Ending::Win, Ending::Draw].iter().any(|it| over["status"] == it.word());
+        it.shows(&over, "the result of a match that was played", is_played)
     };
     MUST "Invitation" "a silent player loses technically" "ROUND_ANNOUNCEMENT R3M1"
         exam.is_forfeited(it, "P92 GAME_OVER R3M1");
@@ -123,16 +131,17 @@ impl Exam {
     /// What a player of ours answers. In the first match it takes its time: whatever comes meanwhile comes at once.
     pub fn play_as(&self, id: &str, asked: &Exchange) -> Option<Value> {
         let timeouts = &self.program.config.system.timeouts;
+        let messages = self.rules().messages;
         let joins = timeouts.game_join_ack_timeout_sec.0;
         let [name, match_id] = ["message_type", "match_id"].map(|key| asked.text(key));
         let answered = match name {
             GameInvitation::NAME => GameJoinAck::NAME,
-            ChooseParityCall::NAME => ChooseParityResponse::NAME,
+            name if name == messages.call_name => messages.answer_name,
             _ => return Some(ok()),
         };
         match (match_id, id) {
             ("R1M1", _) => pause(self.hold()),
-            ("R2M1", "P91") if name == ChooseParityCall::NAME => {
+            ("R2M1", "P91") if name == messages.call_name => {
                 pause((timeouts.move_timeout_sec.0 / 2).min(Duration::from_secs(2)));
             }
             ("R3M1", "P91") if name == GameInvitation::NAME => pause(joins * 2),
@@ -143,10 +152,23 @@ impl Exam {
         answer["player_id"] = id.into();
         answer["match_id"] = match_id.into();
         answer["auth_token"] = asked.message()["auth_token"].clone();
-        if name == ChooseParityCall::NAME {
-            let choice = if id == "P91" { "even" } else { "odd" };
+        if name == messages.call_name {
+            let legal = asked.message()["legal_moves"].as_array().cloned();
+            let legal = legal.unwrap_or(json!((self.rules().legal)(&[])).as_array()?.clone());
+            let choice = if id == "P91" {
+                legal.first()
+            } else {
+                legal.last()
+            };
             let is_lie = (match_id, id) == ("R4M1", "P91");
-            answer["parity_choice"] = if is_lie { "Even" } else { choice }.into();
+            answer[messages.field] = if is_lie {
+                "Even".into()
+            } else {
+                choice?.clone()
+            };
+            if answer.get("move_number").is_some() {
+                answer["move_number"] = asked.message()["move_number"].clone();
+            }
         }
         Some(answer)
     }
@@ -170,13 +192,11 @@ impl Exam {
         told.map_or(Value::Null, |it| it.message()["game_result"].clone())
     }
 
-    /// The number of the first match, and who won and who lost by it.
-    fn drawn(&self) -> (u64, [&'static str; 2]) {
+    /// How the first match must have ended, with the number that was drawn in it.
+    fn first_match(&self) -> Option<Outcome> {
         let over = self.over("P92 GAME_OVER R1M1");
-        match over["drawn_number"].as_u64().unwrap_or_default() {
-            even if even % 2 == 0 => (even, ["P91", "P92"]),
-            odd => (odd, ["P92", "P91"]),
-        }
+        let number = over["drawn_number"].as_u64().map(|number| number as u32);
+        self.outcome(["P91", "P92"], number)
     }
 
     fn is_forfeited(&self, it: &Exchange, step: &str) -> Finding {

@@ -39,7 +39,7 @@ fn name(sender: &str) -> &str {
 }
 
 /// One line of a log: one end of a message, or that it failed.
-struct End<'a> {
+struct LogEnd<'a> {
     /// Where the line stands among all lines.
     place: usize,
     /// Whose log it is.
@@ -55,8 +55,8 @@ struct End<'a> {
     line: &'a Value,
 }
 
-impl<'a> End<'a> {
-    fn of((place, line): (usize, &'a Value)) -> Option<End<'a>> {
+impl<'a> LogEnd<'a> {
+    fn of((place, line): (usize, &'a Value)) -> Option<LogEnd<'a>> {
         let [log, peer] = ["component", "peer"].map(|key| name(text(line, key)));
         let [event, what] = ["event_type", "message_type"].map(|key| text(line, key));
         let is_refusal = match event {
@@ -64,7 +64,7 @@ impl<'a> End<'a> {
             "reply_received" => what.ends_with("_ERROR"),
             _ => event == ANSWERED,
         };
-        let end = End {
+        let end = LogEnd {
             place,
             log,
             talk: text(line, "conversation_id"),
@@ -94,15 +94,15 @@ impl<'a> End<'a> {
 /// A message, with the ends of it that are known.
 struct Arrow<'a> {
     /// Its sending; where nobody logged that, its receipt.
-    end: &'a End<'a>,
-    came: Option<&'a End<'a>>,
-    failed: Option<&'a End<'a>>,
+    end: &'a LogEnd<'a>,
+    came: Option<&'a LogEnd<'a>>,
+    failed: Option<&'a LogEnd<'a>>,
     /// What its receiver complained of.
     complaint: Option<String>,
 }
 
 impl<'a> Arrow<'a> {
-    fn new(end: &'a End<'a>) -> Self {
+    fn new(end: &'a LogEnd<'a>) -> Self {
         Arrow {
             end,
             came: Some(end).filter(|end| end.is_receipt()),
@@ -134,7 +134,7 @@ impl<'a> Arrow<'a> {
 /// The diagram of what log lines tell of a match; nothing where they tell nothing.
 pub fn diagram(lines: &[Value]) -> Option<String> {
     let logged: BTreeSet<&str> = lines.iter().map(|it| name(text(it, "component"))).collect();
-    let mut ends: Vec<End> = lines.iter().enumerate().filter_map(End::of).collect();
+    let mut ends: Vec<LogEnd> = lines.iter().enumerate().filter_map(LogEnd::of).collect();
     ends.sort_by_key(|end| end.at);
     let begin = ends.first()?.at;
     let lanes = lanes(&ends);
@@ -177,7 +177,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
 }
 
 /// The lanes are of whoever speaks here by itself, and of those spoken to: the manager, the referees, the players.
-fn lanes<'a>(ends: &[End<'a>]) -> Vec<&'a str> {
+fn lanes<'a>(ends: &[LogEnd<'a>]) -> Vec<&'a str> {
     let mut lanes = BTreeSet::from([(false, true, MANAGER)]);
     for end in ends
         .iter()
@@ -193,8 +193,8 @@ fn lanes<'a>(ends: &[End<'a>]) -> Vec<&'a str> {
 
 /// Brings the two ends of each message together: the first sending and the first receipt, and so on. Where fewer came
 /// than were sent, those were lost that are said to have failed.
-fn pair<'a>(ends: &'a [End<'a>]) -> Vec<Arrow<'a>> {
-    let mut ways = BTreeMap::<_, (Vec<Arrow>, Vec<&End>)>::new();
+fn pair<'a>(ends: &'a [LogEnd<'a>]) -> Vec<Arrow<'a>> {
+    let mut ways = BTreeMap::<_, (Vec<Arrow>, Vec<&LogEnd>)>::new();
     for end in ends {
         let (sent, came) = ways.entry((end.way, end.what)).or_default();
         match sent.last_mut() {
@@ -288,7 +288,7 @@ fn position(call: &Value) -> String {
 }
 
 /// The type of a message, and the little in it that decides.
-fn what(end: &End) -> String {
+fn what(end: &LogEnd) -> String {
     let (message, name) = (&end.line["message"], text(end.line, "message_type"));
     let said = match name {
         _ if end.event == ANSWERED => format!("answered {}", text(end.line, "message")),

@@ -51,6 +51,7 @@ pub static CHOOSE_PARITY: Messages = Messages {
         }),
         _ => None,
     },
+    call_name: ChooseParityCall::NAME,
     answer_name: ChooseParityResponse::NAME,
     field: "parity_choice",
 };

@@ -1,10 +1,14 @@
-//! The manager's tools that are no messages: what anybody may look at.
+//! What a manager shows and says beside the messages: its tools that only look, its health, and in words why it has
+//! refused a request of which a person at the manager's screen should hear.
 
 use crate::manager::Manager;
 use crate::manager::document::{LeagueView, RoundView};
 use crate::manager::league::League;
 use crate::net::agent::{Nothing, Tool, Toolbox};
+use crate::protocol::{AgentState, Kind, MatchResultReport, Progress, Refusal};
+use crate::wire::{SHOWN, cut};
 use crate::{object, words};
+use serde_json::Value;
 use std::net::IpAddr;
 
 /// What a model should know of a manager before it calls a tool.
@@ -54,4 +58,46 @@ fn league(manager: &Manager, asked: &GetLeague, peer: IpAddr) -> LeagueView {
     let round = asked.round_id.unwrap_or(newest.current_round.max(1));
     let wanted = |it: &RoundView| asked.rounds.is_some() || it.round_id == round;
     newest.copy(peer.is_loopback(), wanted)
+}
+
+/// The manager's own state, and the fields of LEAGUE_STATUS; the uptime is in seconds.
+pub fn health(manager: &Manager) -> Value {
+    let status = manager.status();
+    let entry = &manager.program.config.agents.league_manager;
+    let state = match status.status {
+        Progress::Waiting => AgentState::Registered,
+        Progress::Running => AgentState::Active,
+        Progress::Completed => AgentState::Shutdown,
+    };
+    let mut health = serde_json::to_value(status).unwrap_or_default();
+    health["name"] = entry.display_name.0.clone().into();
+    health["version"] = entry.version.0.clone().into();
+    health["id"] = manager.program.client.sender().into();
+    health["kind"] = Kind::Manager.word().into();
+    health["state"] = state.word().into();
+    health["uptime"] = manager.program.started.elapsed().as_secs().into();
+    health
+}
+
+/// What a person should hear of a refused registration or report: nobody else can tell its author.
+pub fn refusal(packet: &Value, peer: IpAddr, refusal: &Refusal) -> Option<String> {
+    let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, SHOWN));
+    let message_type = text(packet, "message_type")?;
+    let why = cut(&refusal.to_string(), 400);
+    if message_type == MatchResultReport::NAME {
+        let match_id = cut(&text(packet, "match_id").unwrap_or_default(), 20);
+        return Some(format!(
+            "refused a report of {match_id}, from {peer}: {why}"
+        ));
+    }
+    if !message_type.ends_with("_REGISTER_REQUEST") {
+        return None;
+    }
+    let metas = ["player_meta", "referee_meta"];
+    let said = |key: &str| metas.iter().find_map(|meta| text(&packet[meta], key));
+    let name = said("display_name").unwrap_or("somebody".into());
+    let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
+    Some(format!(
+        "refused to register {name}{place}, from {peer}: {why}"
+    ))
 }

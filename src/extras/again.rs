@@ -1,0 +1,125 @@
+//! A match once more, into one's own `choose`: `ada --again R3M2` builds the turns of a match that was played from the
+//! player's history, and calls `choose` with each, without a league. So a choice that was wrong, or that panicked, can be
+//! looked at as often as one likes, also under a debugger. Of the past the turn shows what was known then.
+
+use crate::games::{self, Game, Move};
+use crate::player::history::HistoryFile;
+use crate::player::{Past, Turn, record};
+use crate::program::args::{Args, Stop};
+use crate::program::config::Config;
+use crate::program::storage::read_json;
+use crate::program::terminal::say;
+use crate::program::{self};
+use crate::protocol::Details;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The id of the first player of `--mine`.
+const FIRST: &str = "P01";
+
+/// Calls `choose` with every turn that the player had in a match.
+pub fn run(args: &Args, match_id: &str, choose: impl Fn(&Turn) -> String) -> Result<(), Stop> {
+    let match_id = match_id.to_uppercase();
+    let (history, at) = find(args, &match_id)?;
+    let mut args = args.clone();
+    args.set("--league-id", &history.league_id);
+    let config = program::load(&args)?;
+    let game = games::named(&config.league.game_type);
+    let game = game.ok_or_else(|| Stop::failed("the game of its league is unknown here"))?;
+    let past = &history.matches[at];
+    let (seat, moves) = moves(&history.player_id, past)?;
+    for (so_far, then) in turns(game, seat, &moves) {
+        let turn = Turn {
+            seed: args.number("--seed")?,
+            ..turn(&config, game, &history, at, so_far)
+        };
+        if !game.at_once {
+            say(&turn.position);
+        }
+        let chosen = choose(&turn);
+        let then = then.map_or("there was no answer".into(), |made| {
+            format!("it was {}", made.text)
+        });
+        let is_legal = turn.legal_moves.contains(&chosen);
+        let note = if is_legal { "" } else { ", which is not legal" };
+        let (number, opponent) = (turn.move_number, &turn.opponent_id);
+        say(&format!(
+            "{match_id} against {opponent}, move {number}: choose says {chosen}{note}; in the match {then}"
+        ));
+    }
+    Ok(())
+}
+
+/// The newest history with that match, and the place of the match in it: that of a league, or that of a practice.
+fn find(args: &Args, match_id: &str) -> Result<(HistoryFile, usize), Stop> {
+    let data = Path::new(args.text("--data").unwrap_or("data"));
+    let id = args.text("--player-id").unwrap_or(FIRST);
+    let below = [data.join("players"), data.join("practice/players")];
+    let mut files = below.map(|folder| folder.join(id).join("history.json"));
+    files.sort_by_key(|file| file.metadata().and_then(|it| it.modified()).ok());
+    let known = |file: &std::path::PathBuf| {
+        let history: HistoryFile = read_json(file)?;
+        let at = history
+            .matches
+            .iter()
+            .position(|it| it.match_id == match_id)?;
+        Some((history, at))
+    };
+    files.iter().rev().find_map(known).ok_or_else(|| {
+        let data = data.display();
+        let words = format!("no history of {id} below {data} has a match {match_id}");
+        Stop::failed(format!("{words}; --player-id and --data name others"))
+    })
+}
+
+/// The moves of a match, and the seat of the player. In a game by turns whoever moved first has the first seat.
+fn moves(player_id: &str, past: &Past) -> Result<(usize, Vec<Move>), Stop> {
+    let mut players = [player_id.to_string(), past.opponent_id.clone()];
+    let first = past.result.moves.iter().flatten().next();
+    if first.is_some_and(|made| made.player_id != player_id) {
+        players.reverse();
+    }
+    let details = Details {
+        drawn_number: None,
+        choices: past.result.choices.clone(),
+        status: None,
+        reason: None,
+        moves: past.result.moves.clone(),
+    };
+    let moves = games::reported(&players, &details).map_err(Stop::failed)?;
+    let seat = usize::from(players[1] == player_id);
+    Ok((seat, moves))
+}
+
+/// Every time that a seat was asked: the moves before, and what it played.
+fn turns<'a>(game: &Game, seat: usize, moves: &'a [Move]) -> Vec<(&'a [Move], Option<&'a Move>)> {
+    if game.at_once {
+        let made = moves.iter().find(|made| made.seat == seat);
+        return vec![(&[], made)];
+    }
+    let so_far = (0..=moves.len()).map(|n| (&moves[..n], moves.get(n)));
+    let is_asked = |(before, _): &(&[Move], _)| game.asked(before).contains(&seat);
+    so_far.filter(is_asked).collect()
+}
+
+/// The turn after these moves.
+fn turn(config: &Config, game: &Game, history: &HistoryFile, at: usize, moves: &[Move]) -> Turn {
+    let past = &history.matches[at];
+    let before = history.matches[..at].to_vec();
+    let round = past.match_id.trim_start_matches('R').split('M').next();
+    Turn {
+        player_id: history.player_id.clone(),
+        opponent_id: past.opponent_id.clone(),
+        match_id: past.match_id.clone(),
+        round_id: round.and_then(|round| round.parse().ok()).unwrap_or(1),
+        game_type: game.game_type.into(),
+        move_number: moves.len() as u32 + 1,
+        position: (game.position)(moves),
+        legal_moves: (game.legal)(moves).into_iter().map(String::from).collect(),
+        standings: Some(record(&history.player_id, &before)),
+        history: Arc::new(before),
+        seed: None,
+        deadline: Instant::now() + config.system.timeouts.move_timeout_sec.0,
+    }
+}
