@@ -31,7 +31,7 @@ mod read;
 mod table;
 
 pub use codes::{Code, Refusal};
-pub use read::{Given, Understood, complete, fields, read, what_came, write};
+pub use read::{Understood, complete, read, write};
 pub use table::Entry;
 
 use crate::wire::{Timestamp, Unread};

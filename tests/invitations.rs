@@ -230,11 +230,7 @@ fn the_terminal_says_what_to_do_and_shows_neither_tokens_nor_tricks() {
     );
     let packet = json!({"message_type": "GAME_OVER", "sender": "tok-p01-0123456789abcdef", "match_id": "R1M1"});
     let refusal = Refusal::field(Code::E012, "auth_token", "got \"tok-p01-0123456789abcdef\"");
-    let line = screen::refusal(
-        packet.as_object().unwrap(),
-        "192.0.2.7".parse().unwrap(),
-        &refusal,
-    );
+    let line = screen::refusal(&packet, "192.0.2.7".parse().unwrap(), &refusal);
     let why = "E012 auth_token: got \"tok-p01-***\" (AUTH_TOKEN_INVALID)";
     assert_eq!(
         line,
@@ -242,10 +238,8 @@ fn the_terminal_says_what_to_do_and_shows_neither_tokens_nor_tricks() {
     );
     let faulty = json!({"message_type": "GAME_ERROR", "sender": "referee:X", "error_code": "E004", "hint": "say even"});
     let missing = Refusal::field(Code::E003, "match_id", "missing");
-    let [line, of_a_stranger] =
-        [missing, Refusal::new(Code::E012, "not the token")].map(|refusal| {
-            screen::refusal(faulty.as_object().unwrap(), [127, 0, 0, 1].into(), &refusal)
-        });
+    let [line, of_a_stranger] = [missing, Refusal::new(Code::E012, "not the token")]
+        .map(|refusal| screen::refusal(&faulty, [127, 0, 0, 1].into(), &refusal));
     let all_the_same = "it says {\"error_code\":\"E004\",\"hint\":\"say even\"";
     assert!(line.contains(all_the_same), "{line}");
     assert!(!of_a_stranger.contains("say even"), "{of_a_stranger}");

@@ -3,13 +3,15 @@
 
 mod support;
 
-use league::net::log;
+use league::net::client::Client;
+use league::net::log::{self, Body};
 use league::program::terminal::shown;
 use league::protocol;
-use league::protocol::{CATALOGUE, Code, Entry, Given, Refusal, StartMatch, Understood};
+use league::protocol::{CATALOGUE, Code, Entry, Refusal, StartMatch, Understood};
 use league::wire::{Endpoint, Timestamp, Wire, cut};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use support::{World, check_no_token, message, pointer};
 
 /// An example of the documents: where it stands, and the message with what its envelope lacks.
@@ -71,7 +73,7 @@ fn with(whole: &Value, path: &str, value: Option<Value>) -> Value {
 
 /// Reads a message and writes it again: the same, or the refusal.
 fn again(whole: &Value) -> Result<Value, Refusal> {
-    read(whole).map(|it| Value::Object(protocol::write(&it.envelope, &it.message)))
+    read(whole).map(|it| protocol::write(&it.envelope, &it.message))
 }
 
 #[test]
@@ -481,24 +483,10 @@ fn faults_are_explained() {
 
 #[test]
 fn what_is_known_is_supplied() {
-    let given: Given = [
-        "protocol",
-        "sender",
-        "conversation_id",
-        "timestamp",
-        "arrival_timestamp",
-    ]
-    .map(|name| {
-        (
-            name,
-            json!(if name == "protocol" {
-                "league.v2"
-            } else {
-                "2025-01-15T10:30:00Z"
-            }),
-        )
-    })
-    .into();
+    let known = json!({
+        "protocol": "league.v2", "sender": "player:P01", "conversation_id": "conv-1",
+        "timestamp": "2025-01-15T10:30:00Z", "arrival_timestamp": "2025-01-15T10:30:00Z",
+    });
     let body = json!({"match_id": "R1M1", "player_id": "P01", "arrival_timestamp": support::now(), "accept": true});
     let valid = message("GAME_JOIN_ACK", "player:P01", body);
     let rows = [
@@ -516,23 +504,23 @@ fn what_is_known_is_supplied() {
         ("match_id", None, "E003 match_id"),
     ];
     let completed = |mut packet: Value| {
-        let supplied = protocol::complete(&mut packet, given.clone());
-        (supplied, verdict(read(&packet)))
+        let supplied = protocol::complete(&mut packet, known.clone());
+        (supplied.join(" "), verdict(read(&packet)))
     };
     for (path, value, expected) in rows {
         let (supplied, verdict) = completed(with(&valid, path, value.clone()));
-        let is_supplied =
-            expected == "ok" || value.is_none() && given.iter().any(|it| it.0 == path);
-        let supplied_then = if is_supplied { vec![path] } else { vec![] };
+        let is_supplied = expected == "ok" || value.is_none() && known.get(path).is_some();
+        let supplied_then = if is_supplied { path } else { "" };
         assert_eq!(
-            (supplied, &*verdict),
+            (&*supplied, &*verdict),
             (supplied_then, expected),
             "{path} {value:?}"
         );
     }
     let bare = json!({"message_type": "GAME_JOIN_ACK", "match_id": "R1M1", "player_id": "P01", "accept": true});
-    assert_eq!(completed(bare.clone()).0.len(), given.len());
-    assert_eq!(completed(valid), (vec![], "ok".into()));
+    let all = "arrival_timestamp conversation_id protocol sender timestamp";
+    assert_eq!(completed(bare.clone()).0, all);
+    assert_eq!(completed(valid), (String::new(), "ok".into()));
     assert_eq!(
         verdict(read(&bare)),
         "E003 protocol, sender, timestamp, conversation_id, arrival_timestamp"
@@ -562,6 +550,10 @@ fn times_are_utc_or_refused() {
 #[test]
 fn tokens_are_masked_by_their_looks_and_by_their_key() {
     let ours = "tok-p01-0123456789abcdef0123456789abcdef";
+    let world = World::new(&[]);
+    let log = log::Log::new(&world.folder, "P01");
+    log.open("P01", "P01.log.jsonl");
+    let last_line = || support::json_lines(&world.folder.join("P01.log.jsonl")).pop();
     for (value, expected) in [
         (
             json!(format!("got {ours:?}, {ours},x{ours}x!")),
@@ -597,37 +589,36 @@ fn tokens_are_masked_by_their_looks_and_by_their_key() {
         ),
     ] {
         let packet = json!({ "value": value });
-        let text = log::masked_text(packet.as_object().unwrap());
-        assert_eq!(
-            serde_json::from_str::<Value>(&text).unwrap()["value"],
-            expected
-        );
+        log.note("event", json!({}), Body::Whole(&packet));
+        assert_eq!(last_line().unwrap()["message"]["value"], expected);
     }
     assert_eq!(
         shown("a\u{61c}b\u{2028}c\u{202e}d\u{9b}e\n"),
         "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}"
     );
     // In a line of the log too, whose every field is short, whatever a peer calls itself.
-    let (world, long) = (World::new(&[]), "x".repeat(9_000));
-    let log = log::Log::new(&world.folder, "P01");
-    log.open("P01", "P01.log.jsonl");
-    let line = log::Line {
-        peer: Some(&long),
-        conversation_id: Some(ours),
-        match_id: Some(ours),
-        ..Default::default()
-    };
-    log.write(
-        "event",
-        log::Line {
-            message_type: Some(&long),
-            ..line
-        },
-    );
-    let line = support::json_lines(&world.folder.join("P01.log.jsonl")).remove(0);
+    let long = "x".repeat(9_000);
+    let client = Client::new("P01", Arc::new(log));
+    let packet = json!({"message_type": long, "conversation_id": ours, "match_id": ours});
+    let facts = json!({"peer": null, "error_code": "E003"});
+    client.note("event", &packet, facts, Body::Words(ours.into()));
+    let line = last_line().unwrap();
     assert!(
-        line.to_string().matches("tok-p01-***").count() == 2 && line.to_string().len() < 500,
+        line.to_string().matches("tok-p01-***").count() == 3 && line.to_string().len() < 500,
         "{line}"
+    );
+    assert_eq!(
+        (line.get("peer"), &line["level"]),
+        (None, &json!("WARNING"))
+    );
+    let long = json!({"auth_token": ours, "x": long});
+    client.note("event", &long, json!({}), Body::Beginning(&long));
+    let beginning = last_line().unwrap()["message"].take();
+    let beginning = beginning.as_str().unwrap();
+    assert!(beginning.starts_with("{\"auth_token\":\"tok-p01-***\",\"x\":\"xx"));
+    assert!(
+        beginning.ends_with("x…") && beginning.len() < 510,
+        "{beginning}"
     );
     assert!(
         line["timestamp"]

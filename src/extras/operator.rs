@@ -144,11 +144,10 @@ impl Caller {
 
     /// Asks the manager how far its league is, and shows it.
     fn status(&self) -> Result<(), Stop> {
-        let arguments = json!({}).as_object().cloned().unwrap_or_default();
         let limit = self.config.generic_limit();
         let answer = self
             .client
-            .send(&self.manager, "get_league", &arguments, limit);
+            .send(&self.manager, "get_league", &json!({}), limit);
         let answer = answer.map_err(|error| self.no_answer(&error.explain()))?;
         let view = LeagueView::read(&answer).map_err(|fault| {
             Stop::failed(self.from(format!("answered something else than its league: {fault}")))

@@ -5,8 +5,8 @@ use crate::manager::Manager;
 use crate::manager::document::{LeagueView, RoundView};
 use crate::manager::league::League;
 use crate::net::agent::{Nothing, Tool, Toolbox};
-use crate::protocol::{AgentState, Kind, MatchResultReport, Packet, Progress, Refusal};
-use crate::wire::cut;
+use crate::protocol::{AgentState, Kind, MatchResultReport, Progress, Refusal};
+use crate::wire::{SHOWN, cut};
 use crate::{object, words};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -80,8 +80,8 @@ pub fn health(manager: &Manager) -> Value {
 }
 
 /// What a person should hear of a refused registration or report: nobody else can tell its author.
-pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> Option<String> {
-    let text = |packet: &Packet, key: &str| Some(packet.get(key)?.as_str()?.to_string());
+pub fn refusal(packet: &Value, peer: IpAddr, refusal: &Refusal) -> Option<String> {
+    let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, SHOWN));
     let message_type = text(packet, "message_type")?;
     let why = cut(&refusal.to_string(), 400);
     if message_type == MatchResultReport::NAME {
@@ -94,8 +94,7 @@ pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> Option<Strin
         return None;
     }
     let metas = ["player_meta", "referee_meta"];
-    let meta = metas.iter().find_map(|key| packet.get(*key)?.as_object());
-    let said = |key: &str| Some(cut(&text(meta?, key)?, 200));
+    let said = |key: &str| metas.iter().find_map(|meta| text(&packet[meta], key));
     let name = said("display_name").unwrap_or("somebody".into());
     let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
     Some(format!(

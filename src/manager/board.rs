@@ -190,10 +190,11 @@ impl Board {
                 ..About::default()
             };
             let readers = members.iter().filter(|(_, kind)| is_for(subject, *kind));
-            self.client.note_to_many(&message, &about, readers.count());
+            let bulletin = self.client.bulletin(&message, &about);
+            self.client.note_to_many(&bulletin, readers.count());
             self.put_up(Notice {
                 subject,
-                bulletin: Bulletin::new(&message, &about),
+                bulletin,
                 about,
             });
         }
@@ -370,7 +371,7 @@ impl Board {
         let copy = self
             .store
             .read(|league| league.announcement(round, Some(referee)));
-        let bulletin = Bulletin::new(&copy.into(), about);
+        let bulletin = self.client.bulletin(&copy.into(), about);
         let answer = self
             .client
             .deliver(to, &bulletin, &referee.token, None, self.limit);

@@ -65,7 +65,7 @@ impl Agent for Manager {
         }))
     }
 
-    fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
+    fn refused(&self, packet: &Value, peer: IpAddr, refusal: &Refusal) {
         if let Some(words) = about::refusal(packet, peer, refusal) {
             self.turn_away("refused", &words);
         }

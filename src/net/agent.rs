@@ -6,7 +6,7 @@
 
 use crate::net::http::Reply;
 use crate::object;
-use crate::protocol::{Envelope, Kind, Message, Packet, Refusal};
+use crate::protocol::{Envelope, Kind, Message, Refusal};
 use crate::wire::Wire;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,8 +19,6 @@ pub struct Request {
     pub envelope: Envelope,
     /// The address of the connection.
     pub peer: IpAddr,
-    /// Whether the conversation is the sender's own word, or was made by us.
-    pub has_conversation: bool,
 }
 
 /// What an agent does with what it is sent.
@@ -33,7 +31,7 @@ pub trait Agent: Send + Sync + 'static {
     /// The tools that are no messages, and what a tool client is told of the agent.
     fn toolbox(&self) -> Toolbox<'_>;
     /// Told of whatever is refused, by the handlers or before them: the message, where it came from, and why.
-    fn refused(&self, _packet: &Packet, _peer: IpAddr, _refusal: &Refusal) {}
+    fn refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &Refusal) {}
     /// Told of a method or a path that nobody has here: somebody may be at the wrong door.
     fn asked_in_vain(&self, _what: &str, _peer: IpAddr) {}
     /// Who holds a token, as that agent signs: only the manager knows.
@@ -144,6 +142,15 @@ impl Denial {
     /// A JSON-RPC error without further data.
     pub fn rpc(code: i32, message: impl Into<String>) -> Denial {
         Denial::Rpc(code, message.into(), None)
+    }
+
+    /// The code, the words and the data of the JSON-RPC error.
+    pub fn error(self) -> (i32, String, Option<Value>) {
+        match self {
+            Denial::Rpc(code, words, data) => (code, words, data),
+            Denial::Refused(refusal) => (-32602, refusal.to_string(), None),
+            Denial::Broken(why) => (-32603, format!("Internal error: {why}"), None),
+        }
     }
 
     /// What an agent of this kind answers to a method or a message that it does not take.

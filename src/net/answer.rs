@@ -3,29 +3,13 @@
 
 use crate::net::agent::Denial;
 use crate::net::http::{OK, Reply};
-use crate::protocol::{GameError, Kind, LeagueError, Message, Packet, Refusal};
-use crate::wire::{SHOWN, cut};
+use crate::net::letter::quoted;
+use crate::protocol::{GameError, Kind, LeagueError, Message, Refusal};
 use serde_json::{Value, json};
-
-/// What a league request is answered.
-pub struct Answer {
-    /// The `result`.
-    pub result: Value,
-    /// Why the request was refused, in words.
-    pub refused: Option<String>,
-}
-
-impl Answer {
-    /// Nothing was refused.
-    pub fn done(result: Value) -> Answer {
-        let refused = None;
-        Answer { result, refused }
-    }
-}
 
 /// A refusal as a message: a GAME_ERROR where the match is readable and the
 /// agent plays or referees it, else a LEAGUE_ERROR. `sender` is how the agent signs.
-pub fn refusal_of(kind: Kind, sender: &str, request: &Packet, refusal: &Refusal) -> Message {
+pub fn refusal_of(kind: Kind, sender: &str, request: &Value, refusal: &Refusal) -> Message {
     let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
     let error_code = refusal.code.to_string();
     let error_description = refusal.code.name().into();
@@ -60,12 +44,6 @@ pub fn refusal_of(kind: Kind, sender: &str, request: &Packet, refusal: &Refusal)
     error.into()
 }
 
-/// A text of a request, as it is repeated to its sender.
-pub fn quoted(request: &Packet, key: &str) -> Option<String> {
-    let text = request.get(key).and_then(Value::as_str);
-    text.map(|text| cut(text, SHOWN))
-}
-
 /// A JSON-RPC result, written.
 pub fn answered(result: &Value, id: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
@@ -82,11 +60,7 @@ pub fn invalid(id: Value, what: &str) -> Reply {
 
 /// A JSON-RPC error, written.
 pub fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
-    let (code, message, data) = match denial {
-        Denial::Rpc(code, message, data) => (code, message, data),
-        Denial::Refused(refusal) => (-32602, refusal.to_string(), None),
-        Denial::Broken(why) => (-32603, why, None),
-    };
+    let (code, message, data) = denial.error();
     let mut error = json!({"code": code, "message": message});
     if let Some(data) = data {
         error["data"] = data;

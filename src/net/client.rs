@@ -9,13 +9,11 @@
 //! fault it was. Read next: `rpc.rs`, the way in.
 
 pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
-use crate::net::letter::{is_reply, joined, not, result, written};
-use crate::net::log::{Body, Level, Line, Log};
+use crate::net::letter::{is_reply, joined, not, quoted, result};
+use crate::net::log::{Body, Level, Log};
 use crate::net::retry::CallError;
 use crate::net::sync::lock;
-use crate::protocol::{
-    self, Envelope, GameJoinAck, Given, Message, PROTOCOL, Packet, Refusal, fields,
-};
+use crate::protocol::{self, Envelope, GameJoinAck, Message, PROTOCOL};
 use crate::wire::{Endpoint, SHOWN, Timestamp, cut, quotable};
 use serde_json::{Value, json};
 use std::io;
@@ -75,12 +73,12 @@ impl Client {
     }
 
     /// A message with its envelope.
-    pub fn write(&self, message: &Message, about: &About) -> Packet {
+    pub fn write(&self, message: &Message, about: &About) -> Value {
         protocol::write(&self.envelope(message.name(), about), message)
     }
 
     /// The envelope of a message: the one place that builds one.
-    pub fn envelope(&self, message_type: &str, about: &About) -> Envelope {
+    fn envelope(&self, message_type: &str, about: &About) -> Envelope {
         let (sender, league_id) = lock(&self.identity).clone();
         Envelope {
             protocol: PROTOCOL.into(),
@@ -105,34 +103,15 @@ impl Client {
         limit: Duration,
     ) -> Result<Message, CallError> {
         let started = Instant::now();
-        let mut result = self.exchange(to, message, about, limit)?;
-        let known = given(to, about, &result);
-        let supplied = protocol::complete(&mut result, known);
+        let mut reply = self.exchange(to, message, about, limit)?;
+        let came = reply.to_string();
+        let known = known(to, about, &reply);
+        let supplied = protocol::complete(&mut reply, known);
         self.log.supplied(&to.id, &supplied);
-        let read = protocol::read(&result);
-        let refusal = read.as_ref().err();
-        let line = Line {
-            level: refusal.map_or(Level::Info, |_| Level::Warning),
-            conversation_id: Some(&about.conversation_id), // where the reply itself has none
-            peer: Some(&to.id),
-            error_code: refusal.map(|it| it.code.code()),
-            field: refusal.and_then(Refusal::field_name),
-            elapsed_ms: Some(started.elapsed().as_millis() as u64),
-            ..Line::default()
-        };
-        let nothing = Packet::new();
-        self.note(
-            "reply_received",
-            result.as_object().unwrap_or(&nothing),
-            line,
-        );
-        let understood = read.map_err(|refusal| {
-            let mut as_it_came = result;
-            if let Some(came) = as_it_came.as_object_mut() {
-                came.retain(|name, _| !supplied.contains(&name.as_str()));
-            }
-            CallError::wrong(refusal, as_it_came)
-        })?;
+        let understood = protocol::read(&reply).map_err(|refusal| CallError::wrong(refusal, came));
+        let facts = facts(to, started, understood.as_ref().err());
+        self.note("reply_received", &reply, facts, Body::Whole(&reply));
+        let understood = understood?;
         self.log.doubts(&to.id, &understood);
         if understood.envelope.conversation_id != about.conversation_id {
             let words = format!("{} answered in another conversation", to.id);
@@ -150,7 +129,7 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let answer = self.exchange(to, message, about, limit);
-        self.delivered(to, message.name(), answer)
+        self.delivered(to, &json!({"message_type": message.name()}), answer)
     }
 
     /// Writes, logs and sends a message, and returns the `result` that came.
@@ -162,7 +141,8 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let packet = self.write(message, about);
-        self.note("message_sent", &packet, Line::with(&to.id));
+        let facts = json!({"peer": to.id});
+        self.note("message_sent", &packet, facts, Body::Whole(&packet));
         self.send(to, message.tool(), &packet, limit)
     }
 
@@ -171,19 +151,30 @@ impl Client {
         &self,
         to: &Peer,
         method: &str,
-        packet: &Packet,
+        packet: &Value,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        self.send_text(to, method, packet, &written(packet), limit)
+        self.send_text(to, method, packet, &packet.to_string(), limit)
+    }
+
+    /// Writes a notice for many. The time of a copy is its own.
+    pub fn bulletin(&self, message: &Message, about: &About) -> Bulletin {
+        let mut packet = self.write(message, about);
+        if let Some(packet) = packet.as_object_mut() {
+            packet.remove("timestamp");
+        }
+        Bulletin {
+            method: message.tool(),
+            text: packet.to_string()[1..].into(),
+            packet,
+        }
     }
 
     /// Logs a notice for many, once, without anybody's token.
-    pub fn note_to_many(&self, message: &Message, about: &About, recipients: usize) {
-        let line = Line {
-            recipients: Some(recipients),
-            ..Line::default()
-        };
-        self.note("message_sent", &self.write(message, about), line);
+    pub fn note_to_many(&self, bulletin: &Bulletin, recipients: usize) {
+        let packet = &bulletin.packet;
+        let facts = json!({"recipients": recipients});
+        self.note("message_sent", packet, facts, Body::Whole(packet));
     }
 
     /// Delivers one agent's copy of a notice that was logged for many, with the agent's own token, and the token of
@@ -196,25 +187,20 @@ impl Client {
         match_token: Option<&str>,
         limit: Duration,
     ) -> Result<Value, CallError> {
-        let mut envelope = fields(&self.envelope(bulletin.message_type, &bulletin.about));
-        envelope.retain(|name, _| !bulletin.names.contains(name));
-        envelope.insert("auth_token".into(), auth_token.into());
+        let mut own = json!({"timestamp": Timestamp::now(), "auth_token": auth_token});
         if let Some(token) = match_token {
-            envelope.insert("match_token".into(), token.into());
+            own["match_token"] = token.into();
         }
-        let mut params = written(&envelope);
-        params.pop();
-        params.push(',');
-        params += &bulletin.text;
-        let answer = self.send_text(to, bulletin.method, &envelope, &params, limit);
-        self.delivered(to, bulletin.message_type, answer)
+        let params = joined(&own, &bulletin.text);
+        let answer = self.send_text(to, bulletin.method, &bulletin.packet, &params, limit);
+        self.delivered(to, &bulletin.packet, answer)
     }
 
     /// Any 2xx delivers a notice. What was answered is logged, and changes nothing.
     fn delivered(
         &self,
         to: &Peer,
-        message_type: &str,
+        notice: &Value,
         answer: Result<Value, CallError>,
     ) -> Result<Value, CallError> {
         let answer = match answer {
@@ -223,13 +209,8 @@ impl Client {
             answer => answer?,
         };
         if answer != ok() {
-            let line = Line {
-                message_type: Some(message_type),
-                peer: Some(&to.id),
-                message: Some(Body::Words(cut(&answer.to_string(), SHOWN))),
-                ..Line::default()
-            };
-            self.log.write("notice_answered", line);
+            let words = Body::Words(cut(&answer.to_string(), SHOWN));
+            self.note("notice_answered", notice, json!({"peer": to.id}), words);
         }
         Ok(answer)
     }
@@ -240,27 +221,20 @@ impl Client {
         &self,
         to: &Peer,
         method: &str,
-        packet: &Packet,
+        packet: &Value,
         params: &str,
         limit: Duration,
     ) -> Result<Value, CallError> {
         let started = Instant::now();
         let result = self.post(to, method, params, limit);
         if let Err(error) = &result {
-            let field = match error {
-                CallError::Wrong(refusal, _) => refusal.field_name(),
-                _ => None,
-            };
-            let line = Line {
-                level: Level::Warning,
-                peer: Some(&to.id),
-                error_code: Some(error.code().code()),
-                field,
-                elapsed_ms: Some(started.elapsed().as_millis() as u64),
-                message: Some(Body::Words(error.explain())),
-                ..Line::default()
-            };
-            self.note("delivery_failed", packet, line);
+            let facts = facts(to, started, Some(error));
+            self.note(
+                "delivery_failed",
+                packet,
+                facts,
+                Body::Words(error.explain()),
+            );
         }
         result
     }
@@ -284,7 +258,7 @@ impl Client {
         limit: Duration,
     ) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = joined(method, params, &id.to_string());
+        let body = call(method, params, id);
         let (status, bytes) = self.post_raw(&to.endpoint, &body, to.max, limit)?;
         let text = || quotable(&String::from_utf8_lossy(&bytes));
         let reply = match serde_json::from_slice(&bytes) {
@@ -320,51 +294,37 @@ impl Client {
         finish(request.send(body), limit, max)
     }
 
-    /// Gets a page beside an agent's endpoint, `/health` for instance.
-    pub fn get(
-        &self,
-        endpoint: &Endpoint,
-        path: &str,
-        limit: Duration,
-    ) -> Result<Value, CallError> {
-        let request = self.http.get(endpoint.clone().with_path(path).to_string());
-        let request = request.config().timeout_global(Some(limit)).build();
-        let (status, bytes) = finish(request.call(), limit, MAX_NOTICE)?;
-        let text = quotable(&String::from_utf8_lossy(&bytes));
-        match serde_json::from_slice(&bytes) {
-            Ok(page) if status == 200 => Ok(page),
-            _ if status != 200 => Err(CallError::Status(status, text)),
-            _ => Err(CallError::Wrong(not("JSON"), text)),
+    /// Logs what has become of a packet: `facts` are what the packet itself does not say.
+    pub fn note(&self, event_type: &str, packet: &Value, mut facts: Value, message: Body) {
+        for key in ["message_type", "conversation_id", "match_id"] {
+            facts[key] = quoted(packet, key).into();
         }
-    }
-
-    /// Logs a packet: `line` says what the packet itself does not.
-    pub fn note<'a>(&self, event_type: &str, packet: &'a Packet, line: Line<'a>) {
-        let text = |key: &str| packet.get(key).and_then(Value::as_str);
-        let line = Line {
-            message_type: text("message_type"),
-            conversation_id: text("conversation_id").or(line.conversation_id),
-            match_id: text("match_id"),
-            message: line.message.or(Some(Body::Packet(packet))),
-            ..line
-        };
-        self.log.write(event_type, line);
+        self.log.note(event_type, facts, message);
     }
 }
 
+/// What the log says of a call beside its message.
+fn facts(to: &Peer, started: Instant, error: Option<&CallError>) -> Value {
+    json!({
+        "peer": to.id,
+        "error_code": error.map(CallError::code),
+        "field": error.and_then(CallError::field),
+        "elapsed_ms": started.elapsed().as_millis() as u64,
+    })
+}
+
 /// What we know of a reply before it comes.
-fn given(to: &Peer, about: &About, reply: &Value) -> Given {
-    let now = Value::from(Timestamp::now().to_string());
-    let mut given = vec![
-        ("protocol", PROTOCOL.into()),
-        ("sender", to.sender().into()),
-        ("conversation_id", about.conversation_id.clone().into()),
-        ("timestamp", now.clone()),
-    ];
+fn known(to: &Peer, about: &About, reply: &Value) -> Value {
+    let mut known = json!({
+        "protocol": PROTOCOL,
+        "sender": to.sender(),
+        "conversation_id": about.conversation_id,
+        "timestamp": Timestamp::now(),
+    });
     if reply["message_type"] == GameJoinAck::NAME {
-        given.push(("arrival_timestamp", now));
+        known["arrival_timestamp"] = known["timestamp"].clone();
     }
-    given
+    known
 }
 
 /// The status and the body of an answer, read to its end.

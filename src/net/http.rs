@@ -5,12 +5,12 @@
 //! - It has no read timeout, so half-open connections would hold descriptors for ever. On Linux an accepted socket
 //!   inherits the listener's timeout, so we set one there. An idle server then ends, and we build the next.
 //! - Dropping a request makes it allocate what the client *claims* is left of the body, and read that. So we read past
-//!   the rest ourselves, and claims over the limit are read past by one thread for all. A claim that no machine can
-//!   promise would end the program: such a request is forgotten, which leaks its connection.
-//! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody sees. We count
-//!   panics of unnamed threads (ours are all named), and build a new server on the same listener after a pause.
-//! - Header lines have no limit, and some connections are never closed. Nothing mends that from outside. So we look at
-//!   our memory and descriptors, and beyond a bound the program takes its own place: all is given back at once.
+//!   the rest ourselves, and claims over the limit one at a time. A claim that no machine can promise would end the
+//!   program: such a request is forgotten, which leaks its connection.
+//! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody sees: we know it by
+//!   its thread, which has no name (ours all have one). Header lines have no limit, and some connections are never
+//!   closed. Nothing mends that from outside. So when the server broke, or we hold too much memory or too many
+//!   descriptors, the program takes its own place: all is given back at once.
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
@@ -19,9 +19,8 @@ use crate::net::sync::{lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 use tiny_http::{Method, Request, Server};
@@ -30,7 +29,7 @@ use tiny_http::{Method, Request, Server};
 pub const OK: &str = "200 OK";
 /// How long a client may say nothing while its request is read.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long a broken server rests before the next is built.
+/// How long we rest when the program could not take its own place.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often we look whether the server still lives, and whether the program has grown too big.
 const LOOK: Duration = Duration::from_millis(250);
@@ -156,8 +155,10 @@ impl Door {
     }
 }
 
-/// Panics in threads that are not ours.
-static STRANGE_PANICS: AtomicUsize = AtomicUsize::new(0);
+/// Whether a server of tiny_http has stopped by a fault.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+/// Held while a request that claims too much is read past.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Listens, or says in one line why not and what to do.
 pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
@@ -190,8 +191,8 @@ pub fn serve(
     Ok(door)
 }
 
-/// Has every panic logged, and those of tiny_http's own threads counted. Panics in its `client.rs` are of workers whose
-/// clients have gone: they do not count.
+/// Has every panic logged. One in an unnamed thread breaks the server; but those in tiny_http's `client.rs` are of
+/// workers whose clients have gone.
 fn report_panics(service: Arc<dyn Service>) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -200,48 +201,41 @@ fn report_panics(service: Arc<dyn Service>) {
             let place = panic.location().map(|place| place.file());
             let is_of_worker = place.is_some_and(|file| file.ends_with("client.rs"));
             if thread::current().name().is_none() && !is_of_worker {
-                STRANGE_PANICS.fetch_add(1, Ordering::SeqCst);
+                IS_BROKEN.store(true, Ordering::SeqCst);
             }
         }));
     });
 }
 
-/// One server after the other, for ever: each until its accept thread is gone.
+/// Sees to it, for ever, that there is a server and that somebody waits for its requests. A server on which nobody has
+/// called for a while ends, and the next is built. So it is after a fault too, where the program cannot take its own
+/// place, or has only just begun.
 fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
     let began = Instant::now();
     let bounds = Bounds::find();
-    let look = || {
-        if began.elapsed() >= LEAST_LIFE
-            && let Some(why) = bounds.as_ref().and_then(Bounds::excess)
-        {
-            desk.service.start_anew(&why);
-        }
-    };
+    let mut crew: Option<Arc<Crew>> = None;
     loop {
-        look();
-        let panics = STRANGE_PANICS.load(Ordering::SeqCst);
-        let Some(crew) = Crew::new(listener, desk) else {
-            thread::sleep(PAUSE);
-            continue;
+        let is_broken = IS_BROKEN.swap(false, Ordering::SeqCst);
+        let trouble = match is_broken {
+            true => Some("the server broke".into()),
+            false => bounds.as_ref().and_then(Bounds::excess),
         };
-        let end = loop {
-            if STRANGE_PANICS.load(Ordering::SeqCst) != panics {
-                crew.end(End::Lost("its accept thread may have panicked".into()));
-            }
-            if let Some(end) = crew.end.get() {
-                break end;
-            }
-            if crew.waiting.load(Ordering::SeqCst) == 0 {
-                crew.hire();
-            }
-            look();
-            thread::park_timeout(LOOK);
-        };
-        if let End::Lost(why) = end {
-            desk.service
-                .fault(&format!("the server is built anew: {why}"));
+        if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
+            desk.service.start_anew(&why);
             thread::sleep(PAUSE);
         }
+        if let Some(old) = crew.take_if(|crew| is_broken || crew.has_ended()) {
+            old.has_ended.store(true, Ordering::SeqCst);
+        }
+        if crew.is_none() {
+            crew = Crew::new(listener, desk);
+        }
+        if let Some(crew) = crew.as_ref()
+            && crew.waiting.load(Ordering::SeqCst) == 0
+        {
+            crew.hire();
+        }
+        thread::park_timeout(LOOK);
     }
 }
 
@@ -253,21 +247,13 @@ fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-/// Why a server accepts no more.
-enum End {
-    /// Nobody has called for a while.
-    Idle,
-    /// Something broke.
-    Lost(String),
-}
-
 /// The threads that answer the requests of one server: one always waits for the next request, any number answer.
 struct Crew {
     server: Server,
     desk: Arc<Desk>,
     waiting: AtomicUsize,
-    /// Why the server accepts no more. The connections that it has accepted are still served.
-    end: OnceLock<End>,
+    /// Whether the server accepts no more. The connections that it has accepted are still served.
+    has_ended: AtomicBool,
 }
 
 impl Crew {
@@ -282,12 +268,12 @@ impl Crew {
             server,
             desk: Arc::clone(desk),
             waiting: AtomicUsize::new(0),
-            end: OnceLock::new(),
+            has_ended: AtomicBool::new(false),
         }))
     }
 
-    fn end(&self, end: End) {
-        let _ = self.end.set(end); // the first reason counts
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
     }
 
     /// Starts one more thread.
@@ -318,13 +304,20 @@ impl Crew {
     /// The next request; none when there will be no more.
     fn next(&self) -> Option<Request> {
         loop {
-            let has_ended = self.end.get().is_some();
+            let has_ended = self.has_ended();
             match self.server.recv_timeout(DRAIN) {
                 Ok(Some(request)) => return Some(request),
                 Ok(None) if has_ended => return None,
                 Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.end(End::Idle),
-                Err(error) => self.end(End::Lost(error.to_string())),
+                Err(error) => {
+                    self.has_ended.store(true, Ordering::SeqCst);
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        self.desk
+                            .service
+                            .fault(&format!("the server broke: {error}"));
+                        IS_BROKEN.store(true, Ordering::SeqCst);
+                    }
+                }
             }
         }
     }
@@ -362,11 +355,8 @@ impl Desk {
             },
         };
         let claimed = request.body_length().unwrap_or_default();
-        if claimed > self.max_body {
-            leave_to_one(request, reply.bytes());
-        } else {
-            finish(request, &reply.bytes());
-        }
+        let _turn = (claimed > self.max_body).then(|| lock(&ONE_AT_A_TIME));
+        finish(request, &reply.bytes());
     }
 
     fn post(&self, request: &mut Request) -> Reply {
@@ -395,21 +385,4 @@ fn finish(mut request: Request, response: &[u8]) {
     }
     let mut writer = request.into_writer();
     let _ = writer.write_all(response).and_then(|()| writer.flush());
-}
-
-/// Finishes a request that claims too much: all of them in one thread, so that what tiny_http allocates is one
-/// allocation, used again.
-fn leave_to_one(request: Request, response: Vec<u8>) {
-    type Left = (Request, Vec<u8>);
-    static ONE: OnceLock<Mutex<Sender<Left>>> = OnceLock::new();
-    let one = ONE.get_or_init(|| {
-        let (sender, left) = channel::<Left>();
-        spawn("leftovers", move || {
-            for (request, response) in left {
-                finish(request, &response);
-            }
-        });
-        Mutex::new(sender)
-    });
-    let _ = lock(one).send((request, response));
 }

@@ -3,10 +3,10 @@
 
 use crate::net::retry::CallError;
 use crate::net::secret::secret;
-use crate::protocol::{Code, Kind, Message, Packet, Refusal, fields};
-use crate::wire::{Fault, quotable};
-use serde::Serialize;
+use crate::protocol::{Code, Kind, Packet, Refusal};
+use crate::wire::{Fault, SHOWN, cut, quotable};
 use serde_json::{Value, json};
+use std::fmt::Display;
 
 /// The largest notice, and the largest answer of a manager, in bytes: a table of 100 players has 20 KB.
 pub const MAX_NOTICE: usize = 256 << 10;
@@ -54,47 +54,26 @@ pub struct About {
     pub match_id: Option<String>,
 }
 
-/// A notice for many. Its body is written once, as text; a copy is its own envelope followed by that body, two objects
-/// joined at a brace.
+/// A notice for many. It is written once, as text; a copy is what that copy alone says, followed by the notice, two
+/// objects joined at a brace.
 #[derive(Debug, Clone)]
 pub struct Bulletin {
-    pub(super) message_type: &'static str,
     pub(super) method: &'static str,
-    pub(super) about: About,
-    /// The fields of the envelope that the body has, so that no copy has them twice.
-    pub(super) names: Vec<String>,
-    /// The body from its first field to the closing brace.
+    pub(super) packet: Value,
+    /// The packet from its first field to the closing brace.
     pub(super) text: String,
 }
 
-impl Bulletin {
-    /// Writes the body. `about` is the same in all copies.
-    pub fn new(message: &Message, about: &About) -> Bulletin {
-        let body = fields(message);
-        let text = written(&body);
-        Bulletin {
-            message_type: message.name(),
-            method: message.tool(),
-            about: about.clone(),
-            names: body.into_iter().map(|(name, _)| name).collect(),
-            text: text[1..].into(),
-        }
-    }
-}
-
 /// A JSON-RPC request, written.
-pub fn call(method: &str, params: &impl Serialize, id: impl Serialize) -> String {
-    joined(method, &written(params), &written(&id))
-}
-
-pub(super) fn joined(method: &str, params: &str, id: &str) -> String {
+pub fn call(method: &str, params: impl Display, id: impl Display) -> String {
     let method = json!(method);
     format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params},"id":{id}}}"#)
 }
 
-/// An object as text.
-pub(super) fn written(object: &impl Serialize) -> String {
-    serde_json::to_string(object).unwrap_or_default()
+/// An object, and the rest of another from its first field to the closing brace.
+pub(super) fn joined(object: &Value, rest: &str) -> String {
+    let object = object.to_string();
+    format!("{},{rest}", &object[..object.len() - 1])
 }
 
 /// Whether an object is a reply, whatever status it came with.
@@ -123,6 +102,11 @@ pub(super) fn result(mut reply: Packet) -> Result<Value, CallError> {
 
 pub(super) fn not(expected: &str) -> Refusal {
     Refusal::new(Code::E003, format!("that is not {expected}"))
+}
+
+/// A text of a request, as it is repeated to its sender.
+pub fn quoted(request: &Value, key: &str) -> Option<String> {
+    request[key].as_str().map(|text| cut(text, SHOWN))
 }
 
 /// What a notice is answered.

@@ -6,10 +6,9 @@
 //! and prompts. See "MCP" in `protocol.md`.
 
 use crate::net::agent::{Agent, Denial, Toolbox};
-use crate::net::answer::Answer;
 use crate::net::http::{OK, Visitor};
 use crate::object;
-use crate::protocol::{Entry, Packet};
+use crate::protocol::{Entry, GameError, LeagueError, Packet};
 use crate::wire::{Wire, cut};
 use serde_json::{Value, json};
 
@@ -32,14 +31,6 @@ const SUPPLIED: [&str; 6] = [
     "conversation_id",
     "league_id",
 ];
-
-/// What a request of MCP asks for.
-pub enum Asked {
-    /// Nothing more: this is the result.
-    Done(Value),
-    /// To call a tool, with these arguments.
-    Call(String, Value),
-}
 
 object! {
     /// The parameters of `tools/call`.
@@ -72,9 +63,45 @@ impl<'a> Mcp<'a> {
         })
     }
 
+    /// Answers the request; `call` runs a tool by its name. A denial comes with the HTTP status that it wants.
+    pub fn answer(
+        &self,
+        agent: &dyn Agent,
+        sender: &str,
+        call: impl FnOnce(&str, Value) -> Result<Value, Denial>,
+    ) -> Result<Value, (&'static str, Denial)> {
+        self.check().map_err(|denial| ("400 Bad Request", denial))?;
+        let server = json!({"name": sender, "version": env!("CARGO_PKG_VERSION")});
+        let mut result = match self.method {
+            "server/discover" => lasting(json!({
+                "supportedVersions": supported(),
+                "capabilities": {"tools": {}},
+                "instructions": agent.toolbox().instructions,
+            })),
+            "tools/list" => lasting(json!({"tools": listed(agent)})),
+            "tools/call" => self.called(agent, call).map_err(|denial| (OK, denial))?,
+            "initialize" if !self.is_stateless => json!({
+                "protocolVersion": self.agreed(),
+                "capabilities": {"tools": {}},
+                "serverInfo": server,
+                "instructions": agent.toolbox().instructions,
+            }),
+            "ping" if !self.is_stateless => json!({}),
+            name if name.starts_with("notifications/") => json!({}),
+            name => {
+                let denial = Denial::not_taken(agent.kind(), &cut(name, 60));
+                return Err(("404 Not Found", denial));
+            }
+        };
+        if self.is_stateless || self.method == "server/discover" {
+            result["_meta"] = json!({SERVER_KEY: server});
+        }
+        Ok(result)
+    }
+
     /// Checks what a request must look like: its version is one that we speak; and in the stateless era `_meta` says
     /// who calls, and the headers say the same as the body.
-    pub fn check(&self) -> Result<(), Denial> {
+    fn check(&self) -> Result<(), Denial> {
         let version = self.params["_meta"][VERSION_KEY].as_str();
         let header = self.from.header("Mcp-Protocol-Version");
         if let (Some(version), Some(header)) = (version, header)
@@ -104,49 +131,14 @@ impl<'a> Mcp<'a> {
             ("Mcp-Name", name.filter(|_| self.method == "tools/call")),
         ];
         for (header, wanted) in wanted {
-            let came = self.from.header(header).map(decoded);
-            match wanted {
-                Some(wanted) if came.as_deref() != Some(wanted) => {
-                    return Err(differs(header, came.as_deref(), wanted));
-                }
-                _ => {}
+            let came = self.from.header(header);
+            if let Some(wanted) = wanted
+                && !came.is_some_and(|came| says(came, wanted))
+            {
+                return Err(differs(header, came, wanted));
             }
         }
         Ok(())
-    }
-
-    /// Finds out what is asked for.
-    pub fn asked(&self, agent: &dyn Agent, sender: &str) -> Result<Asked, Denial> {
-        let result = match self.method {
-            "server/discover" => {
-                let discovered = json!({
-                    "supportedVersions": supported(),
-                    "capabilities": {"tools": {}},
-                    "instructions": agent.toolbox().instructions,
-                });
-                signed(sender, lasting(discovered))
-            }
-            "tools/list" => self.signed(sender, lasting(json!({"tools": listed(agent)}))),
-            "tools/call" => return self.called(agent),
-            "initialize" if !self.is_stateless => json!({
-                "protocolVersion": self.agreed(),
-                "capabilities": {"tools": {}},
-                "serverInfo": server_info(sender),
-                "instructions": agent.toolbox().instructions,
-            }),
-            "ping" if !self.is_stateless => json!({}),
-            name if name.starts_with("notifications/") => self.signed(sender, json!({})),
-            name => return Err(Denial::not_taken(agent.kind(), &cut(name, 60))),
-        };
-        Ok(Asked::Done(result))
-    }
-
-    /// The status of a denied request: 200, but for what the stateless era wants otherwise.
-    pub fn status(&self, denial: &Denial) -> &'static str {
-        match denial {
-            Denial::Rpc(-32601, ..) if self.is_stateless => "404 Not Found",
-            _ => OK,
-        }
     }
 
     /// The version that both speak, or our newest with a handshake.
@@ -157,7 +149,12 @@ impl<'a> Mcp<'a> {
         }
     }
 
-    fn called(&self, agent: &dyn Agent) -> Result<Asked, Denial> {
+    /// Calls a tool. A tool refuses as a tool: with the reason in words, and `isError`.
+    fn called(
+        &self,
+        agent: &dyn Agent,
+        call: impl FnOnce(&str, Value) -> Result<Value, Denial>,
+    ) -> Result<Value, Denial> {
         let invalid = |fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
         let ToolCall { name, arguments } = ToolCall::read(self.params).map_err(invalid)?;
         let is_message = Entry::served_by(agent.kind()).any(|it| it.tool == name);
@@ -165,50 +162,22 @@ impl<'a> Mcp<'a> {
             let words = format!("Unknown tool: {}", cut(&name, 60));
             return Err(Denial::rpc(-32602, words));
         }
-        Ok(Asked::Call(name, arguments.unwrap_or_default().into()))
-    }
-
-    /// What a tool call is answered. A tool refuses as a tool: with the reason in words, and `isError`.
-    pub fn tool_result(
-        &self,
-        agent: &dyn Agent,
-        sender: &str,
-        name: &str,
-        answer: Result<Answer, Denial>,
-    ) -> Value {
-        let (refused, result) = match answer {
-            Ok(Answer { result, refused }) => {
-                (refused.or_else(|| unwilling(&result)), Some(result))
-            }
-            Err(Denial::Rpc(_, message, _) | Denial::Broken(message)) => (Some(message), None),
-            Err(Denial::Refused(refusal)) => (Some(refusal.to_string()), None),
+        let (refused, result) = match call(&name, arguments.unwrap_or_default().into()) {
+            Ok(result) => (unwilling(&result), result),
+            Err(denial) => (Some(denial.error().1), Value::Null),
         };
         let is_error = refused.is_some();
-        let text = match (refused, &result) {
-            (Some(words), _) => words,
-            (None, Some(result)) => result.to_string(),
-            (None, None) => String::new(),
-        };
+        let text = refused.unwrap_or_else(|| result.to_string());
         let mut whole = json!({
             "content": [{"type": "text", "text": text}],
             "isError": is_error,
             "resultType": "complete",
         });
         // A refusal is not what an output schema promises, and some clients hold it against that.
-        let promises = agent.toolbox().find(name).is_some();
-        if let Some(result) = result.filter(|_| !is_error || !promises) {
+        if !result.is_null() && (is_message || !is_error) {
             whole["structuredContent"] = result;
         }
-        self.signed(sender, whole)
-    }
-
-    /// A result that says whose it is, as the stateless era wants it.
-    fn signed(&self, sender: &str, result: Value) -> Value {
-        if self.is_stateless {
-            signed(sender, result)
-        } else {
-            result
-        }
+        Ok(whole)
     }
 }
 
@@ -222,35 +191,31 @@ fn differs(header: &str, came: Option<&str>, wanted: &str) -> Denial {
     Denial::rpc(-32020, words)
 }
 
-/// A header's value; `=?base64?…?=` is what HTTP cannot carry as it is.
-fn decoded(value: &str) -> String {
-    let Some(coded) = value
-        .strip_prefix("=?base64?")
-        .and_then(|rest| rest.strip_suffix("?="))
-    else {
-        return value.into();
-    };
-    let (mut bits, mut held, mut bytes) = (0u32, 0, Vec::new());
-    for letter in coded.bytes().filter(|letter| *letter != b'=') {
-        let six = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return value.into(),
-        };
-        (bits, held) = (bits << 6 | u32::from(six), held + 6);
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held & 0xff) as u8);
-        }
+/// Whether a header says this text. What HTTP cannot carry comes as `=?base64?…?=`.
+fn says(header: &str, text: &str) -> bool {
+    let coded = header.strip_prefix("=?base64?");
+    match coded.and_then(|coded| coded.strip_suffix("?=")) {
+        Some(coded) => coded == base64(text),
+        None => header == text,
     }
-    String::from_utf8(bytes).unwrap_or_else(|_| value.into())
 }
 
-fn server_info(sender: &str) -> Value {
-    json!({"name": sender, "version": env!("CARGO_PKG_VERSION")})
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut coded = String::new();
+    for three in text.as_bytes().chunks(3) {
+        let byte = |place: usize| three.get(place).map_or(0, |byte| usize::from(*byte));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = LETTERS[bits >> (18 - 6 * place) & 63];
+            coded.push(if place > three.len() {
+                '='
+            } else {
+                letter.into()
+            });
+        }
+    }
+    coded
 }
 
 /// A complete answer that is not to be cached.
@@ -259,11 +224,6 @@ fn lasting(mut answer: Value) -> Value {
     answer["ttlMs"] = 0.into();
     answer["cacheScope"] = "private".into();
     answer
-}
-
-fn signed(sender: &str, mut result: Value) -> Value {
-    result["_meta"] = json!({SERVER_KEY: server_info(sender)});
-    result
 }
 
 /// The tools of an agent as a client sees them: its messages, and those of its toolbox.
@@ -307,16 +267,22 @@ fn entry(name: &str, says: &str, arguments: Value, only_shows: bool) -> Value {
     })
 }
 
-/// Why a message that is no error grants nothing all the same: a rejected registration, a query that failed.
+/// Why a message grants nothing: it refuses, or rejects a registration, or a query has failed.
 fn unwilling(result: &Value) -> Option<String> {
-    if result["status"] == "REJECTED" {
-        let reason = result["reason"].as_str().unwrap_or_default();
-        return Some(format!("REJECTED: {reason}"));
+    let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_string();
+    let error = &result["error"];
+    match &*text(result, "message_type") {
+        LeagueError::NAME | GameError::NAME => Some(LeagueError::read(result).ok()?.explain()),
+        _ if result["status"] == "REJECTED" => {
+            Some(format!("REJECTED: {}", text(result, "reason")))
+        }
+        _ if result["success"] == false => {
+            let (code, name) = (text(error, "error_code"), text(error, "error_name"));
+            Some(format!(
+                "{code} {name}: {}",
+                text(error, "error_description")
+            ))
+        }
+        _ => None,
     }
-    if result["success"] != false {
-        return None;
-    }
-    let text = |key: &str| result["error"][key].as_str().unwrap_or_default();
-    let (code, name) = (text("error_code"), text("error_name"));
-    Some(format!("{code} {name}: {}", text("error_description")))
 }

@@ -45,6 +45,14 @@ impl CallError {
         }
     }
 
+    /// The field of the answer that was wrong.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Wrong(refusal, _) => refusal.field_name(),
+            _ => None,
+        }
+    }
+
     /// Whether the same again may help, since no message came: E001 and E009.
     pub fn is_silence(&self) -> bool {
         !matches!(self, Rpc(..) | Wrong(..))

@@ -7,15 +7,16 @@
 //! Read next: `mcp.rs`, the same handlers as tools.
 
 use crate::net::agent::{Agent, Denial, Request};
-use crate::net::answer::{Answer, answered, failed, invalid, quoted, refusal_of};
+use crate::net::answer::{answered, failed, invalid, refusal_of};
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{OK, Reply, Service, Visitor};
-use crate::net::log::{Body, Level, Line, Noise};
-use crate::net::mcp::{Asked, Mcp};
+use crate::net::letter::quoted;
+use crate::net::log::{Body, Level, Noise};
+use crate::net::mcp::Mcp;
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Entry, Given, LeagueRegisterRequest, Message, PROTOCOL, Packet,
-    RefereeRegisterRequest, Refusal, Understood,
+    self, Code, Entry, LeagueRegisterRequest, Message, PROTOCOL, RefereeRegisterRequest, Refusal,
+    Understood,
 };
 use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, Wire, cut};
 use serde_json::{Value, json};
@@ -94,7 +95,7 @@ impl Server {
     /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
     /// as this machine: its page comes from somewhere else.
     fn peer(&self, from: &Visitor) -> IpAddr {
-        let host = from.headers("Host").next();
+        let host = from.header("Host");
         let named = host.map(|host| Endpoint::parse(&format!("http://{host}")));
         let is_ours = match named {
             None => true,
@@ -128,7 +129,7 @@ impl Server {
         let has = |key: &str| request.contains_key(key);
         if has("message_type") && !has("jsonrpc") && !has("method") {
             return match self.run("", Value::Object(request), self.peer(from), false) {
-                Ok(answer) => Reply::new(OK, answer.result.to_string()),
+                Ok(result) => Reply::new(OK, result.to_string()),
                 Err(denial) => failed(Value::Null, denial, OK),
             };
         }
@@ -167,18 +168,13 @@ impl Server {
             return Err((OK, Denial::rpc(-32602, fault.to_string())));
         }
         let peer = self.peer(from);
-        let Some(mcp) = Mcp::find(method, &params, from) else {
-            let answer = self.run(method, params, peer, false);
-            return answer.map(|it| it.result).map_err(|denial| (OK, denial));
-        };
-        mcp.check().map_err(|denial| ("400 Bad Request", denial))?;
-        let sender = self.client.sender();
-        let asked = mcp.asked(&*self.agent, &sender);
-        match asked.map_err(|denial| (mcp.status(&denial), denial))? {
-            Asked::Done(result) => Ok(result),
-            Asked::Call(name, arguments) => {
-                let answer = self.run(&name, arguments, peer, true);
-                Ok(mcp.tool_result(&*self.agent, &sender, &name, answer))
+        match Mcp::find(method, &params, from) {
+            Some(mcp) => mcp.answer(&*self.agent, &self.client.sender(), |name, arguments| {
+                self.run(name, arguments, peer, true)
+            }),
+            None => {
+                let result = self.run(method, params, peer, false);
+                result.map_err(|denial| (OK, denial))
             }
         }
     }
@@ -191,106 +187,77 @@ impl Server {
         mut params: Value,
         peer: IpAddr,
         as_tool: bool,
-    ) -> Result<Answer, Denial> {
+    ) -> Result<Value, Denial> {
         let kind = self.agent.kind();
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
         let by_method = Entry::of_method(method);
         let is_tool = by_method.is_none() && self.agent.toolbox().find(method).is_some();
-        let named = by_method.map(|it| it.tool).or(is_tool.then_some(method));
         let entry = match (by_type, by_method) {
-            (Some(entry), _)
-                if entry.is_served_by(kind) && named.is_some_and(|it| it != entry.tool) =>
-            {
-                let (name, tool) = (entry.message_type, entry.tool);
-                let words = format!("method {method}: {name} belongs to {tool}");
-                return Err(Denial::rpc(-32602, words));
-            }
             (Some(entry), _) => entry,
+            (None, Some(named)) => Entry::served_by(kind)
+                .find(|it| it.tool == named.tool)
+                .unwrap_or(named),
             (None, None) if is_tool => return self.run_tool(method, &params, peer),
             (None, None) if method.is_empty() => return self.run_message(&params, peer, &[]),
             (None, None) => {
                 self.asked_in_vain(method, peer);
                 return Err(Denial::not_taken(kind, &cut(method, 60)));
             }
-            (None, Some(named)) => Entry::served_by(kind)
-                .find(|it| it.tool == named.tool)
-                .unwrap_or(named),
         };
+        let (name, tool) = (entry.message_type, entry.tool);
         if !entry.is_served_by(kind) {
-            return Err(Denial::not_taken(kind, entry.message_type));
+            return Err(Denial::not_taken(kind, name));
         }
-        let given = self.given(entry.message_type, &params, as_tool);
-        let supplied = protocol::complete(&mut params, given);
+        if is_tool || by_method.is_some_and(|it| it.tool != tool) {
+            let words = format!("method {method}: {name} belongs to {tool}");
+            return Err(Denial::rpc(-32602, words));
+        }
+        let known = self.known(name, &params, as_tool);
+        let supplied = protocol::complete(&mut params, known);
         self.run_message(&params, peer, &supplied)
     }
 
-    fn run_tool(&self, name: &str, arguments: &Value, peer: IpAddr) -> Result<Answer, Denial> {
-        let nothing = Packet::new();
-        let packet = arguments.as_object().unwrap_or(&nothing);
+    fn run_tool(&self, name: &str, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         if self.noise.count(peer, &self.client.log) {
-            let address = peer.to_string();
-            let message = Some(Body::Beginning(packet));
-            let line = Line {
-                message,
-                ..Line::with(&address)
-            };
-            self.client.note("tool_called", packet, line);
+            let facts = json!({"peer": peer});
+            let message = Body::Beginning(arguments);
+            self.client.note("tool_called", arguments, facts, message);
         }
         let toolbox = self.agent.toolbox();
-        let tool = toolbox.find(name);
-        let run = || match tool {
+        let result = self.guarded(|| match toolbox.find(name) {
             Some(tool) => tool.run(arguments, peer),
             None => Err(Denial::not_taken(self.agent.kind(), name)),
-        };
-        match self.guarded(run) {
-            Ok(result) => Ok(Answer::done(result)),
-            Err(denial) => self.deny(packet, peer, denial),
-        }
+        });
+        result.or_else(|denial| self.deny(arguments, peer, denial))
     }
 
     fn run_message(
         &self,
         params: &Value,
         peer: IpAddr,
-        supplied: &[&str],
-    ) -> Result<Answer, Denial> {
-        let nothing = Packet::new();
-        let packet = params.as_object().unwrap_or(&nothing);
-        let address = peer.to_string();
-        let sender = packet.get("sender").and_then(Value::as_str);
-        let sender = sender.unwrap_or(&address);
+        supplied: &[String],
+    ) -> Result<Value, Denial> {
+        let read = protocol::read(params);
         let log = &self.client.log;
-        let note = || {
-            let message = Some(Body::Beginning(packet));
-            let line = Line {
-                message,
-                ..Line::with(sender)
-            };
-            self.client.note("message_received", packet, line);
-            log.supplied(sender, supplied);
-        };
-        let is_noisy = self.noise.is_over(peer);
-        if !is_noisy {
-            note();
+        let sender = quoted(params, "sender").unwrap_or(peer.to_string());
+        if read.is_ok() || !self.noise.is_over(peer) {
+            let facts = json!({"peer": sender});
+            let message = Body::Beginning(params);
+            self.client.note("message_received", params, facts, message);
+            log.supplied(&sender, supplied);
         }
-        let handle = |understood: Understood| {
-            if is_noisy {
-                note(); // readable all the same
-            }
-            log.doubts(sender, &understood);
+        let outcome = self.guarded(|| {
+            let understood = read?;
+            log.doubts(&sender, &understood);
             self.is_our_league(&understood)?;
-            let request = Request {
-                envelope: understood.envelope,
-                peer,
-                has_conversation: !supplied.contains(&"conversation_id"),
-            };
-            self.guarded(|| self.agent.handle(&request, understood.message))
-        };
-        let read = protocol::read(params).map_err(Denial::Refused);
-        match read.and_then(handle) {
-            Ok(None) => Ok(Answer::done(ok())),
-            Ok(Some(message)) => Ok(self.reply(packet, &message, None, true)),
-            Err(denial) => self.deny(packet, peer, denial),
+            let envelope = understood.envelope;
+            let request = Request { envelope, peer };
+            self.agent.handle(&request, understood.message)
+        });
+        match outcome {
+            Ok(None) => Ok(ok()),
+            Ok(Some(message)) => Ok(self.reply(params, &message, true)),
+            Err(denial) => self.deny(params, peer, denial),
         }
     }
 
@@ -300,33 +267,33 @@ impl Server {
             .unwrap_or_else(|_| Err(Denial::Broken("a bug of ours".into())))
     }
 
-    /// What we supply to a request, where we do: who holds its token, which match it is about, and when it came.
-    fn given(&self, message_type: &'static str, packet: &Value, as_tool: bool) -> Given {
-        let (registers, sender) = match message_type {
-            RefereeRegisterRequest::NAME => (true, Some("referee:new".into())),
-            LeagueRegisterRequest::NAME => (true, Some("player:new".into())),
-            _ => {
-                let token = packet["auth_token"].as_str();
-                (false, token.and_then(|token| self.agent.holder(token)))
-            }
+    /// What we know of a request, where we supply it: who holds its token, which match it is about, and when it came.
+    fn known(&self, message_type: &str, packet: &Value, as_tool: bool) -> Value {
+        let newcomer = match message_type {
+            RefereeRegisterRequest::NAME => Some("referee:new".to_string()),
+            LeagueRegisterRequest::NAME => Some("player:new".to_string()),
+            _ => None,
         };
-        if self.strict && !registers && !as_tool {
-            return Given::new();
+        if self.strict && newcomer.is_none() && !as_tool {
+            return json!({});
         }
+        let token = packet["auth_token"].as_str();
+        let holder = || token.and_then(|token| self.agent.holder(token));
         let about = packet["match_id"].as_str().unwrap_or(message_type);
         let about = cut(&about.to_ascii_lowercase(), 60);
-        let mut given: Given = vec![
-            ("protocol", PROTOCOL.into()),
-            ("sender", sender.unwrap_or("launcher".into()).into()),
-            ("conversation_id", format!("conv-supplied-{about}").into()),
-            ("timestamp", Timestamp::now().to_string().into()),
-        ];
+        let mut known = json!({
+            "protocol": PROTOCOL,
+            "sender": newcomer.or_else(holder).unwrap_or("launcher".into()),
+            "conversation_id": format!("conv-supplied-{about}"),
+            "timestamp": Timestamp::now(),
+        });
         if as_tool {
-            given.push(("message_type", message_type.into()));
-            let league_id = self.client.league_id();
-            given.extend(league_id.map(|league_id| ("league_id", league_id.into())));
+            known["message_type"] = message_type.into();
+            if let Some(league_id) = self.client.league_id() {
+                known["league_id"] = league_id.into();
+            }
         }
-        given
+        known
     }
 
     /// Whether a message is of our league.
@@ -344,24 +311,25 @@ impl Server {
         }
     }
 
-    fn deny(&self, request: &Packet, peer: IpAddr, denial: Denial) -> Result<Answer, Denial> {
-        match denial {
+    /// Answers what is not done: a refusal is a message, all else a JSON-RPC error.
+    fn deny(&self, request: &Value, peer: IpAddr, denial: Denial) -> Result<Value, Denial> {
+        match &denial {
             Denial::Refused(refusal) => {
                 let is_logged = self.noise.count(peer, &self.client.log);
                 if is_logged {
-                    self.agent.refused(request, peer, &refusal);
+                    self.agent.refused(request, peer, refusal);
                 }
-                let message =
-                    refusal_of(self.agent.kind(), &self.client.sender(), request, &refusal);
-                Ok(self.reply(request, &message, Some(&refusal), is_logged))
+                let sender = self.client.sender();
+                let message = refusal_of(self.agent.kind(), &sender, request, refusal);
+                return Ok(self.reply(request, &message, is_logged));
             }
             Denial::Broken(why) => {
-                self.fault(&why);
-                self.show_fault(&why);
-                Err(Denial::rpc(-32603, format!("Internal error: {why}")))
+                self.fault(why);
+                self.show_fault(why);
             }
-            rpc => Err(rpc),
+            Denial::Rpc(..) => {}
         }
+        Err(denial)
     }
 
     /// Shows a fault of our own to whoever can mend it; the same one again after a while.
@@ -377,36 +345,25 @@ impl Server {
         }
     }
 
-    /// The reply to a request, whole, in its conversation or a new one. Where it refuses the request, `refusal` is why.
-    fn reply(
-        &self,
-        request: &Packet,
-        message: &Message,
-        refusal: Option<&Refusal>,
-        is_logged: bool,
-    ) -> Answer {
+    /// The reply to a request, whole, in its conversation or a new one.
+    fn reply(&self, request: &Value, message: &Message, is_logged: bool) -> Value {
         let conversation_id = quoted(request, "conversation_id");
-        let round_id = request.get("round_id").map(u32::read);
         let about = About {
             conversation_id: conversation_id.unwrap_or_else(|| conversation("reply")),
             auth_token: None,
-            round_id: round_id.and_then(Result::ok),
+            round_id: u32::read(&request["round_id"]).ok(),
             match_id: quoted(request, "match_id"),
         };
-        let packet = self.client.write(message, &about);
+        let reply = self.client.write(message, &about);
         if is_logged {
-            let line = Line {
-                level: refusal.map_or(Level::Info, |_| Level::Warning),
-                peer: request.get("sender").and_then(Value::as_str),
-                error_code: refusal.map(|it| it.code.code()),
-                field: refusal.and_then(Refusal::field_name),
-                ..Line::default()
-            };
-            self.client.note("message_sent", &packet, line);
+            let facts = json!({
+                "peer": quoted(request, "sender"),
+                "error_code": reply["error_code"],
+                "field": reply["context"]["field"],
+            });
+            let message = Body::Whole(&reply);
+            self.client.note("message_sent", &reply, facts, message);
         }
-        Answer {
-            result: Value::Object(packet),
-            refused: refusal.map(ToString::to_string),
-        }
+        reply
     }
 }

@@ -15,7 +15,7 @@ use crate::program::card::Card;
 use crate::program::terminal::say;
 use crate::protocol::{
     AgentState, ChooseMoveResponse, Code, GameError, GameInvitation, GameJoinAck, GameOver,
-    GameResult, Kind, LeagueCompleted, Message, Packet, Refusal, Tally,
+    GameResult, Kind, LeagueCompleted, Message, Refusal, Tally,
 };
 use crate::wire::{Timestamp, Unread, cut};
 use serde_json::Value;
@@ -91,7 +91,7 @@ impl Agent for Player {
         Ok(None)
     }
 
-    fn refused(&self, packet: &Packet, peer: IpAddr, refusal: &Refusal) {
+    fn refused(&self, packet: &Value, peer: IpAddr, refusal: &Refusal) {
         self.warn(&sentences::refusal(packet, peer, refusal));
     }
 

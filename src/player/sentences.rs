@@ -6,7 +6,7 @@
 
 use crate::net::retry::SHOWN;
 use crate::program::terminal::{counted, shown};
-use crate::protocol::{Code, GameError, GameOver, LeagueCompleted, LeagueError, Packet, Refusal};
+use crate::protocol::{Code, GameError, GameOver, LeagueCompleted, LeagueError, Refusal};
 use crate::wire::cut;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -49,11 +49,8 @@ pub fn error(error: &GameError) -> String {
 }
 
 /// What we refuse, from whom, and why. What only informs is shown all the same, where it was refused for a fault.
-pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> String {
-    let text = |key: &str| {
-        let text = packet.get(key).and_then(Value::as_str);
-        text.map(|text| cut(text, NAME))
-    };
+pub fn refusal(packet: &Value, peer: IpAddr, refusal: &Refusal) -> String {
+    let text = |key: &str| packet[key].as_str().map(|text| cut(text, NAME));
     let what = text("message_type").unwrap_or("a message".into());
     let of_match = text("match_id").map_or(String::new(), |match_id| format!(" of {match_id}"));
     let from = text("sender").unwrap_or("somebody".into());
@@ -62,9 +59,10 @@ pub fn refusal(packet: &Packet, peer: IpAddr, refusal: &Refusal) -> String {
     let informs = [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*what);
     if informs && matches!(refusal.code, Code::E003 | Code::E021) {
         let mut body = packet.clone();
-        body.retain(|key, _| !ENVELOPE.contains(&&**key));
-        let body = Value::Object(body).to_string();
-        words += &format!("; it says {}", cut(&body, 3 * SHOWN));
+        if let Some(body) = body.as_object_mut() {
+            body.retain(|key, _| !ENVELOPE.contains(&&**key));
+        }
+        words += &format!("; it says {}", cut(&body.to_string(), 3 * SHOWN));
     }
     shown(&words)
 }

@@ -11,7 +11,7 @@ use std::fmt;
 macro_rules! codes {
     ($($code:ident $name:literal)*) => {
         /// The error codes of the protocol; there are no others.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
         #[allow(missing_docs, reason = "their names are in the table")]
         pub enum Code { $($code,)* }
 

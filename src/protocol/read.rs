@@ -2,11 +2,9 @@
 //! See "Envelope" in `protocol.md` for what is supplied where.
 
 use super::{Code, Refusal};
-use super::{Entry, Envelope, Message, PROTOCOL, Packet};
-use super::{GameError, GameOver, LeagueError};
+use super::{Entry, Envelope, Message, PROTOCOL};
 use crate::wire::{Fault, FaultKind, Reader, Timestamp, Wire, cut, lookalike};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A message as it was understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,19 +17,16 @@ pub struct Understood {
     pub ignored: Vec<Fault>,
 }
 
-/// What is known of a packet before it is read.
-pub type Given = Vec<(&'static str, Value)>;
-
 /// Puts what is known into a packet, where it is absent or null, or a time that cannot be read. Returns the names of
 /// the fields that were supplied.
-pub fn complete(packet: &mut Value, given: Given) -> Vec<&'static str> {
+pub fn complete(packet: &mut Value, mut known: Value) -> Vec<String> {
     let mut supplied = Vec::new();
-    for (name, value) in given {
+    for (name, value) in known.as_object_mut().into_iter().flatten() {
         let came = &packet[name];
         let is_no_time = name.ends_with("timestamp") && Timestamp::read(came).is_err();
         if packet.is_object() && (came.is_null() || is_no_time) {
-            packet[name] = value;
-            supplied.push(name);
+            packet[name] = value.take();
+            supplied.push(name.clone());
         }
     }
     supplied
@@ -76,33 +71,10 @@ fn spelt(fault: Fault, packet: &Value, message_type: &str) -> Fault {
 }
 
 /// Writes a message with its envelope as one flat object. A field that both have is the message's.
-pub fn write(envelope: &Envelope, message: &Message) -> Packet {
-    let mut packet = fields(envelope);
-    packet.extend(fields(message));
+pub fn write(envelope: &Envelope, message: &Message) -> Value {
+    let mut packet = json!(envelope);
+    if let (Value::Object(all), Value::Object(own)) = (&mut packet, json!(message)) {
+        all.extend(own);
+    }
     packet
-}
-
-/// The fields of an object, as they go over the wire.
-pub fn fields(object: &impl Serialize) -> Packet {
-    match serde_json::to_value(object) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Packet::new(), // never: all of them are structs
-    }
-}
-
-/// What a message that only informs says, as far as it can be read though it is faulty: its fields as they came.
-/// Nothing for a message that demands something.
-pub fn what_came(packet: &Packet) -> Option<String> {
-    let name = packet.get("message_type")?.as_str()?;
-    if ![GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&name) {
-        return None;
-    }
-    let envelope = Envelope::schema();
-    let is_own = |key: &str| key == "match_id" || envelope["properties"].get(key).is_none();
-    let mut said = Vec::new();
-    for (key, value) in packet.iter().filter(|(key, _)| is_own(key)) {
-        let words = value.as_str().map_or(value.to_string(), String::from);
-        said.push(format!("{key} {}", cut(&words, 200)));
-    }
-    Some(format!("{name}: {}", said.join(", ")))
 }

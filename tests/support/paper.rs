@@ -115,7 +115,6 @@ pub fn request(sender: &str, conversation_id: &str) -> Request {
             match_id: None,
         },
         peer: HERE,
-        has_conversation: true,
     }
 }
 

@@ -111,11 +111,7 @@ impl Exam {
             .timeouts
             .game_join_ack_timeout_sec
             .0;
-        let ping = || {
-            self.post("ping", &call("ping", &json!({}), 1), limit)
-                .status
-                != 0
-        };
+        let ping = || self.post("ping", &call("ping", json!({}), 1), limit).status != 0;
         *self.is_there.get_or_init(|| until(limit, ping))
     }
 
@@ -190,7 +186,7 @@ impl Exam {
             "2 MB" => "ping",
             _ => entry.map_or(name, |entry| entry.tool),
         };
-        let body = call(method, &params, id);
+        let body = call(method, params, id);
         match (step, added) {
             ("broken JSON", _) => self.post(step, "{\"jsonrpc\":", limit),
             (_, "a caller that gives up") => self.post(step, &body, Duration::from_millis(1)),
