@@ -51,10 +51,7 @@ fn says(answer: Value) -> Does {
         ("arrival_timestamp", time),
     ];
     let mut completed = answer.clone();
-    complete(
-        &mut completed,
-        known.map(|(name, value)| (name, value.into())).into(),
-    );
+    complete(&mut completed, known.into_iter().collect());
     match read(&completed) {
         Ok(understood) => Says(understood.message),
         Err(refusal) => Fails(CallError::wrong(refusal, &answer)),

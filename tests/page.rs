@@ -172,6 +172,16 @@ fn the_page_is_safe_and_has_its_data_inside() {
     let world = World::new(&[]);
     let manager = world.manager(&["--name", "10b, </script>"]);
     let url = manager.url();
+    let (status, led) = http("GET", &url, "Accept: text/html,*/*\r\n", b"");
+    assert_eq!(
+        (status, led.as_str()),
+        (303, ""),
+        "a browser at /mcp is led to the page"
+    );
+    assert_eq!(
+        http("GET", &url, "Accept: application/json\r\n", b"").0,
+        405
+    );
     let nonces = [(), ()].map(|()| {
         let (status, head, page) = get(&url, "/");
         let policy = header(&head, "Content-Security-Policy");

@@ -347,6 +347,7 @@ impl Desk {
         let path = request.url().split('?').next().unwrap_or_default();
         let reply = match (path, request.method()) {
             ("/mcp", Method::Post) => self.post(&mut request),
+            ("/mcp", Method::Get) => self.at_the_wrong_door(&Visitor::new(&request)),
             ("/mcp", _) => Reply::only("POST"),
             (path, method) => match self.service.page(path, &Visitor::new(&request)) {
                 Some(page) if *method == Method::Get => page,
@@ -357,6 +358,17 @@ impl Desk {
         let claimed = request.body_length().unwrap_or_default();
         let _turn = (claimed > self.max_body).then(|| lock(&ONE_AT_A_TIME));
         finish(request, &reply.bytes());
+    }
+
+    /// A person with a browser is led to the page, if there is one; agents post.
+    fn at_the_wrong_door(&self, visitor: &Visitor) -> Reply {
+        let accepted = visitor.header("Accept").unwrap_or_default();
+        if accepted.contains("text/html") && self.service.page("/", visitor).is_some() {
+            let mut reply = Reply::new("303 See Other", "");
+            reply.headers += "Location: /\r\n";
+            return reply;
+        }
+        Reply::only("POST")
     }
 
     fn post(&self, request: &mut Request) -> Reply {
