@@ -6,6 +6,7 @@
 //! pages, the children of a local league) comes in from outside, as an [`Around`].
 
 pub mod about;
+pub mod admission;
 pub mod assignment;
 pub mod board;
 pub mod control;
@@ -13,11 +14,13 @@ pub mod document;
 pub mod handlers;
 pub mod journal;
 pub mod league;
+pub mod news;
 pub mod notices;
 pub mod queries;
 pub mod registration;
 pub mod results;
 pub mod rounds;
+pub mod rules;
 pub mod schedule;
 pub mod settings;
 pub mod standings;

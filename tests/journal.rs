@@ -3,9 +3,9 @@
 
 mod support;
 
+use league::manager::admission::Admission;
 use league::manager::journal::{Journal, Store};
 use league::manager::league::{Event, League};
-use league::manager::registration::Admission;
 use league::program::storage;
 use league::protocol::Standing;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ mod paper;
 
 use fastrand::Rng;
 use league::games::{Outcome, forfeit};
+use league::manager::admission::Admission;
 use league::manager::league::{Event, League, Match};
-use league::manager::registration::Admission;
 use league::manager::standings::ending;
 use league::protocol::{AgentMeta, Ending, Kind, LeagueControl};
 use league::protocol::{MatchResult, MatchResultReport, Parity, Progress};

@@ -215,11 +215,11 @@ fn command(
     seed: Option<u64>,
 ) -> io::Result<Command> {
     let name = seat.command.first().map(String::as_str).unwrap_or_default();
-    let mut command = Command::new(if seat.is_beside {
-        beside_us(name)?
-    } else {
-        name.into()
-    });
+    let path = match seat.is_beside {
+        true => beside_us(name)?,
+        false => name.into(),
+    };
+    let mut command = Command::new(path);
     command.args(seat.command.iter().skip(1));
     command.args([
         id_option(kind),

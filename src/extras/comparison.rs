@@ -247,16 +247,8 @@ impl Comparison {
 
     /// What is said when there is nothing more to play for.
     fn end(&self) -> Option<Vec<String>> {
-        for side in &self.sides {
-            if let [reason, _, _, ..] = &side.lost_in_a_row[..] {
-                let times = LOST_IN_A_ROW;
-                let words = format!(
-                    "{} lost technically {times} times in a row: {}",
-                    side.name,
-                    shown(reason)
-                );
-                return Some(vec![words, "nothing is decided".into()]);
-            }
+        if let Some(words) = self.sides.iter().find_map(Side::is_broken) {
+            return Some(vec![words, "nothing is decided".into()]);
         }
         let [new, old] = &self.sides;
         let kind = if self.draws {
@@ -320,6 +312,18 @@ impl Comparison {
 }
 
 impl Side {
+    /// Why a player that only loses technically is compared no longer.
+    fn is_broken(&self) -> Option<String> {
+        if self.lost_in_a_row.len() < LOST_IN_A_ROW {
+            return None;
+        }
+        let (name, reason) = (&self.name, shown(&self.lost_in_a_row[0]));
+        let times = LOST_IN_A_ROW;
+        Some(format!(
+            "{name} lost technically {times} times in a row: {reason}"
+        ))
+    }
+
     fn count(&mut self, league: &League, game: &Match, row: usize) {
         let (Some(recorded), Some(seat)) = (&game.recorded, game.seat(&self.id)) else {
             return;

@@ -107,18 +107,7 @@ pub fn follow(
     luck: impl FnOnce() -> Option<String> + Send + 'static,
 ) -> Receiver<()> {
     let store = &manager.store;
-    let heading = &manager.document.newest().league;
-    let title = format!("{}: {}", shown(&heading.display_name), shown(&heading.game));
-    let mut shown = store.read(|league| Shown {
-        awaited: manager.awaited,
-        title,
-        lead: manager.lead,
-        greeted: league.members.values().map(greeting).collect(),
-        started: false,
-        round: 0,
-        results: league.played.len(),
-        voids: voids(league),
-    });
+    let mut shown = Shown::of(manager);
     let (line, out) = channel();
     let store = Arc::clone(store);
     spawn("screen", move || {
@@ -150,6 +139,23 @@ pub fn follow(
 }
 
 impl Shown {
+    /// What is there already is taken as shown.
+    fn of(manager: &Manager) -> Shown {
+        let heading = &manager.document.newest().league;
+        let name = heading.name.as_ref().unwrap_or(&heading.display_name);
+        let title = format!("{}: {}", shown(name), shown(&heading.game));
+        manager.store.read(|league| Shown {
+            awaited: manager.awaited,
+            title,
+            lead: manager.lead,
+            greeted: league.members.values().map(greeting).collect(),
+            started: false,
+            round: 0,
+            results: league.played.len(),
+            voids: voids(league),
+        })
+    }
+
     /// The lines for what is new.
     fn news(&mut self, league: &League) -> Vec<String> {
         let mut lines = self.arrivals(league);
@@ -327,12 +333,9 @@ fn result_line(league: &League, game: &Match) -> String {
         (None, Some(why)) => format!(": {}", sentence(why, first, second)),
         (None, None) => String::new(),
     };
-    // Of a match that the manager itself recorded no log tells.
-    let is_played = recorded.referee_id != Kind::Manager.word();
-    let more = if is_played {
-        format!(" (make trace MATCH={})", game.id)
-    } else {
-        String::new()
+    let more = match recorded.referee_id == Kind::Manager.word() {
+        true => String::new(), // no log tells of what the manager itself recorded
+        false => format!(" (make trace MATCH={})", game.id),
     };
     let told = match (ending(result), &result.winner) {
         (Ending::Draw, _) => format!("{} and {} drew{why}", who(first), who(second)),

@@ -178,12 +178,9 @@ impl Around for Surroundings {
                 here.store.wait(PACE, |league| league.closed);
             }
         });
-        let address = operator::address_file(data, league_id);
-        storage::replace(
-            &address,
-            Access::Everybody,
-            &children::from_here(&manager.program),
-        )?;
+        let address = children::from_here(&manager.program);
+        let file = operator::address_file(data, league_id);
+        storage::replace(&file, Access::Everybody, &address)?;
         let (entrants, before) = (&self.entrants, &self.before);
         *lock(&self.children) = match word {
             Some("local") => Some(Children::of_local_league(manager, entrants, before)?),

@@ -10,10 +10,11 @@
 
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Member};
+use crate::manager::news::{IDLE, Posted, Subject, is_for};
 use crate::net::client::{About, Bulletin, Client, MAX_NOTICE, Peer, conversation};
 use crate::net::retry::{CallError, RetryPolicy, SHOWN, pause, retry};
 use crate::net::sync::{lock, spawn};
-use crate::protocol::{Kind, LeagueError, Message, Progress};
+use crate::protocol::{Kind, LeagueError};
 use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,25 +22,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Up to so many players every result is told with a table of its own. Above, tables are paced, so that telling costs
-/// the same however many listen: at least so much time for each player lies between two tables.
-const UNPACED: usize = 16;
-const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
 /// How often an agent is told anew at most, however often it registers.
 const ANEW: Duration = Duration::from_secs(1);
-/// How long the board's thread sleeps at most when nothing happens.
-const IDLE: Duration = Duration::from_secs(60);
-
-/// What a notice is about.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Subject {
-    Table,
-    RoundOver,
-    /// The open matches of a round, and the number of this announcement.
-    Announcement(u32, u64),
-    /// The league's end, after so many changes of the table.
-    LeagueOver(u64),
-}
 
 /// A notice on the board.
 struct Notice {
@@ -110,16 +94,6 @@ struct Inside {
     changes: u64,
 }
 
-/// How far the league has been posted.
-#[derive(Default)]
-struct Posted {
-    tables: u64,
-    table_at: Option<Instant>,
-    rounds: u32,
-    announcements: u64,
-    is_over: bool,
-}
-
 /// The board, and what was heard from its readers. One lock around both; it is never held across a call.
 pub struct Board {
     store: Arc<Store>,
@@ -154,10 +128,8 @@ impl Board {
     pub fn follow(self: &Arc<Self>) {
         let board = Arc::clone(self);
         spawn("board", move || {
-            let mut posted = Posted {
-                rounds: board.store.read(|it| it.rounds_completed.saturating_sub(1)),
-                ..Posted::default()
-            };
+            let mut posted = Posted::default();
+            posted.rounds = board.store.read(|it| it.rounds_completed.saturating_sub(1));
             loop {
                 let changes = board.store.read(|league| league.changes);
                 let next_look = catch_unwind(AssertUnwindSafe(|| board.post(&mut posted)));
@@ -483,11 +455,6 @@ impl Board {
     }
 }
 
-/// Tables are for players; the rest is for everybody.
-fn is_for(subject: Subject, kind: Kind) -> bool {
-    subject != Subject::Table || kind == Kind::Player
-}
-
 /// Where somebody begins to read who has to be told everything that still matters: at the last round's end, or at the
 /// table if that is older.
 fn still_matters_from(notices: &[Option<Arc<Notice>>]) -> usize {
@@ -512,66 +479,4 @@ fn refusal(answer: &Value) -> Option<String> {
         &format!("answered {name} {}", why.unwrap_or_default()),
         SHOWN,
     ))
-}
-
-/// What is to be put up: what it is about, the message, and the words and the round of its conversation.
-type News = (Subject, Message, String, Option<u32>);
-
-impl Posted {
-    /// What is new in the league since it was last posted, and when to look again at the latest.
-    fn news(&mut self, league: &League) -> (Vec<News>, Duration) {
-        let mut news = Vec::new();
-        let next_look = self.table(league, &mut news);
-        let rounds = league.rounds_completed;
-        for round in self.rounds.min(rounds) + 1..=rounds {
-            let message = league.round_completed(round).into();
-            let words = format!("round-{round}-complete");
-            news.push((Subject::RoundOver, message, words, Some(round)));
-        }
-        self.rounds = rounds;
-        if let Some(round) = league.open_round()
-            && league.announcements != self.announcements
-        {
-            self.announcements = league.announcements;
-            let message = league.announcement(round, None);
-            if !message.matches.is_empty() {
-                let subject = Subject::Announcement(round, league.announcements);
-                let words = format!("round-{round}-announce");
-                news.push((subject, message.into(), words, Some(round)));
-            }
-        }
-        let is_over = league.progress() == Progress::Completed;
-        if let Some(end) = league.completed().filter(|_| is_over && !self.is_over) {
-            news.push((
-                Subject::LeagueOver(league.tables),
-                end.into(),
-                "league-complete".into(),
-                None,
-            ));
-        }
-        self.is_over = is_over;
-        (news, next_look)
-    }
-
-    /// The table, if there is a new one and it is time for it; else how long until then.
-    fn table(&mut self, league: &League, news: &mut Vec<News>) -> Duration {
-        if league.tables == self.tables {
-            return IDLE;
-        }
-        let players = league.members(Kind::Player).len();
-        let pace = match players {
-            0..=UNPACED => Duration::ZERO,
-            _ => PACE_PER_PLAYER * players as u32,
-        };
-        let since = self.table_at.map_or(pace, |at| at.elapsed());
-        let ends_a_round = league.rounds_completed > self.rounds;
-        if since < pace && !ends_a_round && league.open_round().is_some() {
-            return pace - since;
-        }
-        let message = league.standings_update().into();
-        news.push((Subject::Table, message, "standings".into(), None));
-        self.tables = league.tables;
-        self.table_at = Some(Instant::now());
-        IDLE
-    }
 }

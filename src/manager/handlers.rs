@@ -7,7 +7,7 @@ use crate::manager::Manager;
 use crate::manager::about;
 use crate::manager::board::RefereeState;
 use crate::manager::league::{League, Member};
-use crate::manager::registration::{Admission, Applicant};
+use crate::manager::{admission::Admission, registration::Applicant};
 use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;

@@ -9,7 +9,7 @@
 //! (`control.rs`); and what is made of the state: the table (`standings.rs`), the schedule (`schedule.rs`), answers
 //! (`queries.rs`) and notices (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust.
 
-use crate::games::Scoring;
+pub use crate::manager::rules::{Listed, Rules};
 use crate::manager::standings::{Record, by_number, ranked};
 use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing};
 use crate::wire::Timestamp;
@@ -17,34 +17,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::OnceLock;
-use std::time::Duration;
-
-/// What the configuration and the command line say about the league.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "named as in the files")]
-pub struct Rules {
-    pub league_id: String,
-    pub game_type: String,
-    pub scoring: Scoring,
-    pub cycles: u32,
-    pub min_players: usize,
-    /// How many may register at most: `max_players`, or `--players` where that is less.
-    pub max_players: usize,
-    pub listed: Vec<Listed>,
-    /// Whether tokens are demanded (`enable_auth_tokens`).
-    pub tokens: bool,
-    pub token_lifetime: Duration,
-}
-
-/// An agent that the agents configuration lists.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "named as in the file")]
-pub struct Listed {
-    pub kind: Kind,
-    pub id: String,
-    pub endpoint: String,
-    pub active: bool,
-}
 
 /// A registered agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

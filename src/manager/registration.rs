@@ -4,12 +4,11 @@
 //! is: a member that shows its token or its registration key, somebody at a member's endpoint, or a newcomer. The rules
 //! in words stand in `protocol.md`, under "Registration" and "Registering again".
 
+use crate::manager::admission::Admission;
 use crate::manager::league::Listed;
-use crate::manager::league::{Event, League, Member};
+use crate::manager::league::{League, Member};
 use crate::net::agent::Request;
-use crate::protocol::{
-    AgentMeta, Code, Kind, LeagueRegisterResponse, RefereeRegisterResponse, Refusal, Verdict,
-};
+use crate::protocol::{AgentMeta, Code, Kind, Refusal};
 use crate::wire::{DisplayName, Endpoint, Timestamp, Version, Within, cut, equal, token};
 use std::time::Duration;
 
@@ -35,25 +34,6 @@ pub struct Applicant<'a> {
     pub secret: &'a str,
     /// When it came.
     pub now: Timestamp,
-}
-
-/// What comes of a registration.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Admission {
-    /// The agent is in.
-    Accepted {
-        /// What it is from now on.
-        member: Box<Member>,
-        /// Whether that is new, and goes into the journal.
-        is_new: bool,
-    },
-    /// The agent is not let in.
-    Rejected {
-        /// Why: which field, and what is legal.
-        reason: String,
-        /// The protocol's code, where one exists.
-        code: Option<Code>,
-    },
 }
 
 /// Why an agent is not let in, and the protocol's code for that, where one exists.
@@ -356,75 +336,6 @@ impl League {
                 .with("expired_at", member.expires.to_string()));
         }
         Ok(member)
-    }
-}
-
-impl Admission {
-    fn accepted(member: Member) -> Admission {
-        Admission::Accepted {
-            member: Box::new(member),
-            is_new: true,
-        }
-    }
-
-    fn unchanged(member: &Member) -> Admission {
-        Admission::Accepted {
-            member: Box::new(member.clone()),
-            is_new: false,
-        }
-    }
-
-    fn rejected(reason: impl Into<String>, code: Option<Code>) -> Admission {
-        let reason = reason.into();
-        Admission::Rejected { reason, code }
-    }
-
-    /// What goes into the journal.
-    pub fn event(&self) -> Option<Event> {
-        match self {
-            Admission::Accepted { member, is_new } if *is_new => {
-                Some(Event::Registered(Member::clone(member)))
-            }
-            _ => None,
-        }
-    }
-
-    /// The answer to a referee.
-    pub fn for_referee(self, league_id: &str) -> RefereeRegisterResponse {
-        match self {
-            Admission::Accepted { member, .. } => RefereeRegisterResponse {
-                status: Verdict::Accepted,
-                referee_id: Some(member.id),
-                auth_token: Some(member.token),
-                reason: None,
-                league_id: Some(league_id.into()),
-                error_code: None,
-                proves_itself: Some(true), // every request of ours carries the agent's own token
-            },
-            Admission::Rejected { reason, code } => RefereeRegisterResponse {
-                status: Verdict::Rejected,
-                referee_id: None,
-                auth_token: None,
-                reason: Some(reason),
-                league_id: None,
-                error_code: code.map(|code| code.to_string()),
-                proves_itself: None,
-            },
-        }
-    }
-
-    /// The answer to a player is the same, but for one name.
-    pub fn for_player(self, league_id: &str) -> LeagueRegisterResponse {
-        let same = self.for_referee(league_id);
-        LeagueRegisterResponse {
-            status: same.status,
-            player_id: same.referee_id,
-            reason: same.reason,
-            auth_token: same.auth_token,
-            league_id: same.league_id,
-            error_code: same.error_code,
-            proves_itself: same.proves_itself,
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::games::{self, Game};
 use crate::manager::league::Rules;
-use crate::manager::league::{Event, League, Member, Recorded};
+use crate::manager::league::{Event, League, Match, Member, Recorded};
 use crate::manager::standings;
 use crate::net::agent::Request;
 use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
@@ -27,26 +27,8 @@ impl League {
         report: &MatchResultReport,
         at: Timestamp,
     ) -> Result<Option<Event>, Refusal> {
-        let Some(game) = self.find(&report.match_id) else {
-            let came = cut(&report.match_id, 60);
-            return wrong(
-                "match_id",
-                format!("got {came:?}, which is no match of this league"),
-            );
-        };
-        let (id, round) = (&game.id, game.round);
-        if report.round_id != round {
-            let came = report.round_id;
-            return wrong(
-                "round_id",
-                format!("got {came}, but {id} is in round {round}"),
-            );
-        }
-        let expected = &self.rules.game_type;
-        if report.game_type != *expected {
-            let came = cut(&report.game_type, 60);
-            return wrong("game_type", format!("got {came:?}, expected {expected:?}"));
-        }
+        let game = self.reported(report)?;
+        let id = &game.id;
         let conversation_id = request.envelope.conversation_id.clone();
         if game.voided.contains(&conversation_id) {
             let problem = format!("this result of {id} was voided; the match is played again");
@@ -76,6 +58,26 @@ impl League {
             result,
             at,
         })))
+    }
+
+    /// The match that a report is about.
+    fn reported(&self, report: &MatchResultReport) -> Result<&Match, Refusal> {
+        let Some(game) = self.find(&report.match_id) else {
+            let came = cut(&report.match_id, 60);
+            let problem = format!("got {came:?}, which is no match of this league");
+            return wrong("match_id", problem);
+        };
+        let (id, round, came) = (&game.id, game.round, report.round_id);
+        if came != round {
+            let problem = format!("got {came}, but {id} is in round {round}");
+            return wrong("round_id", problem);
+        }
+        let expected = &self.rules.game_type;
+        if report.game_type != *expected {
+            let came = cut(&report.game_type, 60);
+            return wrong("game_type", format!("got {came:?}, expected {expected:?}"));
+        }
+        Ok(game)
     }
 }
 

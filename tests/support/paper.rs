@@ -5,7 +5,7 @@
 use league::games::{Outcome, Scoring, TieBreak, even_odd, judge, mix, parity};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::league::{Listed, Rules};
-use league::manager::registration::{Admission, Applicant};
+use league::manager::{admission::Admission, registration::Applicant};
 use league::net::agent::Request;
 pub use league::protocol::AgentMeta;
 use league::protocol::{Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL};

@@ -8,8 +8,8 @@
 
 use super::paper::{self, Caller, caller, gathered, meta, seeded};
 use league::games::{Outcome, forfeit, judge};
+use league::manager::admission::Admission;
 use league::manager::league::{Event, League, Match, Rules};
-use league::manager::registration::Admission;
 use league::protocol::{
     AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Parity, Refusal, Standing,
 };
