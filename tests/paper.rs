@@ -88,11 +88,11 @@ impl Paper {
     /// The operator says something.
     fn operate(&mut self) {
         let rng = &mut self.rng;
-        let words = ["pause", "resume", "remove", "restore", "replay"];
+        let words = ["pause", "resume", "remove", "restore", "replay", "replay"];
         let ids = ["P01", "P02", "P03", "REF01", "ada"];
         let order = json!({
             "league_id": "paper", "action": rng.choice(words), "player_id": rng.choice(ids),
-            "match_id": format!("R{}M1", rng.u8(1..4)),
+            "match_id": self.league.played.last().map_or("R1M1", |id| id),
         });
         let order = LeagueControl::read(&order).unwrap();
         let now = at("10:00:00").plus(Duration::from_secs(self.seconds));

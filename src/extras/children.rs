@@ -229,9 +229,6 @@ fn command(
         "--until-stdin-closes",
         "--any-port",
     ]);
-    if program.args.has("--stay") {
-        command.arg("--stay"); // there may be another league
-    }
     for shared in ["--config", "--data", "--logs", "--league-id"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
