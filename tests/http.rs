@@ -849,8 +849,15 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
                 let ulimit = format!("ulimit -n {descriptors}");
                 let mut agent = world.start_limited(&ulimit, program, arguments);
                 let url = agent.url();
-                let flood: Vec<_> = (0..60).map(|_| connect(&url, SILENCE)).collect();
                 let row = format!("{program} with {descriptors} descriptors");
+                // Before, it mends itself as well as it can.
+                wait_until(&format!("{row} is old enough"), || {
+                    let health = http("GET", &url.replace("/mcp", "/health"), "", b"").1;
+                    json_of(&health)["uptime"]
+                        .as_u64()
+                        .is_some_and(|age| age > 3)
+                });
+                let flood: Vec<_> = (0..60).map(|_| connect(&url, SILENCE)).collect();
                 wait_until(&format!("{row} takes its own place"), || {
                     agent.stderr.lock().unwrap().contains("takes its own place")
                 });

@@ -43,15 +43,12 @@ fn rpc() -> Does {
 /// An answer that arrives as JSON, read by the reader that reads players' answers: the envelope is known.
 fn says(answer: Value) -> Does {
     let time = "2025-01-15T10:30:00Z";
-    let known = [
-        ("protocol", PROTOCOL),
-        ("sender", "known"),
-        ("conversation_id", "known"),
-        ("timestamp", time),
-        ("arrival_timestamp", time),
-    ];
+    let known = json!({
+        "protocol": PROTOCOL, "sender": "known", "conversation_id": "known",
+        "timestamp": time, "arrival_timestamp": time,
+    });
     let mut completed = answer.clone();
-    complete(&mut completed, known.into_iter().collect());
+    complete(&mut completed, known);
     match read(&completed) {
         Ok(understood) => Says(understood.message),
         Err(refusal) => Fails(CallError::wrong(refusal, &answer)),
