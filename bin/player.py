@@ -242,10 +242,10 @@ class Player:
             deadline=it["deadline"], game_type=it.get("game_type"), position=it.get("position"),
             move_number=number, legal_moves=[*legal])
         try:
-            game.has_failed = True
             choice = choose(turn)
             game.has_failed = False
         except (Exception, SystemExit) as bug:
+            game.has_failed = True
             places = traceback.extract_tb(bug.__traceback__)
             at = [place for place in places if place.filename == __file__][-1]
             what = f"{type(bug).__name__}: {bug}"

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use support::*;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
@@ -359,6 +360,35 @@ fn a_faulty_choose_is_explained_once() {
         let says_more = usize::from(answer != -32603); // whoever raises has been told all there is
         assert_eq!(count(&player, "what E003 says"), says_more, "{line}");
     }
+}
+
+#[test]
+fn a_slow_choose_is_told_of_while_it_still_thinks() {
+    if !has_python() {
+        return;
+    }
+    let world = World::new(&[]);
+    let manager = stand_in::manager();
+    let slow = "print('thinks', flush=True)
+    while not os.path.exists('told'):
+        time.sleep(0.01)
+    return \"odd\"";
+    let script = with_choose(&world, "mine.py", slow);
+    let player = start_script(&script, &world, &manager.url, "");
+    player.line("is P01");
+    let url = player.url();
+    send(&url, &of_match("GAME_INVITATION", "t", invitation()));
+    let call = of_match("CHOOSE_PARITY_CALL", "t", parity_call());
+    let late = thread::spawn({
+        let url = url.clone();
+        move || send(&url, &call)
+    });
+    player.line("thinks");
+    let error = json!({"error_code": "E001", "context": {"problem": "gave no answer within 2 s"}});
+    send(&url, &of_match("GAME_ERROR", "t", error));
+    complains(&player, "P01: R1M1: E001 gave no answer within 2 s");
+    fs::write(world.folder.join("told"), "").unwrap();
+    assert_eq!(late.join().unwrap()["parity_choice"], "odd");
 }
 
 #[test]
