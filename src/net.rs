@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod answer;
+mod arguments;
 mod bounds;
 pub mod client;
 pub mod http;

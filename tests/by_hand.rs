@@ -240,6 +240,17 @@ fn the_tools_are_there_only_by_hand() {
         let by_hand = names == ["get_player_state", "make_choice", "next_turn"];
         let by_itself = names.contains(&"choose_parity") && !names.contains(&"next_turn");
         assert_eq!((by_hand, by_itself), (there, !there), "{names:?}");
+        for tool in tools {
+            let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
+            for (name, argument) in arguments {
+                let says = argument["description"].is_string();
+                assert!(says, "{}: {name}", tool["name"]);
+            }
+            if tool["name"] == "make_choice" {
+                let says = tool["description"].as_str().unwrap();
+                assert!(says.contains("whoever named its parity wins"), "{says}");
+            }
+        }
         if !there {
             assert_eq!(
                 call(&player.url(), "next_turn", json!({}))["error"]["code"],

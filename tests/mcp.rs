@@ -292,7 +292,10 @@ fn tools_say_what_they_are() {
                 name.starts_with("get_") || name == "create_schedule",
                 name.starts_with("get_"),
             );
-            assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{tool}");
+            let hints = json!({
+                "readOnlyHint": reads, "destructiveHint": name == "control_league", "openWorldHint": false,
+            });
+            assert_eq!(tool["annotations"], hints, "{tool}");
             assert!(!gets || tool["outputSchema"]["type"] == "object", "{tool}");
             let schema = &tool["inputSchema"];
             let is_supplied = |key: &&Value| supplied.iter().any(|name| *key == name);
@@ -308,19 +311,8 @@ fn tools_say_what_they_are() {
                 let row = format!("| `{name}` | {}", kind.word().trim_start_matches("league_"));
                 assert!(page.contains(&row), "no row {row}");
             }
-            if schema["properties"]["sender"].is_object() {
-                for key in [
-                    "sender",
-                    "timestamp",
-                    "conversation_id",
-                    "auth_token",
-                    "league_id",
-                ] {
-                    assert!(
-                        schema["properties"][key]["description"].is_string(),
-                        "{tool}: {key}"
-                    );
-                }
+            for (key, argument) in schema["properties"].as_object().into_iter().flatten() {
+                assert!(argument["description"].is_string(), "{name}: {key}");
             }
         }
     }

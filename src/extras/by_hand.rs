@@ -23,16 +23,18 @@ const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play ma
     again and again until its status is \"over\": it waits up to 25 seconds for a match in which you are asked. When its \
     status is \"your_turn\", look at the position, and call make_choice with its match_id and one of its legal_moves \
     before seconds_left have passed; else a fallback chooses for you, and the notes say so. A match may ask you several \
-    times. A win is worth 3 points, a draw 1. In Even/Odd a number from 1 to 10 is drawn when both have chosen: if both \
-    chose alike it is a draw, else whoever named its parity wins. The draw is fair; so only the opponent can be \
-    predicted, from the history, and it pays to choose otherwise than it does. get_player_state shows your record at \
-    any time.";
+    times. The description of make_choice has the rules of the game. get_player_state shows your record at any time.";
 const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked. Status your_turn: choose in \
     match_id, against opponent_id, before seconds_left have passed; position shows how the match stands, legal_moves \
     what may be chosen, history the matches so far. Status wait: call it again. Status over: the league has ended. The \
     notes tell what happened since your last choice.";
+/// The rules stand here, since many clients show a model the tools only, and not the instructions.
 const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next_turn has named. Give move_number too, \
-    if the match has several moves: then a choice that comes too late is not taken for the next move.";
+    if the match has several moves: then a choice that comes too late is not taken for the next move. The rules: a win \
+    is worth 3 points, a draw 1. In Even/Odd a number from 1 to 10 is drawn when both have chosen: if both chose alike \
+    it is a draw, else whoever named its parity wins. The draw is fair; so only the opponent can be predicted, from the \
+    history, and it pays to choose otherwise than it does. In other games the position and the legal_moves say what is \
+    played.";
 
 /// How long `next_turn` waits: less than clients usually wait for a tool.
 const PATIENCE: Duration = Duration::from_secs(25);

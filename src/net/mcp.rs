@@ -6,6 +6,7 @@
 //! and prompts. See "MCP" in `protocol.md`.
 
 use crate::net::agent::{Agent, Denial, Toolbox};
+use crate::net::arguments;
 use crate::net::http::{OK, Visitor};
 use crate::object;
 use crate::protocol::{Entry, GameError, LeagueError, Packet};
@@ -252,13 +253,14 @@ fn described(message: &Entry) -> Value {
     entry(message.tool, message.says, schema, false)
 }
 
-fn entry(name: &str, says: &str, arguments: Value, only_shows: bool) -> Value {
+fn entry(name: &str, says: &str, mut schema: Value, only_shows: bool) -> Value {
+    arguments::explain(&mut schema);
     let words = name.replace('_', " ");
     json!({
         "name": name,
         "title": words[..1].to_uppercase() + &words[1..],
         "description": says,
-        "inputSchema": arguments,
+        "inputSchema": schema,
         "annotations": {
             "readOnlyHint": only_shows,
             "destructiveHint": name == "control_league",

@@ -123,32 +123,9 @@ impl Entry {
         }
         schema["properties"]["message_type"] = json!({"const": self.message_type});
         schema["properties"]["protocol"] = json!({"const": PROTOCOL});
-        for (key, says) in ENVELOPE_SAYS {
-            schema["properties"][*key]["description"] = (*says).into();
-        }
         schema
     }
 }
-
-/// What the fields of the envelope are for.
-const ENVELOPE_SAYS: &[(&str, &str)] = &[
-    (
-        "sender",
-        "who sends this: player:P01, referee:REF01, league_manager or launcher",
-    ),
-    ("timestamp", "now, in UTC: 2025-01-15T10:30:00Z"),
-    (
-        "conversation_id",
-        "the same for messages that belong together: all of one match, a question and its answer",
-    ),
-    (
-        "auth_token",
-        "proves the sender: its own token to the manager, the match's token between referee and player",
-    ),
-    ("league_id", "the league, league_2025_even_odd for instance"),
-    ("round_id", "the round, from 1"),
-    ("match_id", "the match, R1M1 for instance"),
-];
 
 impl Kind {
     /// The n-th id of a kind: `P07`, `P100`, `REF01`.
