@@ -218,6 +218,18 @@ P01   ada                               0                      3     40
 P02   日本の\u{fffd}プレーヤー                 1                      7      7";
     assert_eq!(report(&two, &answers).join("\n"), expected);
 
+    // Whoever fails in every match has no expected points, however many matches there were.
+    let mut failed = league(12, &["ada".into(), "bob".into()]);
+    for round in 1..=failed.rounds() {
+        paper::play_round(&mut failed, round, |game| {
+            let failures = game.players.each_ref().map(late);
+            forfeit(game.players.clone(), vec![], failures)
+        });
+    }
+    let lines = report(&failed, &[]).join("\n");
+    let row = "P02   bob            12     0.000 ± 0.000         -          no number was drawn in its matches\n";
+    assert!(lines.contains(row), "{lines}");
+
     let name = |n: u32| format!("{n} {}", "x".repeat(28));
     let names: Vec<String> = (1..=14).map(name).collect();
     let lines = report(&league(1, &names), &[]).join("\n");

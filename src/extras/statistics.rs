@@ -28,8 +28,11 @@ pub struct Sample {
 }
 
 impl fmt::Display for Sample {
-    /// `1.333 ± 0.882`
+    /// `1.333 ± 0.882`, and a dash where there are no numbers.
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        if self.count == 0 {
+            return write!(to, "    -        ");
+        }
         let error = self
             .error
             .map_or("    ?".into(), |error| format!("{error:.3}"));
@@ -191,7 +194,10 @@ impl Rows<'_> {
                 Some(_) => format!("     {judged}"),
                 None => String::new(),
             };
-            let verdict = judged.verdict(measure);
+            let verdict = match judged.count {
+                0 if won.count > 0 => "no number was drawn in its matches".into(),
+                _ => judged.verdict(measure),
+            };
             format!("{:>7}     {won}{more}  {verdict}", won.count)
         })
     }
