@@ -7,9 +7,9 @@
 use crate::net::http::Reply;
 use crate::object;
 use crate::protocol::{Envelope, Kind, Message, Refusal};
-use crate::wire::Wire;
+use crate::wire::{Wire, cut};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::IpAddr;
 
 /// A request as the handlers see it, beside its message.
@@ -75,11 +75,12 @@ pub struct Tool<'a> {
     pub arguments: fn() -> Value,
     /// The schema of the answer.
     pub answer: fn() -> Value,
-    run: Box<Run<'a>>,
+    /// Runs the tool with its arguments, for somebody at an address.
+    pub run: Box<Run<'a>>,
 }
 
-/// What a tool does with its arguments, for somebody at an address.
-type Run<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a;
+/// What a tool does.
+pub type Run<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a;
 
 impl<'a> Tool<'a> {
     /// A tool that only shows something.
@@ -102,7 +103,7 @@ impl<'a> Tool<'a> {
     ) -> Tool<'a> {
         let run = move |arguments: &Value, peer: IpAddr| {
             let asked = Q::read(arguments).map_err(Refusal::from)?;
-            Ok(serde_json::to_value(run(asked, peer)?)?)
+            Ok(json!(run(asked, peer)?))
         };
         Tool {
             name,
@@ -112,11 +113,6 @@ impl<'a> Tool<'a> {
             answer: A::schema,
             run: Box::new(run),
         }
-    }
-
-    /// Runs the tool for somebody at `peer`.
-    pub fn run(&self, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
-        (self.run)(arguments, peer)
     }
 }
 
@@ -155,6 +151,7 @@ impl Denial {
 
     /// What an agent of this kind answers to a method or a message that it does not take.
     pub fn not_taken(kind: Kind, what: &str) -> Denial {
+        let what = cut(what, 60);
         Denial::rpc(
             -32601,
             format!("Method not found: {kind} does not take {what}"),
@@ -165,12 +162,6 @@ impl Denial {
 impl From<Refusal> for Denial {
     fn from(refusal: Refusal) -> Denial {
         Denial::Refused(refusal)
-    }
-}
-
-impl From<serde_json::Error> for Denial {
-    fn from(error: serde_json::Error) -> Denial {
-        Denial::Broken(error.to_string())
     }
 }
 

@@ -3,9 +3,6 @@
 //! are on the disk, so nothing is lost. Only Linux tells a program what it holds.
 
 use std::fs;
-use std::io;
-#[cfg(unix)]
-use std::os::fd::AsRawFd;
 
 /// How much memory a program may hold, in kilobytes.
 const MOST_MEMORY: u64 = 1 << 20;
@@ -30,14 +27,12 @@ impl Bounds {
     }
 
     /// Says what this program has too much of: memory, or descriptors.
-    #[cfg(unix)]
     pub fn excess(&self) -> Option<String> {
-        let Ok(status) = fs::File::open("/proc/self/status") else {
+        let Ok(taken) = fs::read_dir("/proc/self/fd") else {
             return Some("no descriptor is left".into());
         };
-        // The lowest free descriptor is the one that we were given: all below it are taken.
-        let taken = status.as_raw_fd() as u64;
-        let held = number(&io::read_to_string(status).ok()?, "VmRSS:")?;
+        let taken = taken.count() as u64;
+        let held = number(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")?;
         if taken >= self.descriptors {
             Some(format!("{taken} descriptors are taken"))
         } else if held >= self.memory {
@@ -45,12 +40,6 @@ impl Bounds {
         } else {
             None
         }
-    }
-
-    /// Nothing: the system does not tell.
-    #[cfg(not(unix))]
-    pub fn excess(&self) -> Option<String> {
-        None
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use ureq::config::Config;
-use ureq::http::{Response, Uri};
+use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -72,17 +72,12 @@ impl Client {
         lock(&self.identity).1.clone()
     }
 
-    /// A message with its envelope.
+    /// A message with its envelope: the one place that builds one.
     pub fn write(&self, message: &Message, about: &About) -> Value {
-        protocol::write(&self.envelope(message.name(), about), message)
-    }
-
-    /// The envelope of a message: the one place that builds one.
-    fn envelope(&self, message_type: &str, about: &About) -> Envelope {
         let (sender, league_id) = lock(&self.identity).clone();
-        Envelope {
+        let envelope = Envelope {
             protocol: PROTOCOL.into(),
-            message_type: message_type.into(),
+            message_type: message.name().into(),
             sender,
             timestamp: Timestamp::now(),
             conversation_id: about.conversation_id.clone(),
@@ -90,7 +85,8 @@ impl Client {
             league_id,
             round_id: about.round_id,
             match_id: about.match_id.clone(),
-        }
+        };
+        protocol::write(&envelope, message)
     }
 
     /// Sends a request and returns the message that answers it. What we know already is supplied: who answers, and in
@@ -291,7 +287,19 @@ impl Client {
             .header("Connection", "close")
             .content_type("application/json");
         let request = request.config().timeout_global(Some(limit)).build();
-        finish(request.send(body), limit, max)
+        let mut response = request.send(body).map_err(|error| blame(error, limit))?;
+        let status = response.status().as_u16();
+        let body = response.body_mut().with_config().limit(max as u64 + 1);
+        match body.read_to_vec() {
+            Ok(body) if body.len() <= max => Ok((status, body)),
+            Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
+                Err(CallError::Broken(format!("it is over {max} bytes")))
+            }
+            Err(error) => Err(match blame(error, limit) {
+                CallError::Unreachable(why) => CallError::Broken(why), // there was an answer, but not all of it
+                other => other,
+            }),
+        }
     }
 
     /// Logs what has become of a packet: `facts` are what the packet itself does not say.
@@ -325,27 +333,6 @@ fn known(to: &Peer, about: &About, reply: &Value) -> Value {
         known["arrival_timestamp"] = known["timestamp"].clone();
     }
     known
-}
-
-/// The status and the body of an answer, read to its end.
-fn finish(
-    response: Result<Response<ureq::Body>, ureq::Error>,
-    limit: Duration,
-    max: usize,
-) -> Result<(u16, Vec<u8>), CallError> {
-    let mut response = response.map_err(|error| blame(error, limit))?;
-    let status = response.status().as_u16();
-    let body = response.body_mut().with_config().limit(max as u64 + 1);
-    match body.read_to_vec() {
-        Ok(body) if body.len() <= max => Ok((status, body)),
-        Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
-            Err(CallError::Broken(format!("it is over {max} bytes")))
-        }
-        Err(error) => Err(match blame(error, limit) {
-            CallError::Unreachable(why) => CallError::Broken(why), // there was an answer, but not all of it
-            other => other,
-        }),
-    }
 }
 
 /// Whose fault it was that a call failed.

@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once};
+use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 use tiny_http::{Method, Request, Server};
@@ -29,8 +29,6 @@ use tiny_http::{Method, Request, Server};
 pub const OK: &str = "200 OK";
 /// How long a client may say nothing while its request is read.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long we rest when the program could not take its own place.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How often we look whether the server still lives, and whether the program has grown too big.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a program lives at least before it takes its own place: so much work gets done under any attack.
@@ -43,31 +41,25 @@ const DRAIN: Duration = Duration::from_secs(15);
 const ABSURD: usize = 256 << 20;
 
 /// Whoever has sent a request.
-pub struct Visitor<'a> {
-    /// The address of the connection.
-    pub address: IpAddr,
-    request: &'a Request,
-}
+pub struct Visitor<'a>(&'a Request);
 
-impl<'a> Visitor<'a> {
-    fn new(request: &'a Request) -> Visitor<'a> {
-        let address = request.remote_addr().map(|it| it.ip().to_canonical());
-        Visitor {
-            address: address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
-            request,
-        }
+impl Visitor<'_> {
+    /// The address of the connection.
+    pub fn address(&self) -> IpAddr {
+        let address = self.0.remote_addr().map(|it| it.ip().to_canonical());
+        address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 
     /// The values of a header; case does not matter in its name.
     pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
-        let all = self.request.headers().iter();
+        let all = self.0.headers().iter();
         all.filter(move |it| it.field.equiv(name))
             .map(|it| it.value.as_str().trim())
     }
 
     /// What stands behind the question mark of the address.
     pub fn query(&self) -> &str {
-        let address = self.request.url();
+        let address = self.0.url();
         address.split_once('?').map_or("", |(_, query)| query)
     }
 
@@ -144,14 +136,12 @@ pub struct Door {
 }
 
 impl Door {
-    fn count(&self) -> MutexGuard<'_, usize> {
-        lock(&self.inside)
-    }
-
     /// Waits until no request is being answered, at most so long.
     pub fn wait_until_empty(&self, limit: Duration) {
         let is_busy = |inside: &mut usize| *inside > 0;
-        let _ = self.left.wait_timeout_while(self.count(), limit, is_busy);
+        let _ = self
+            .left
+            .wait_timeout_while(lock(&self.inside), limit, is_busy);
     }
 }
 
@@ -178,6 +168,7 @@ pub fn serve(
     max_body: usize,
     service: Arc<dyn Service>,
 ) -> io::Result<Arc<Door>> {
+    bear_no_silence(&listener)?;
     report_panics(Arc::clone(&service));
     let door = Arc::new(Door::default());
     let desk = Arc::new(Desk {
@@ -222,7 +213,6 @@ fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
         };
         if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
             desk.service.start_anew(&why);
-            thread::sleep(PAUSE);
         }
         if let Some(old) = crew.take_if(|crew| is_broken || crew.has_ended()) {
             old.has_ended.store(true, Ordering::SeqCst);
@@ -239,7 +229,8 @@ fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
     }
 }
 
-/// Sees to it that accepted connections do not stay silent for ever: they inherit the listener's timeout.
+/// Sees to it that accepted connections do not stay silent for ever: they inherit the timeout that the listener has
+/// when they are made.
 fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     #[cfg(unix)]
     std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
@@ -259,10 +250,7 @@ struct Crew {
 impl Crew {
     /// A new server on the listener. Building it spawns threads and takes descriptors: both can be refused just now.
     fn new(listener: &TcpListener, desk: &Arc<Desk>) -> Option<Arc<Crew>> {
-        let build = || {
-            bear_no_silence(listener)?;
-            Server::from_listener(listener.try_clone()?, None)
-        };
+        let build = || Server::from_listener(listener.try_clone()?, None);
         let server = panic::catch_unwind(build).ok()?.ok()?;
         Some(Arc::new(Crew {
             server,
@@ -336,9 +324,9 @@ impl Desk {
         if request.body_length().unwrap_or_default() > ABSURD {
             return std::mem::forget(request); // it cannot be dropped: see above
         }
-        *self.door.count() += 1;
+        *lock(&self.door.inside) += 1;
         let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
-        *self.door.count() -= 1;
+        *lock(&self.door.inside) -= 1;
         self.door.left.notify_all();
         drop(answered); // a panic was reported by the hook
     }
@@ -347,9 +335,9 @@ impl Desk {
         let path = request.url().split('?').next().unwrap_or_default();
         let reply = match (path, request.method()) {
             ("/mcp", Method::Post) => self.post(&mut request),
-            ("/mcp", Method::Get) => self.at_the_wrong_door(&Visitor::new(&request)),
+            ("/mcp", Method::Get) => self.at_the_wrong_door(&Visitor(&request)),
             ("/mcp", _) => Reply::only("POST"),
-            (path, method) => match self.service.page(path, &Visitor::new(&request)) {
+            (path, method) => match self.service.page(path, &Visitor(&request)) {
                 Some(page) if *method == Method::Get => page,
                 Some(_) => Reply::only("GET"),
                 None => Reply::new("404 Not Found", ""),
@@ -382,7 +370,7 @@ impl Desk {
         match reader.read_to_end(&mut body) {
             Ok(length) if length > limit => too_large(),
             Ok(length) if claimed.is_none_or(|claimed| claimed == length) => {
-                self.service.call(&body, &Visitor::new(request))
+                self.service.call(&body, &Visitor(request))
             }
             _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
         }

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How serious a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -62,7 +62,6 @@ impl Target {
 
 /// How many refusals of one address are logged within a second.
 const LOUDEST: u32 = 20;
-const SECOND: Duration = Duration::from_secs(1);
 /// How far another clock may be off before it is worth a warning.
 const MAX_SKEW: Duration = Duration::from_secs(60);
 /// How many bytes of a message its receiver logs.
@@ -241,28 +240,18 @@ fn is_secret(key: &str) -> bool {
     key.ends_with("token") || key == "registration_key"
 }
 
-/// How often each address was refused within a second. Beyond a bound refusals are counted, and no longer logged.
-pub struct Noise(Mutex<(Instant, HashMap<IpAddr, u32>)>);
-
-impl Default for Noise {
-    fn default() -> Noise {
-        Noise(Mutex::new((Instant::now(), HashMap::new())))
-    }
-}
+/// How often each address was refused within this second. Beyond a bound refusals are counted, and no longer logged.
+#[derive(Default)]
+pub struct Noise(Mutex<(u64, HashMap<IpAddr, u32>)>);
 
 impl Noise {
-    /// Whether this address has been refused so often just now that no more of it is logged.
-    pub fn is_over(&self, peer: IpAddr) -> bool {
-        let (since, counts) = &*lock(&self.0);
-        since.elapsed() < SECOND && counts.get(&peer).is_some_and(|count| *count >= LOUDEST)
-    }
-
     /// Counts what an address has caused, and says whether it is still to be logged. What was left out in an older
     /// second is logged here, in one line.
     pub fn count(&self, peer: IpAddr, log: &Log) -> bool {
-        let (since, counts) = &mut *lock(&self.0);
-        if since.elapsed() >= SECOND {
-            *since = Instant::now();
+        let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
+        let (second, counts) = &mut *lock(&self.0);
+        if *second != now {
+            *second = now;
             for (peer, count) in counts.drain().filter(|(_, count)| *count > LOUDEST) {
                 let left_out = count - LOUDEST;
                 let words = format!("{left_out} more requests from {peer} are not logged");

@@ -5,7 +5,7 @@
 //! it (2026-07-28), which has stricter rules for headers and statuses. Left out: sessions, streams, batches, resources
 //! and prompts. See "MCP" in `protocol.md`.
 
-use crate::net::agent::{Agent, Denial, Toolbox};
+use crate::net::agent::{Agent, Denial};
 use crate::net::arguments;
 use crate::net::http::{OK, Visitor};
 use crate::object;
@@ -72,6 +72,7 @@ impl<'a> Mcp<'a> {
         call: impl FnOnce(&str, Value) -> Result<Value, Denial>,
     ) -> Result<Value, (&'static str, Denial)> {
         self.check().map_err(|denial| ("400 Bad Request", denial))?;
+        let is_asked = |known: &&&str| self.params["protocolVersion"] == **known;
         let server = json!({"name": sender, "version": env!("CARGO_PKG_VERSION")});
         let mut result = match self.method {
             "server/discover" => lasting(json!({
@@ -82,7 +83,7 @@ impl<'a> Mcp<'a> {
             "tools/list" => lasting(json!({"tools": listed(agent)})),
             "tools/call" => self.called(agent, call).map_err(|denial| (OK, denial))?,
             "initialize" if !self.is_stateless => json!({
-                "protocolVersion": self.agreed(),
+                "protocolVersion": HANDSHAKE.iter().find(is_asked).unwrap_or(&HANDSHAKE[0]),
                 "capabilities": {"tools": {}},
                 "serverInfo": server,
                 "instructions": agent.toolbox().instructions,
@@ -90,7 +91,7 @@ impl<'a> Mcp<'a> {
             "ping" if !self.is_stateless => json!({}),
             name if name.starts_with("notifications/") => json!({}),
             name => {
-                let denial = Denial::not_taken(agent.kind(), &cut(name, 60));
+                let denial = Denial::not_taken(agent.kind(), name);
                 return Err(("404 Not Found", denial));
             }
         };
@@ -105,20 +106,11 @@ impl<'a> Mcp<'a> {
     fn check(&self) -> Result<(), Denial> {
         let version = self.params["_meta"][VERSION_KEY].as_str();
         let header = self.from.header("Mcp-Protocol-Version");
-        if let (Some(version), Some(header)) = (version, header)
-            && version != header
-        {
-            return Err(differs("Mcp-Protocol-Version", Some(header), version));
-        }
-        if let Some(version) = version.or(header)
-            && !supported().contains(&version)
-        {
-            let data = json!({"supported": supported(), "requested": version});
-            let words = format!("Unsupported protocol version: {}", cut(version, 60));
-            return Err(Denial::Rpc(-32022, words, Some(data)));
-        }
         if !self.is_stateless {
-            return Ok(());
+            return match version.or(header) {
+                Some(version) if !HANDSHAKE.contains(&version) => Err(unknown(version)),
+                _ => Ok(()),
+            };
         }
         for key in [VERSION_KEY, CAPABILITIES_KEY] {
             if self.params["_meta"][key].is_null() {
@@ -140,14 +132,6 @@ impl<'a> Mcp<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The version that both speak, or our newest with a handshake.
-    fn agreed(&self) -> &str {
-        match self.params["protocolVersion"].as_str() {
-            Some(version) if HANDSHAKE.contains(&version) => version,
-            _ => HANDSHAKE[0],
-        }
     }
 
     /// Calls a tool. A tool refuses as a tool: with the reason in words, and `isError`.
@@ -184,6 +168,12 @@ impl<'a> Mcp<'a> {
 
 fn supported() -> Vec<&'static str> {
     [&[STATELESS], HANDSHAKE].concat()
+}
+
+fn unknown(version: &str) -> Denial {
+    let data = json!({"supported": supported(), "requested": version});
+    let words = format!("Unsupported protocol version: {}", cut(version, 60));
+    Denial::Rpc(-32022, words, Some(data))
 }
 
 fn differs(header: &str, came: Option<&str>, wanted: &str) -> Denial {
@@ -229,19 +219,14 @@ fn lasting(mut answer: Value) -> Value {
 
 /// The tools of an agent as a client sees them: its messages, and those of its toolbox.
 fn listed(agent: &dyn Agent) -> Vec<Value> {
-    let Toolbox {
-        lists_messages,
-        tools,
-        ..
-    } = agent.toolbox();
-    let messages = Entry::served_by(agent.kind()).filter(|_| lists_messages);
-    let mut listed: Vec<Value> = messages.map(described).collect();
-    for tool in &tools {
+    let toolbox = agent.toolbox();
+    let messages = Entry::served_by(agent.kind()).filter(|_| toolbox.lists_messages);
+    let tools = toolbox.tools.iter().map(|tool| {
         let mut one = entry(tool.name, tool.says, (tool.arguments)(), tool.only_shows);
         one["outputSchema"] = (tool.answer)();
-        listed.push(one);
-    }
-    listed
+        one
+    });
+    messages.map(described).chain(tools).collect()
 }
 
 /// A message as a tool: what we supply need not come.

@@ -25,8 +25,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a fault of our own is not shown again.
-const AWHILE: Duration = Duration::from_secs(60);
+/// How long no other fault of our own is shown; all of them are logged.
+const AWHILE: Duration = Duration::from_secs(20);
 
 /// An agent as the HTTP server sees it.
 pub struct Server {
@@ -40,23 +40,18 @@ pub struct Server {
     pub own: Vec<Endpoint>,
     /// Shows a line on the terminal.
     pub complain: fn(&str),
-    /// Has the program take its own place; comes back only if that cannot be.
-    pub start_anew: Box<dyn Fn() + Send + Sync>,
-    /// The last fault of our own that was shown, and when.
-    pub shown: Mutex<Option<(String, Instant)>>,
+    /// Has the program take its own place, because of this; comes back only if that cannot be.
+    pub start_anew: Box<dyn Fn(&str) + Send + Sync>,
+    /// When a fault of our own was last shown.
+    pub shown: Mutex<Option<Instant>>,
     /// Who was refused how often.
     pub noise: Noise,
 }
 
 impl Service for Server {
     fn call(&self, body: &[u8], from: &Visitor) -> Reply {
-        let mut origins = from.headers("Origin");
-        let is_own = match (origins.next(), origins.next()) {
-            (None, _) => true, // no browser
-            (Some(origin), None) => Endpoint::parse(origin).is_ok_and(|it| self.is_own(&it)),
-            (Some(_), Some(_)) => false,
-        };
-        if is_own {
+        let origins = || from.headers("Origin"); // a browser has one
+        if origins().all(|origin| self.is_own(origin)) && origins().count() < 2 {
             self.answer(body, from)
         } else {
             Reply::new("403 Forbidden", "")
@@ -80,32 +75,31 @@ impl Service for Server {
     }
 
     fn start_anew(&self, why: &str) {
-        (self.complain)(&format!("{why}: the program takes its own place"));
-        (self.start_anew)();
+        (self.start_anew)(why);
     }
 }
 
 impl Server {
     /// Whether an origin is this very endpoint, host and port.
-    fn is_own(&self, origin: &Endpoint) -> bool {
-        let is_same = |own: &Endpoint| own.host == origin.host && own.port == origin.port;
-        self.own.iter().any(is_same)
+    fn is_own(&self, origin: &str) -> bool {
+        Endpoint::parse(origin).is_ok_and(|origin| {
+            let mut own = self.own.iter();
+            own.any(|own| own.host == origin.host && own.port == origin.port)
+        })
     }
 
     /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
     /// as this machine: its page comes from somewhere else.
     fn peer(&self, from: &Visitor) -> IpAddr {
-        let host = from.header("Host");
-        let named = host.map(|host| Endpoint::parse(&format!("http://{host}")));
-        let is_ours = match named {
-            None => true,
-            Some(Ok(named)) => self.own.iter().any(|own| own.host == named.host),
-            Some(Err(_)) => false,
+        let is_ours = |host: &str| {
+            let named = Endpoint::parse(&format!("http://{host}"));
+            named.is_ok_and(|named| self.own.iter().any(|own| own.host == named.host))
         };
-        if is_ours || !from.address.is_loopback() {
-            from.address
-        } else {
-            Ipv4Addr::UNSPECIFIED.into()
+        match from.address() {
+            address if address.is_loopback() && !from.header("Host").is_none_or(is_ours) => {
+                Ipv4Addr::UNSPECIFIED.into()
+            }
+            address => address,
         }
     }
 
@@ -137,11 +131,10 @@ impl Server {
         let is_version_2 = request.get("jsonrpc") == Some(&json!("2.0"));
         let params = request.remove("params").unwrap_or_else(|| json!({}));
         let id = request.remove("id");
-        let echoed = match &id {
-            Some(id) if id.is_number() || id.is_string() => id.clone(),
-            None | Some(Value::Null) => Value::Null,
-            Some(_) => return invalid(Value::Null, "id must be an integer or a string"),
-        };
+        let echoed = id.clone().unwrap_or_default();
+        if echoed.is_boolean() || echoed.is_array() || echoed.is_object() {
+            return invalid(Value::Null, "id must be an integer or a string");
+        }
         let method = match request.get("method").and_then(Value::as_str) {
             _ if !is_version_2 => return invalid(echoed, "jsonrpc must be \"2.0\""),
             _ if is_reply => return Reply::new("202 Accepted", ""), // to nothing that we have asked
@@ -192,16 +185,13 @@ impl Server {
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
         let by_method = Entry::of_method(method);
         let is_tool = by_method.is_none() && self.agent.toolbox().find(method).is_some();
-        let entry = match (by_type, by_method) {
-            (Some(entry), _) => entry,
-            (None, Some(named)) => Entry::served_by(kind)
-                .find(|it| it.tool == named.tool)
-                .unwrap_or(named),
-            (None, None) if is_tool => return self.run_tool(method, &params, peer),
-            (None, None) if method.is_empty() => return self.run_message(&params, peer, &[]),
-            (None, None) => {
+        let entry = match by_type.or(by_method) {
+            Some(entry) => entry,
+            None if is_tool => return self.run_tool(method, &params, peer),
+            None if method.is_empty() => return self.run_message(&params, peer, &[]),
+            None => {
                 self.asked_in_vain(method, peer);
-                return Err(Denial::not_taken(kind, &cut(method, 60)));
+                return Err(Denial::not_taken(kind, method));
             }
         };
         let (name, tool) = (entry.message_type, entry.tool);
@@ -225,7 +215,7 @@ impl Server {
         }
         let toolbox = self.agent.toolbox();
         let result = self.guarded(|| match toolbox.find(name) {
-            Some(tool) => tool.run(arguments, peer),
+            Some(tool) => (tool.run)(arguments, peer),
             None => Err(Denial::not_taken(self.agent.kind(), name)),
         });
         result.or_else(|denial| self.deny(arguments, peer, denial))
@@ -240,7 +230,7 @@ impl Server {
         let read = protocol::read(params);
         let log = &self.client.log;
         let sender = quoted(params, "sender").unwrap_or(peer.to_string());
-        if read.is_ok() || !self.noise.is_over(peer) {
+        if read.is_ok() || self.noise.count(peer, log) {
             let facts = json!({"peer": sender});
             let message = Body::Beginning(params);
             self.client.note("message_received", params, facts, message);
@@ -332,16 +322,12 @@ impl Server {
         Err(denial)
     }
 
-    /// Shows a fault of our own to whoever can mend it; the same one again after a while.
+    /// Shows a fault of our own to whoever can mend it; the next one after a while.
     fn show_fault(&self, why: &str) {
         let mut shown = lock(&self.shown);
-        let is_known = match &*shown {
-            Some((known, at)) => known == why && at.elapsed() < AWHILE,
-            None => false,
-        };
-        if !is_known {
+        if shown.is_none_or(|at| at.elapsed() >= AWHILE) {
             (self.complain)(&cut(why, SHOWN));
-            *shown = Some((why.into(), Instant::now()));
+            *shown = Some(Instant::now());
         }
     }
 

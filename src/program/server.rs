@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex};
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
     let client = Arc::clone(&program.client);
     let (port, log) = (program.port, Arc::clone(&client.log));
-    let start_anew = move || {
+    let start_anew = move |why: &str| {
+        complain(&format!("{why}: the program takes its own place"));
         let Stop(_, why) = start_anew(port, &log);
         complain(&format!("that cannot be: {why}"));
     };

@@ -105,21 +105,15 @@ impl Entry {
     /// The JSON schema of the whole message, envelope and body.
     pub fn schema(&self) -> Value {
         let mut schema = (self.schema)();
-        let envelope = Envelope::schema();
-        let is_missing = |key: &str| schema["properties"].get(key).is_none();
-        let mut more = envelope["properties"]
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
-        more.retain(|key, _| is_missing(key));
-        if let Some(properties) = schema["properties"].as_object_mut() {
-            properties.extend(more);
+        let mut envelope = Envelope::schema();
+        for (key, field) in envelope["properties"].as_object_mut().into_iter().flatten() {
+            if schema["properties"].get(key).is_none() {
+                schema["properties"][key] = field.take();
+            }
         }
-        if let (Some(all), Some(more)) = (
-            schema["required"].as_array_mut(),
-            envelope["required"].as_array(),
-        ) {
-            all.extend(more.iter().cloned());
+        let more = envelope["required"].as_array().into_iter().flatten();
+        if let Some(required) = schema["required"].as_array_mut() {
+            required.extend(more.cloned());
         }
         schema["properties"]["message_type"] = json!({"const": self.message_type});
         schema["properties"]["protocol"] = json!({"const": PROTOCOL});
