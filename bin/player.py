@@ -234,10 +234,11 @@ class Player:
     def think(self, it, game, number, legal):
         """Calls `choose`, and says what is wrong with it."""
         history, about = [*self.history.values()], it.get("context")
-        chosen = [past["choices"].get(game.opponent_id) for past in history]
+        made = [it for past in history for it in past["moves"]]
         turn = types.SimpleNamespace(
             player_id=self.id, opponent_id=game.opponent_id, match_id=it["match_id"],
-            round_id=game.round_id, theirs=[choice for choice in chosen if choice], history=history,
+            round_id=game.round_id, history=history,
+            theirs=[it["move"] for it in made if it["player_id"] == game.opponent_id],
             standings=about.get("your_standings") if isinstance(about, dict) else None,
             deadline=it["deadline"], game_type=it.get("game_type"), position=it.get("position"),
             move_number=number, legal_moves=[*legal])
@@ -262,10 +263,14 @@ class Player:
         """A match is over. One that the manager has not announced to us does not count."""
         match_id, result = it["match_id"], it["game_result"]
         if match_id in self.promised or not self.card["proves_itself"]:
-            game, choices = self.joined[match_id], result.get("choices")
+            game, choices, moves = self.joined[match_id], result.get("choices"), result.get("moves")
+            choices = choices if isinstance(choices, dict) else {}
+            if not isinstance(moves, list):  # Even/Odd: a choice is the only move of each
+                moves = [{"player_id": who, "move": what} for who, what in choices.items() if what]
+            moves = [it for it in moves if isinstance(it, dict) and {"player_id", "move"} <= {*it}]
             self.history[match_id] = {
                 **result, "match_id": match_id, "opponent_id": game.opponent_id,
-                "round_id": game.round_id, "choices": choices if isinstance(choices, dict) else {}}
+                "round_id": game.round_id, "choices": choices, "moves": moves}
             say(f"{match_id}: {result.get('reason') or it.get('reason') or json.dumps(result)}")
 
     def show_error(self, kind, it):

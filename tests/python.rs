@@ -401,11 +401,13 @@ fn other_games_are_asked_move_by_move() {
     let script = with_choose(
         &world,
         "mine.py",
-        "print(turn.game_type, turn.position, turn.move_number, flush=True); return turn.legal_moves[-1]",
+        "print(turn.game_type, turn.position, turn.move_number, turn.theirs, flush=True); return turn.legal_moves[-1]",
     );
     let player = start_script(&script, &world, &manager.url, "");
     player.line("is P01");
     let url = player.url();
+    let announced = round(["P01", "P02"], Some("t"), None, json!(stand_in::TOKEN));
+    send(&url, &announced);
     send(&url, &of_match("GAME_INVITATION", "t", invitation()));
     let call = |number: u32, legal: Value| {
         let body = json!({"player_id": "P01", "deadline": now(), "game_type": "tic_tac_toe",
@@ -424,8 +426,19 @@ fn other_games_are_asked_move_by_move() {
             [&json!(expected), &json!(number)]
         );
     }
-    player.line("tic_tac_toe X.. 2");
+    player.line("tic_tac_toe X.. 2 []");
     assert_eq!(call(0, json!("a1"))["error_code"], "E003");
+    let moves = json!([{"player_id": "P02", "move": "a3"}, {"player_id": "P01", "move": "b2"}, "?",
+        {"player_id": "P02"}]);
+    let over = json!({"game_result": {"status": "WIN", "winner_player_id": "P02", "moves": moves}});
+    send(&url, &of_match("GAME_OVER", "t", over));
+    let mut next = invitation();
+    next["match_id"] = json!("R2M1");
+    send(&url, &of_match("GAME_INVITATION", "t2", next));
+    let body = json!({"match_id": "R2M1", "player_id": "P01", "deadline": now(),
+        "game_type": "tic_tac_toe", "move_number": 1, "position": "...", "legal_moves": ["c1"]});
+    send(&url, &of_match("CHOOSE_MOVE_CALL", "t2", body));
+    player.line("tic_tac_toe ... 1 ['a3']"); // what its opponent did in their match before
 }
 
 #[test]

@@ -51,6 +51,14 @@ impl Turn {
         self.history.iter().filter_map(choice)
     }
 
+    /// What a player has played in our matches of a game that is played in moves, oldest first.
+    pub fn moves_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = &'a str> + 'a {
+        let made = self.history.iter().flat_map(|it| &it.result.moves);
+        made.flatten()
+            .filter(move |it| it.player_id == player_id)
+            .map(|it| it.r#move.as_str())
+    }
+
     /// Even or odd, each as likely. With a seed the choice is the same in every run, whatever else happens meanwhile.
     pub fn random(&self) -> Parity {
         match self.roll(2) {
