@@ -1,21 +1,13 @@
 //! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One row per rule.
 
-use league::games::{
-    self, Game, Move, Outcome, Scoring, even_odd, forfeit, judge, moves, tic_tac_toe,
-};
+#[path = "support/paper.rs"]
+mod paper;
+
+use league::games::{self, Game, Move, Outcome, even_odd, forfeit, judge, moves, tic_tac_toe};
 use league::protocol::{Code, Ending, Parity};
+use paper::usual;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-
-fn scoring() -> Scoring {
-    Scoring {
-        win_points: 3,
-        draw_points: 1,
-        loss_points: 0,
-        technical_loss_points: 0,
-        tiebreakers: Vec::new(),
-    }
-}
 
 fn players() -> [String; 2] {
     ["P01".into(), "P02".into()]
@@ -248,7 +240,7 @@ fn check_told(outcome: &Outcome, number: Value, choices: Value, moves: Value, po
     let score = json!({"P01": points[0], "P02": points[1]});
     let report = json!({"winner": winner, "score": score, "details": details});
     assert_eq!(json!(outcome.for_players()), told);
-    assert_eq!(json!(outcome.for_manager(&scoring())), report);
+    assert_eq!(json!(outcome.for_manager(&usual())), report);
 }
 
 #[test]
@@ -284,7 +276,7 @@ fn moves_that_cannot_have_been_made_are_refused() {
     let told = tic_tac_toe::GAME.replay(players(), twice, None);
     assert!(told.unwrap_err().contains("not P01's turn"));
     let mut details = judge(players(), [Parity::Even, Parity::Odd], 8)
-        .for_manager(&scoring())
+        .for_manager(&usual())
         .details;
     assert_eq!(games::reported(&players(), &details).unwrap(), made("eo"));
     details.choices.insert("P99".into(), Some(Parity::Odd));
@@ -332,10 +324,10 @@ fn perfect_play_of_tic_tac_toe_is_a_draw() {
 #[test]
 fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
     for (text, expected) in [("eo", 1.5), ("oe", 1.5), ("ee", 1.0), ("oo", 1.0)] {
-        let worth = even_odd::GAME.expected(&made(text), &scoring());
+        let worth = even_odd::GAME.expected(&made(text), &usual());
         assert_eq!(worth, Some([expected; 2]), "{text}");
     }
-    assert_eq!(tic_tac_toe::GAME.expected(&made("14253"), &scoring()), None);
+    assert_eq!(tic_tac_toe::GAME.expected(&made("14253"), &usual()), None);
 }
 
 #[test]

@@ -2,11 +2,15 @@
 //! whole limit and a wrong answer a second. What a player goes through is written down as one line, and how it failed
 //! as the sentence that everybody is told. How bytes become an answer is tabled in `http.rs`.
 
-use league::games::{self, Game, Outcome, Scoring, even_odd, moves, tic_tac_toe};
+#[path = "support/paper.rs"]
+mod paper;
+
+use league::games::{self, Game, Outcome, even_odd, moves, tic_tac_toe};
 use league::net::retry::{Backoff, CallError, RetryPolicy};
 use league::protocol::*;
 use league::referee::match_play::{Acted, Limits, Venue, play};
 use league::wire::Timestamp;
+use paper::usual;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -532,7 +536,7 @@ fn what_others_say_is_cut_wherever_it_is_passed_on() {
     for does in all {
         let fails = [Well, does.clone(), does.clone(), does];
         let script = Script::new(&fails, &fails);
-        let report = script.play().unwrap().for_manager(&scoring());
+        let report = script.play().unwrap().for_manager(&usual());
         let errors = script.seen().errors[1].clone();
         let mut texts = vec![serde_json::to_string(&report).unwrap()];
         texts.extend(errors.iter().map(|it| serde_json::to_string(it).unwrap()));
@@ -566,16 +570,6 @@ fn a_fault_of_our_own_ends_the_match_without_an_outcome() {
     }
 }
 
-fn scoring() -> Scoring {
-    Scoring {
-        win_points: 3,
-        draw_points: 1,
-        loss_points: 0,
-        technical_loss_points: 0,
-        tiebreakers: Vec::new(),
-    }
-}
-
 /// A way to fail, and whether it happens at the invitation.
 fn failures() -> Vec<(Vec<Does>, bool)> {
     let at_invitation = [Silence, says(ack("P09")), rpc()].map(|does| vec![does]);
@@ -589,7 +583,7 @@ fn failures() -> Vec<(Vec<Does>, bool)> {
 
 #[test]
 fn if_both_fail_nobody_wins_and_who_failed_first_loses() {
-    let scoring = scoring();
+    let scoring = usual();
     for (a, a_is_early) in failures() {
         for (b, b_is_early) in failures() {
             let outcome = Script::new(&a, &b).play().expect("every match ends");
@@ -690,7 +684,7 @@ fn by_turns_each_move_is_asked_for_under_the_rules_of_a_choice() {
     let outcome = outcome.unwrap();
     let won = "WIN P01: P01 has three in a row: 3, 5, 7";
     assert_eq!(told(Some(&outcome)), won);
-    let details = outcome.for_manager(&scoring()).details;
+    let details = outcome.for_manager(&usual()).details;
     assert_eq!(details.moves.as_ref().unwrap().len(), 7);
     let players = outcome.players.clone();
     let named = games::reported(&players, &details).unwrap();

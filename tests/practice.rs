@@ -7,26 +7,17 @@ use league::extras::practice::seats;
 use league::extras::statistics::{Measure, Sample, median_and_worst, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::extras::worth;
-use league::games::{Move, Scoring, even_odd, forfeit, judge};
+use league::games::{Move, even_odd, forfeit, judge};
 use league::manager::league::{League, Rules};
 use league::protocol::{Kind, Parity};
 use league::wire::Wire;
 use std::{fs, sync::Arc};
+use support::paper::{scoring, usual};
 use support::*;
-
-fn scoring(win_points: i32, draw_points: i32, loss_points: i32) -> Scoring {
-    Scoring {
-        win_points,
-        draw_points,
-        loss_points,
-        technical_loss_points: loss_points,
-        tiebreakers: vec![],
-    }
-}
 
 /// What a coin gets in Even/Odd.
 fn coin(win: i32, draw: i32, loss: i32) -> f64 {
-    worth::coin(&even_odd::GAME, &scoring(win, draw, loss)).unwrap()
+    worth::coin(&even_odd::GAME, &scoring([win, draw, loss, loss])).unwrap()
 }
 
 #[test]
@@ -116,7 +107,7 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
         };
         Arc::make_mut(&mut turn.history).push(past);
     }
-    let points = (1..=10).map(|number| f64::from(play(&turn, number).score(&scoring(3, 1, 0))[0]));
+    let points = (1..=10).map(|number| f64::from(play(&turn, number).score(&usual())[0]));
     Sample::of(&points.collect::<Vec<_>>()).mean
 }
 

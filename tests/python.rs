@@ -41,6 +41,15 @@ fn start(world: &World, manager: &str, more: &str) -> Agent {
     start_script(Path::new(SCRIPT), world, manager, more)
 }
 
+/// The player of a script, which a stand-in for the manager has let in, and the player's address.
+fn let_in(script: &Path, world: &World) -> (Peer, Agent, String) {
+    let manager = stand_in::manager();
+    let player = start_script(script, world, &manager.url, "");
+    player.line("is P01");
+    let url = player.url();
+    (manager, player, url)
+}
+
 /// Waits until a player has said something on standard error.
 fn complains(player: &Agent, words: &str) {
     wait_until(
@@ -124,10 +133,7 @@ fn strangers_get_nothing_from_a_player() {
         return;
     }
     let world = World::new(&[]);
-    let manager = stand_in::manager();
-    let player = start(&world, &manager.url, "");
-    player.line("is P01");
-    let url = player.url();
+    let (_manager, player, url) = let_in(Path::new(SCRIPT), &world);
     let posted = |headers: &str, body: &str| http("POST", &url, headers, body.as_bytes());
     let ping = r#"{"jsonrpc":"2.0","method":"ping","id":7}"#;
     let port = player.port();
@@ -264,10 +270,7 @@ fn a_player_says_what_errors_say() {
         return;
     }
     let world = World::new(&[]);
-    let manager = stand_in::manager();
-    let player = start(&world, &manager.url, "");
-    player.line("is P01");
-    let url = player.url();
+    let (_manager, player, url) = let_in(Path::new(SCRIPT), &world);
     send(&url, &of_match("GAME_INVITATION", "t", invitation()));
     let error = json!({"error_code": "E001", "error_description": "TIMEOUT_ERROR", "affected_player": "P01",
         "action_required": "CHOOSE_PARITY_RESPONSE"});
@@ -368,15 +371,12 @@ fn a_slow_choose_is_told_of_while_it_still_thinks() {
         return;
     }
     let world = World::new(&[]);
-    let manager = stand_in::manager();
     let slow = "print('thinks', flush=True)
     while not os.path.exists('told'):
         time.sleep(0.01)
     return \"odd\"";
     let script = with_choose(&world, "mine.py", slow);
-    let player = start_script(&script, &world, &manager.url, "");
-    player.line("is P01");
-    let url = player.url();
+    let (_manager, player, url) = let_in(&script, &world);
     send(&url, &of_match("GAME_INVITATION", "t", invitation()));
     let call = of_match("CHOOSE_PARITY_CALL", "t", parity_call());
     let late = thread::spawn({
@@ -397,15 +397,12 @@ fn other_games_are_asked_move_by_move() {
         return;
     }
     let world = World::new(&[]);
-    let manager = stand_in::manager();
     let script = with_choose(
         &world,
         "mine.py",
         "print(turn.game_type, turn.position, turn.move_number, turn.theirs, flush=True); return turn.legal_moves[-1]",
     );
-    let player = start_script(&script, &world, &manager.url, "");
-    player.line("is P01");
-    let url = player.url();
+    let (_manager, player, url) = let_in(&script, &world);
     let announced = round(["P01", "P02"], Some("t"), None, json!(stand_in::TOKEN));
     send(&url, &announced);
     send(&url, &of_match("GAME_INVITATION", "t", invitation()));

@@ -11,22 +11,8 @@ use league::manager::standings::ending;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Ending, Kind, Parity, Refusal, Standing};
 use league::wire::Wire;
-use paper::{at, caller, enter, local, meta, rules};
+use paper::{at, caller, enter, local, meta, rules, scoring, usual};
 use std::{cell::RefCell, collections::BTreeMap, collections::BTreeSet, time::Duration};
-
-fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i32; 4]) -> Scoring {
-    Scoring {
-        win_points,
-        draw_points,
-        loss_points,
-        technical_loss_points,
-        tiebreakers: Vec::new(),
-    }
-}
-
-fn usual() -> Scoring {
-    scoring([3, 1, 0, 0])
-}
 
 fn sec(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

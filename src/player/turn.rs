@@ -51,12 +51,17 @@ impl Turn {
         self.history.iter().filter_map(choice)
     }
 
-    /// What a player has played in our matches of a game that is played in moves, oldest first.
-    pub fn moves_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = &'a str> + 'a {
-        let made = self.history.iter().flat_map(|it| &it.result.moves);
-        made.flatten()
-            .filter(move |it| it.player_id == player_id)
-            .map(|it| it.r#move.as_str())
+    /// What a player has played in our matches, oldest first, whatever the game: its choices too.
+    pub fn moves_of(&self, player_id: &str) -> Vec<String> {
+        let mut played = Vec::new();
+        for past in self.history.iter() {
+            let choice = past.result.choices.get(player_id).copied().flatten();
+            played.extend(choice.map(|choice| choice.to_string()));
+            let made = past.result.moves.iter().flatten();
+            let own = made.filter(|it| it.player_id == player_id);
+            played.extend(own.map(|it| it.r#move.clone()));
+        }
+        played
     }
 
     /// Even or odd, each as likely. With a seed the choice is the same in every run, whatever else happens meanwhile.

@@ -18,6 +18,22 @@ pub const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
 /// The game of every league on paper.
 pub const GAME: &str = "even_odd";
 
+/// What results are worth in points: won, drawn, lost, and technically lost. No tie is broken.
+pub fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i32; 4]) -> Scoring {
+    Scoring {
+        win_points,
+        draw_points,
+        loss_points,
+        technical_loss_points,
+        tiebreakers: Vec::new(),
+    }
+}
+
+/// Three points for a win, one for a draw.
+pub fn usual() -> Scoring {
+    scoring([3, 1, 0, 0])
+}
+
 /// P01 to P04 are listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
 pub fn rules() -> Rules {
     let listed = |kind: Kind, n: u32, port: u32| Listed {
@@ -32,11 +48,8 @@ pub fn rules() -> Rules {
         league_id: "paper".into(),
         game_type: GAME.into(),
         scoring: Scoring {
-            win_points: 3,
-            draw_points: 1,
-            loss_points: 0,
-            technical_loss_points: 0,
             tiebreakers: vec![TieBreak::Wins, TieBreak::HeadToHead, TieBreak::Draws],
+            ..usual()
         },
         cycles: 1,
         min_players: 2,
