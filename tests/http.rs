@@ -705,7 +705,14 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     let log = world.logs();
     let called = log.iter().find(|line| line["event_type"] == "tool_called");
     assert!(called.unwrap().to_string().len() < 1_000, "{called:?}");
-    // Neither does whoever asks for what is not there, however long its name is, and however often.
+    // Neither does whoever asks for what is not there, however long its name is, and however often, or is not let in.
+    for _ in 0..50 {
+        register_player(&url, "player:new", "nowhere");
+    }
+    let rejected = world.logs();
+    let is_one = |line: &&Value| line["message"]["status"] == "REJECTED";
+    let rejected = rejected.iter().filter(is_one).count();
+    assert!((1..=45).contains(&rejected), "{rejected}");
     for _ in 0..50 {
         call(&url, &"m".repeat(9_000), json!({}));
     }

@@ -76,7 +76,7 @@ impl TurnedAway {
         }
         let all = self.lines.len() > TURNED_AWAY;
         Some(if all {
-            "more registrations are not accepted; the log has all of them".into()
+            "more registrations are not accepted; the log tells of them".into()
         } else {
             words
         })

@@ -124,7 +124,7 @@ impl Manager {
                 let endpoint = cut(&meta.contact_endpoint, 200);
                 let peer = request.peer;
                 let words = format!("rejected {kind} {name} at {endpoint}, from {peer}: {reason}");
-                self.turn_away("rejected", &words);
+                self.around.turned_away(&words); // the log has the answer, which says why
             }
         }
         Ok(admission)

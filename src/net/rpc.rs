@@ -230,7 +230,12 @@ impl Server {
         let read = protocol::read(params);
         let log = &self.client.log;
         let sender = quoted(params, "sender").unwrap_or(peer.to_string());
-        if read.is_ok() || self.noise.count(peer, log) {
+        // Who only asks to be let in may be anybody, and so may whoever cannot be understood.
+        let is_known = read
+            .as_ref()
+            .is_ok_and(|it| newcomer(it.message.name()).is_none());
+        let is_logged = is_known || self.noise.count(peer, log);
+        if is_logged {
             let facts = json!({"peer": sender});
             let message = Body::Beginning(params);
             self.client.note("message_received", params, facts, message);
@@ -246,7 +251,7 @@ impl Server {
         });
         match outcome {
             Ok(None) => Ok(ok()),
-            Ok(Some(message)) => Ok(self.reply(params, &message, true)),
+            Ok(Some(message)) => Ok(self.reply(params, &message, is_logged)),
             Err(denial) => self.deny(params, peer, denial),
         }
     }
@@ -259,11 +264,7 @@ impl Server {
 
     /// What we know of a request, where we supply it: who holds its token, which match it is about, and when it came.
     fn known(&self, message_type: &str, packet: &Value, as_tool: bool) -> Value {
-        let newcomer = match message_type {
-            RefereeRegisterRequest::NAME => Some("referee:new".to_string()),
-            LeagueRegisterRequest::NAME => Some("player:new".to_string()),
-            _ => None,
-        };
+        let newcomer = newcomer(message_type);
         if self.strict && newcomer.is_none() && !as_tool {
             return json!({});
         }
@@ -273,7 +274,7 @@ impl Server {
         let about = cut(&about.to_ascii_lowercase(), 60);
         let mut known = json!({
             "protocol": PROTOCOL,
-            "sender": newcomer.or_else(holder).unwrap_or("launcher".into()),
+            "sender": newcomer.map(String::from).or_else(holder).unwrap_or("launcher".into()),
             "conversation_id": format!("conv-supplied-{about}"),
             "timestamp": Timestamp::now(),
         });
@@ -351,5 +352,14 @@ impl Server {
             self.client.note("message_sent", &reply, facts, message);
         }
         reply
+    }
+}
+
+/// How somebody signs who asks to be let in.
+fn newcomer(message_type: &str) -> Option<&'static str> {
+    match message_type {
+        RefereeRegisterRequest::NAME => Some("referee:new"),
+        LeagueRegisterRequest::NAME => Some("player:new"),
+        _ => None,
     }
 }
