@@ -37,7 +37,7 @@ use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
-use crate::program::session::FAREWELL;
+use crate::program::server::FAREWELL;
 use crate::program::terminal::{Terminal, shown};
 use crate::program::{Program, server, start_anew};
 use crate::protocol::{Kind, LeagueStatus};

@@ -111,7 +111,7 @@ impl Referee {
         match self.send_report(&card, kept) {
             Ok(Message::MatchResultAck(_)) => return self.said.store(false, Ordering::SeqCst),
             Ok(Message::LeagueError(error)) if is_about_us(&error) => {
-                if let Err(stop) = self.session.register(self, Some(card)) {
+                if let Err(stop) = self.session.register(self, card) {
                     self.session.finish(Err(stop));
                 }
             }

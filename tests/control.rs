@@ -292,7 +292,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     wait_until("two are here", || world.journal().len() == 4);
     say(&world, &manager, &["start"]);
     let late = world.player(&manager, "P03", &["--stay"]);
-    late.line("league already started: waiting for the next league (--stay)");
+    late.complains("league already started: waiting for the next league (--stay)");
     gate.open();
     wait_for_leagues(&world, 1);
     say(&world, &manager, &["again"]);

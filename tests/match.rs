@@ -8,7 +8,7 @@ mod paper;
 use league::games::{self, Game, Outcome, even_odd, moves, tic_tac_toe};
 use league::net::retry::{Backoff, CallError, RetryPolicy};
 use league::protocol::*;
-use league::referee::match_play::{Acted, Limits, Venue, play};
+use league::referee::match_play::{Limits, Venue, play};
 use league::wire::Timestamp;
 use paper::usual;
 use serde_json::{Value, json};
@@ -215,10 +215,13 @@ impl Venue for Script {
     fn each<T: Send>(
         &self,
         seats: &[usize],
-        act: impl Fn(usize) -> Acted<T> + Sync,
-    ) -> Vec<(usize, Acted<T>)> {
+        act: impl Fn(usize) -> Option<T> + Sync,
+    ) -> Option<Vec<(usize, T)>> {
         self.seen().at_once.push(seats.len());
-        seats.iter().map(|seat| (*seat, act(*seat))).collect()
+        seats
+            .iter()
+            .map(|seat| Some((*seat, act(*seat)?)))
+            .collect()
     }
 
     fn tell(&self, seat: usize, message: Message) {

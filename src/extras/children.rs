@@ -8,7 +8,7 @@ use crate::manager::Manager;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::card::{self, Card};
-use crate::program::session::FAREWELL;
+use crate::program::server::FAREWELL;
 use crate::program::storage;
 use crate::program::{self, Program, id_option};
 use crate::protocol::Kind;

@@ -16,7 +16,7 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Stop};
 use crate::program::card;
-use crate::program::session::FAREWELL;
+use crate::program::server::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
 use crate::program::{self};

@@ -6,7 +6,6 @@
 //! `registration.rs`.
 
 use crate::object;
-use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::storage::{self, Access};
 use crate::wire::Endpoint;
@@ -44,27 +43,28 @@ fn in_use(data: &Path, id: &str, why: &str) -> Stop {
 }
 
 impl Card {
-    /// The card that is a program's: of the id that it asks for, else of its endpoint. One with a token is better than
-    /// one of an agent that was killed while it asked.
-    pub fn find(program: &Program) -> Result<Option<Card>, Stop> {
-        let data = &program.data;
-        let wished = program.wish.iter();
-        let wished = wished.filter_map(|id| storage::read_json(&file(data, id)));
+    /// The card of an earlier run, for an agent that has this new one: of the same id, else of the same endpoint. One
+    /// with a token is better than one of an agent that was killed while it asked.
+    pub fn earlier(&self, data: &Path) -> Result<Option<Card>, Stop> {
+        let of_id = storage::read_json(&file(data, &self.agent_id));
         let files = fs::read_dir(data.join("agents"));
         let files = files.into_iter().flatten().flatten();
         let all = files.filter_map(|file| storage::read_json(&file.path()));
-        let is_here = |card: &Card| Endpoint::same(&card.endpoint, &program.endpoint);
-        let found = wished
+        let is_here = |card: &Card| Endpoint::same(&card.endpoint, &self.endpoint);
+        let found = of_id
+            .into_iter()
             .chain(all.filter(is_here))
-            .filter(|card| card.is_of(program) || card.is_under_way())
+            .filter(|card| card.is_of_league(self) || card.is_under_way())
             .min_by_key(|card| card.token.is_empty());
-        found.iter().try_for_each(|card| card.check(program))?;
+        found
+            .iter()
+            .try_for_each(|card| card.make_way(self, data))?;
         Ok(found)
     }
 
-    /// Whether the card is of a program's league.
-    fn is_of(&self, program: &Program) -> bool {
-        self.league_id == program.league_id() && Endpoint::same(&self.manager, &program.manager)
+    /// Whether both cards are of one league.
+    fn is_of_league(&self, other: &Card) -> bool {
+        self.league_id == other.league_id && Endpoint::same(&self.manager, &other.manager)
     }
 
     /// Whether a league is played with the card: the manager has let its agent in, and has not said that it is over.
@@ -72,18 +72,18 @@ impl Card {
         !self.token.is_empty() && self.over != Some(true)
     }
 
-    /// Refuses a card that another league is still played with.
-    pub fn check(&self, program: &Program) -> Result<(), Stop> {
-        if self.is_of(program) || !self.is_under_way() {
+    /// Whether a newer card may stand in the place of this one: not while another league is played with it.
+    pub fn make_way(&self, newer: &Card, data: &Path) -> Result<(), Stop> {
+        if self.is_of_league(newer) || !self.is_under_way() {
             return Ok(());
         }
         let (id, league, manager) = (&self.agent_id, &self.league_id, &self.manager);
-        let file = file(&program.data, id);
+        let file = file(data, id);
         let file = file.display();
         let why = format!(
             "it plays in {league} of the manager at {manager} (if that is given up, remove {file})"
         );
-        Err(in_use(&program.data, id, &why))
+        Err(in_use(data, id, &why))
     }
 
     /// Writes the card.

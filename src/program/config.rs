@@ -242,6 +242,15 @@ impl Config {
         self.system.timeouts.generic_response_timeout_sec.0
     }
 
+    /// How long the manager may take to answer whoever registers.
+    pub fn registration_limit(&self, kind: Kind) -> Duration {
+        let timeouts = &self.system.timeouts;
+        match kind {
+            Kind::Player => timeouts.register_player_timeout_sec.0,
+            _ => timeouts.register_referee_timeout_sec.0,
+        }
+    }
+
     /// The longest that one match can take, from its invitation to its report: what a referee is waited for.
     pub fn match_limit(&self) -> Duration {
         let retry = self.retry();

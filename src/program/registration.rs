@@ -9,95 +9,64 @@ use crate::net::retry::{CallError, pause};
 use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::card::Card;
-use crate::program::terminal::{complain, say, shown};
+use crate::program::terminal::complain;
 use crate::protocol::*;
 use crate::wire::Plain;
-use std::time::Duration;
 
-/// How long an agent waits before it asks again whether there is a new league.
-const NEXT_LEAGUE: Duration = Duration::from_secs(2);
-
-/// What came of asking.
-enum Admittance {
-    Accepted(Card),
-    /// The manager's reason, and whether it is that we come too late for this league.
-    Rejected(String, bool),
-    /// The manager has not answered yet: whom we wait for, and why.
-    Silence(String),
-}
-
-/// Asks the manager to let us in until it answers, with the token and the key of our card, for the games that our program
-/// `plays`.
+/// Asks the manager to let us in until it answers, for the games that our program `plays`. We show the key and the token
+/// of our card; where another run of the league does not know these, the operator's word may help.
 pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, Stop> {
-    let operator = &program.operator_token;
-    let own = Some(card.token.clone()).filter(|token| !token.is_empty());
-    let stays = program.args.has("--stay");
+    let to = Peer::manager(&program.manager);
+    let manager = format!("the league manager at {}", to.endpoint);
     let application = application(program, card, plays);
+    let own = Some(card.token.clone()).filter(|token| !token.is_empty());
+    let mut tokens = own.into_iter().chain(program.operator_token.clone());
     let mut about = About {
         conversation_id: conversation(&format!("{}-registration", program.kind)),
-        auth_token: own.or(operator.clone()),
+        auth_token: tokens.next(),
         ..About::default()
     };
+    let limit = program.config.registration_limit(program.kind);
     let mut said = String::new();
     loop {
-        let (words, is_late) = match ask(program, card, &application, &about)? {
-            Admittance::Accepted(card) => return Ok(card),
-            Admittance::Silence(words) => (words, false),
-            // Another run of the league does not know our token; the operator's word may help.
-            Admittance::Rejected(..) if operator.is_some() && about.auth_token != *operator => {
-                about.auth_token = operator.clone();
-                continue;
+        let words = match program.client.ask(&to, &application, &about, limit) {
+            Ok(reply) => {
+                let answer = answer(reply)?;
+                if answer.status == Verdict::Accepted {
+                    return accepted(card, answer);
+                }
+                if let Some(other) = tokens.next() {
+                    about.auth_token = Some(other);
+                    continue;
+                }
+                let reason = answer.reason.unwrap_or_default();
+                let is_late = answer.error_code.as_deref() == Some(Code::E019.code());
+                if !is_late || !program.args.has("--stay") {
+                    return Err(Stop::failed(format!("rejected: {reason}")));
+                }
+                format!("{reason}: waiting for the next league (--stay)")
             }
-            Admittance::Rejected(reason, true) if stays => {
-                let words = format!("{reason}: waiting for the next league (--stay)");
-                (words, true)
+            Err(error) if is_final(&error) => {
+                return Err(Stop::failed(format!("{manager} {}", error.explain())));
             }
-            Admittance::Rejected(reason, _) => {
-                return Err(Stop::failed(format!("rejected: {reason}")));
-            }
+            Err(error) => format!("waiting for {manager}: it {}", error.explain()),
         };
         if words != said {
-            let tell = if is_late { say } else { complain };
-            tell(&shown(&words));
+            complain(&words);
             said = words;
         }
-        pause(match is_late {
-            true => NEXT_LEAGUE,
-            false => program.config.retry().base_delay,
-        });
+        pause(program.config.retry().base_delay);
     }
 }
 
-/// Asks the manager once. An answer that no further asking can change ends us.
-fn ask(
-    program: &Program,
-    card: &Card,
-    application: &Message,
-    about: &About,
-) -> Result<Admittance, Stop> {
-    let to = Peer::manager(&program.manager);
-    let timeouts = &program.config.system.timeouts;
-    let limit = match program.kind {
-        Kind::Player => &timeouts.register_player_timeout_sec,
-        _ => &timeouts.register_referee_timeout_sec,
-    };
-    let error = match program.client.ask(&to, application, about, limit.0) {
-        Ok(reply) => return admission(program, card, reply),
-        Err(error) => error,
-    };
-    let manager = format!("the league manager at {}", to.endpoint);
-    let what = error.explain();
-    let is_final = match error {
-        CallError::Status(status, _) => (400..500).contains(&status),
-        CallError::Rpc(code, _) => code != -32603,
+/// Whether no further asking can change what came.
+fn is_final(error: &CallError) -> bool {
+    match error {
+        CallError::Status(status, _) => (400..500).contains(status),
+        CallError::Rpc(code, _) => *code != -32603,
         CallError::Wrong(..) => true,
         _ => false,
-    };
-    if is_final {
-        return Err(Stop::failed(format!("{manager} {what}")));
     }
-    let words = format!("waiting for {manager}: it {what}");
-    Ok(Admittance::Silence(words))
 }
 
 /// What we say of ourselves. The files may name fewer games than our program plays.
@@ -125,46 +94,34 @@ fn application(program: &Program, card: &Card, plays: &[&str]) -> Message {
     }
 }
 
-/// What the manager's answer says.
-fn admission(program: &Program, card: &Card, reply: Message) -> Result<Admittance, Stop> {
+/// The manager's answer. That to a player is the same as that to a referee, but for one name.
+fn answer(reply: Message) -> Result<RefereeRegisterResponse, Stop> {
     match reply {
-        Message::RefereeRegisterResponse(RefereeRegisterResponse {
-            referee_id: id,
-            status,
-            reason,
-            auth_token,
-            league_id,
-            error_code,
-            proves_itself,
-        })
-        | Message::LeagueRegisterResponse(LeagueRegisterResponse {
-            player_id: id,
-            status,
-            reason,
-            auth_token,
-            league_id,
-            error_code,
-            proves_itself,
-        }) => {
-            let reason = reason.unwrap_or_default();
-            let is_late = error_code.as_deref() == Some(Code::E019.code());
-            let no_id = "the league manager accepts us, but without an id of letters and digits";
-            match (status, id.filter(|id| Plain::is_good(id))) {
-                (Verdict::Rejected, _) => Ok(Admittance::Rejected(reason, is_late)),
-                (_, None) => Err(Stop::failed(no_id)),
-                (_, Some(agent_id)) => Ok(Admittance::Accepted(Card {
-                    agent_id,
-                    token: auth_token.unwrap_or_default(),
-                    league_id: league_id.unwrap_or(program.league_id().into()),
-                    manager: program.manager.clone(),
-                    endpoint: program.endpoint.clone(),
-                    proves_itself,
-                    over: None,
-                    registration_key: card.registration_key.clone(),
-                })),
-            }
-        }
+        Message::RefereeRegisterResponse(it) => Ok(it),
+        Message::LeagueRegisterResponse(it) => Ok(RefereeRegisterResponse {
+            status: it.status,
+            referee_id: it.player_id,
+            reason: it.reason,
+            auth_token: it.auth_token,
+            league_id: it.league_id,
+            error_code: it.error_code,
+            proves_itself: it.proves_itself,
+        }),
         Message::LeagueError(error) => Err(Stop::failed(format!("refused: {}", error.explain()))),
         other => Err(Stop::failed(format!("answered with {}", other.name()))),
     }
+}
+
+/// Our card, now that the manager has let us in.
+fn accepted(card: &Card, answer: RefereeRegisterResponse) -> Result<Card, Stop> {
+    let no_id = "the league manager accepts us, but without an id of letters and digits";
+    let id = answer.referee_id.filter(|id| Plain::is_good(id));
+    Ok(Card {
+        agent_id: id.ok_or_else(|| Stop::failed(no_id))?,
+        token: answer.auth_token.unwrap_or_default(),
+        league_id: answer.league_id.unwrap_or(card.league_id.clone()),
+        proves_itself: answer.proves_itself,
+        over: None,
+        ..card.clone()
+    })
 }

@@ -12,6 +12,10 @@ use crate::program::terminal::{complain, say};
 use crate::program::{Program, end_with_stdin, start_anew};
 use crate::wire::Endpoint;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How long an ending program waits for its last answers and deliveries.
+pub const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Answers from now on, and says so on standard output. `max_body` is in bytes.
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {

@@ -12,8 +12,9 @@ use crate::net::sync::lock;
 use crate::object;
 use crate::program::args::{Args, Stop};
 use crate::program::card::{self, Card};
+use crate::program::server::{self, FAREWELL};
 use crate::program::terminal::{say, shown};
-use crate::program::{Program, registration, server, storage};
+use crate::program::{Program, registration, storage};
 use crate::protocol::*;
 use crate::wire::equal;
 use serde_json::Value;
@@ -21,8 +22,6 @@ use std::fs::{self, File};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long an ending program waits for its last answers and deliveries.
-pub const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a request waits for a registration that is under way.
 const REGISTRATION: Duration = Duration::from_secs(5);
 
@@ -72,10 +71,10 @@ pub fn run<P: Participant>(
         changed: Condvar::new(),
     });
     let participant = make(Arc::clone(&session))?;
-    let old = session.own_card()?;
+    let card = session.own_card()?;
     let agent = Arc::clone(&participant) as Arc<dyn Agent>;
     let door = server::serve(&session.program, agent, MAX_NOTICE)?;
-    let end = session.live(&*participant, old);
+    let end = session.live(&*participant, card);
     door.wait_until_empty(FAREWELL);
     session.program.note_end(&end);
     end
@@ -83,16 +82,18 @@ pub fn run<P: Participant>(
 
 impl Session {
     /// Registers, and answers until the league is over for us; then again, if we are to stay.
-    fn live(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
-        let mut end = self.play_league(participant, old);
-        while end.is_ok() && self.program.args.has("--stay") {
-            end = self.play_league(participant, None); // in another league our old card is nothing
+    fn live(&self, participant: &dyn Participant, mut card: Card) -> Result<(), Stop> {
+        loop {
+            self.play_league(participant, card)?;
+            if !self.program.args.has("--stay") {
+                return Ok(());
+            }
+            card = self.new_card(); // in another league our old card is nothing
         }
-        end
     }
 
-    fn play_league(&self, participant: &dyn Participant, old: Option<Card>) -> Result<(), Stop> {
-        let card = self.register(participant, old)?;
+    fn play_league(&self, participant: &dyn Participant, card: Card) -> Result<(), Stop> {
+        let card = self.register(participant, card)?;
         let name = shown(&self.program.display_name);
         let league = shown(&card.league_id);
         let id = &card.agent_id;
@@ -107,24 +108,29 @@ impl Session {
         life.end.clone().unwrap_or(Ok(()))
     }
 
-    /// The card of an earlier run, its lock held; or none.
-    fn own_card(&self) -> Result<Option<Card>, Stop> {
+    /// The card to ask with: that of an earlier run, its lock held, or a new one.
+    fn own_card(&self) -> Result<Card, Stop> {
         if let Some(wish) = &self.program.wish {
             self.hold(wish)?;
         }
-        let found = Card::find(&self.program)?;
-        if let Some(card) = &found {
-            self.hold(&card.agent_id)?;
-        }
-        Ok(found)
+        let new = self.new_card();
+        let Some(earlier) = new.earlier(&self.program.data)? else {
+            return Ok(new);
+        };
+        self.hold(&earlier.agent_id)?;
+        Ok(Card {
+            manager: new.manager,
+            endpoint: new.endpoint,
+            ..earlier
+        })
     }
 
-    /// A card to ask with for the first time: it has a new key, and no token. It is on the disk before we ask, under
-    /// the id that we ask for; without such a wish, under our port.
-    fn new_card(&self) -> Result<Card, Stop> {
+    /// A card to ask with for the first time: it has a new key, and no token. It is named by the id that we ask for;
+    /// without such a wish, by our port.
+    fn new_card(&self) -> Card {
         let program = &self.program;
         let any = format!("new-{}", program.port);
-        let card = Card {
+        Card {
             agent_id: program.wish.clone().unwrap_or(any),
             token: String::new(),
             registration_key: secret(32),
@@ -133,9 +139,7 @@ impl Session {
             endpoint: program.endpoint.clone(),
             proves_itself: None,
             over: None,
-        };
-        card.keep(&program.data)?;
-        Ok(card)
+        }
     }
 
     /// Takes the lock of an id, and lets go of another.
@@ -147,19 +151,19 @@ impl Session {
         Ok(())
     }
 
-    /// Registers, with the card of an earlier time if there is one; then signs, logs and begins under the id that the
-    /// manager gave, and keeps the card. Requests that come meanwhile wait for it.
-    pub fn register(&self, participant: &dyn Participant, old: Option<Card>) -> Result<Card, Stop> {
+    /// Registers with a card, which is on the disk before we ask; then signs, logs and begins under the id that the
+    /// manager gave, and keeps the card as it is now. Requests that come meanwhile wait for it.
+    pub fn register(&self, participant: &dyn Participant, asking: Card) -> Result<Card, Stop> {
         lock(&self.life).card = None; // what the manager sends from now on may carry the next token
-        let asking = old.map_or_else(|| self.new_card(), Ok)?;
+        let data = &self.program.data;
+        asking.keep(data)?;
         let card = registration::register(&self.program, &asking, &participant.plays())?;
         // A token that we do not know means a registration of its own, perhaps in another run of the league.
         let is_fresh = card.token.is_empty() || card.token != asking.token;
         let id = &card.agent_id;
-        let data = &self.program.data;
         self.hold(id)?;
         if let Some(other) = storage::read_json::<Card>(&card::file(data, id)) {
-            other.check(&self.program)?; // the id that the manager gave us may be another agent's here
+            other.make_way(&card, data)?; // the id that the manager gave us may be another agent's here
         }
         let client = &self.program.client;
         client.sign_as(&format!("{}:{id}", self.program.kind), &card.league_id);

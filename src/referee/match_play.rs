@@ -24,11 +24,8 @@ pub struct Limits {
     pub retry: RetryPolicy,
 }
 
-/// What dealing with one player gives: what was wanted, or in words how the player failed. Without words it was our own
-/// machine that failed, which is held against nobody.
-pub type Acted<T> = Result<T, Option<String>>;
-
-/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs.
+/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs. Where there
+/// may be nothing, nothing is the end of the match without an outcome.
 pub trait Venue: Sync {
     /// Sends a message and returns the one that answers it.
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError>;
@@ -36,12 +33,12 @@ pub trait Venue: Sync {
     fn tell(&self, seat: usize, message: Message);
     /// Sends such a message to both, and waits until both have heard it or their time is over.
     fn tell_both(&self, message: Message);
-    /// Runs `act` for several seats at once.
+    /// Runs `act` for several seats at once; nothing, if our own machine failed in it.
     fn each<T: Send>(
         &self,
         seats: &[usize],
-        act: impl Fn(usize) -> Acted<T> + Sync,
-    ) -> Vec<(usize, Acted<T>)>;
+        act: impl Fn(usize) -> Option<T> + Sync,
+    ) -> Option<Vec<(usize, T)>>;
     /// Waits before the next attempt.
     fn pause(&self, delay: Duration);
     /// The time since the match began, for deadlines.
@@ -69,10 +66,8 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
     let mut failed = [None, None];
 
     venue.reached(MatchState::WaitingForPlayers)?;
-    for (seat, joined) in venue.each(&[0, 1], |seat| in_play.invite(seat)) {
-        if let Err(how) = joined {
-            failed[seat] = Some(how?);
-        }
+    for (seat, joined) in venue.each(&[0, 1], |seat| in_play.invite(seat))? {
+        failed[seat] = joined.err();
     }
 
     while failed == [None, None] {
@@ -81,10 +76,10 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
         if seats.is_empty() {
             break;
         }
-        for (seat, moved) in venue.each(&seats, |seat| in_play.ask_move(seat, &moves)) {
+        for (seat, moved) in venue.each(&seats, |seat| in_play.ask_move(seat, &moves))? {
             match moved {
                 Ok(text) => moves.push(Move { seat, text }),
-                Err(how) => failed[seat] = Some(how?),
+                Err(how) => failed[seat] = Some(how),
             }
         }
     }
@@ -137,8 +132,9 @@ pub(super) struct InPlay<'a, V: Venue> {
 }
 
 impl<V: Venue> InPlay<'_, V> {
-    /// Invites a player. A connection that fails is tried again; a late, refusing or wrong answer is a forfeit.
-    fn invite(&self, seat: usize) -> Acted<()> {
+    /// Invites a player: whether it has come, or in words how it failed. A connection that fails is tried again; a late,
+    /// refusing or wrong answer is a forfeit. A fault of our own machine is held against nobody: then there is nothing.
+    fn invite(&self, seat: usize) -> Option<Result<(), String>> {
         let invitation = self.invitation(seat);
         let mut failures = Vec::new();
         let has_no_connection =
@@ -149,17 +145,20 @@ impl<V: Venue> InPlay<'_, V> {
             let joined = answered.and_then(|reply| self.joined(seat, reply));
             joined.inspect_err(|failure| failures.push(failure.clone()))
         });
-        joined.map_err(|failure| {
-            if !failure.is_ours() {
+        match joined {
+            Ok(()) => Some(Ok(())),
+            Err(failure) if failure.is_ours() => None,
+            Err(failure) => {
                 let error = self.game_error(seat, &failure, GameJoinAck::NAME);
                 self.venue.tell(seat, error.into());
+                Some(Err(blame(&failures, GameJoinAck::NAME)))
             }
-            blame(&failures, GameJoinAck::NAME)
-        })
+        }
     }
 
-    /// Asks a player for a move, as often as it may fail.
-    fn ask_move(&self, seat: usize, moves: &[Move]) -> Acted<String> {
+    /// Asks a player for a move, as often as it may fail: the move, or in words how it failed. For a fault of our own
+    /// there is nothing, as above.
+    fn ask_move(&self, seat: usize, moves: &[Move]) -> Option<Result<String, String>> {
         let policy = &self.limits.retry;
         let wanted = self.game.messages.answer_name;
         let mut failures = Vec::new();
@@ -169,13 +168,11 @@ impl<V: Venue> InPlay<'_, V> {
             let call = self.call(seat, moves, self.venue.clock().plus(left()));
             let answered = self.venue.ask(seat, &call, left());
             let failure = match answered.and_then(|reply| self.moved(seat, moves, reply)) {
-                Ok(text) => return Ok(text),
+                Ok(text) => return Some(Ok(text)),
+                Err(failure) if failure.is_ours() => return None,
                 Err(failure) => failure,
             };
             failures.push(failure.clone());
-            if failure.is_ours() {
-                return Err(None);
-            }
             let next = Next::after(&failures, policy, left());
             let error = GameError {
                 retry_info: Some(next.retry_info(&failures, policy, self.venue.clock())),
@@ -184,7 +181,7 @@ impl<V: Venue> InPlay<'_, V> {
             };
             self.venue.tell(seat, error.into());
             match next {
-                Next::Forfeit => return Err(blame(&failures, wanted)),
+                Next::Forfeit => return Some(Err(blame(&failures, wanted))),
                 Next::Mend(_) => {}
                 Next::Retry(delay) => {
                     self.venue.pause(delay);

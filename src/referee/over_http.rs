@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::program::terminal::complain;
 use crate::protocol::*;
 use crate::referee::assignments::{Assignment, Assignments};
-use crate::referee::match_play::{Acted, Venue};
+use crate::referee::match_play::Venue;
 use crate::wire::Timestamp;
 use std::sync::Arc;
 use std::thread::{self, Builder};
@@ -75,15 +75,15 @@ impl Venue for OverHttp<'_> {
     fn tell_both(&self, message: Message) {
         self.each(&[0, 1], |seat| {
             notify(self.program, self.assignment, seat, &message);
-            Ok(())
+            Some(())
         });
     }
 
     fn each<T: Send>(
         &self,
         seats: &[usize],
-        act: impl Fn(usize) -> Acted<T> + Sync,
-    ) -> Vec<(usize, Acted<T>)> {
+        act: impl Fn(usize) -> Option<T> + Sync,
+    ) -> Option<Vec<(usize, T)>> {
         let act = &act;
         thread::scope(|scope| {
             let start = |seat: usize| {
@@ -95,12 +95,12 @@ impl Venue for OverHttp<'_> {
                 .iter()
                 .map(|seat| (*seat, start(*seat)))
                 .collect();
-            let mut all = vec![(seats[0], act(seats[0]))];
+            let mut all = vec![(seats[0], act(seats[0])?)];
             for (seat, started) in others {
-                let acted = started.map(|thread| thread.join().unwrap_or(Err(None)));
-                all.push((seat, acted.unwrap_or(Err(None))));
+                let acted = started.ok()?.join().ok()?;
+                all.push((seat, acted?));
             }
-            all
+            Some(all)
         })
     }
 

@@ -4,13 +4,13 @@ use crate::net::retry::CallError;
 use crate::protocol::*;
 
 /// How a player failed, in one sentence: what was asked, what came, what was expected, and how often. The sentence
-/// begins where the player's name ends. Nothing where our own machine failed: that is held against nobody.
-pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
-    let last = failures.last().filter(|last| !last.is_ours())?;
+/// begins where the player's name ends.
+pub fn blame(failures: &[CallError], expected: &str) -> String {
+    let Some((last, others)) = failures.split_last() else {
+        return String::new();
+    };
     let told = |failure: &CallError, times: &str| failure.told(tool(expected), times, expected);
-    let is_same = failures
-        .iter()
-        .all(|failure| told(failure, "") == told(last, ""));
+    let is_same = others.iter().all(|it| told(it, "") == told(last, ""));
     let times = match (is_same, failures.len()) {
         (_, 1) => String::new(),
         (true, 2) => ", twice".into(),
@@ -18,7 +18,7 @@ pub fn blame(failures: &[CallError], expected: &str) -> Option<String> {
         (true, times) => format!(", {times} times"),
         (false, times) => format!(", at the last of {times} attempts"),
     };
-    Some(told(last, &times))
+    told(last, &times)
 }
 
 /// The tool that asks for a message.
