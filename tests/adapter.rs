@@ -3,11 +3,9 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::process::Command;
-use std::thread;
 use support::*;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
 
 /// What an agent answers to a body that came to a path; nothing, where it does not understand it.
 type Dialect = fn(path: &str, body: &Value) -> Option<Value>;
@@ -88,77 +86,47 @@ fn nested(path: &str, body: &Value) -> Option<Value> {
     }
 }
 
-/// An agent on a free port: its URL. What it does not understand it answers with HTTP 400.
+/// An agent: where it listens. What it does not understand it answers with HTTP 400.
 fn agent(dialect: Dialect) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-            reader.read_line(&mut first).unwrap();
-            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            let answer = dialect(first.split(' ').nth(1).unwrap(), &body);
-            let status = if answer.is_some() {
-                "200 OK"
-            } else {
-                "400 What?"
-            };
-            let text = answer.unwrap_or(Value::Null).to_string();
-            let length = text.len();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
-            );
-        }
+    let peer = Peer::with_paths(move |path, body| match dialect(path, body) {
+        Some(answer) => Does::Body(answer.to_string()),
+        None => stand_in::status("400 What?", "null"),
     });
-    url
+    peer.url.replace("/mcp", "/")
+}
+
+/// The adapter of an agent, by these rules.
+fn adapter(world: &World, manager: &str, dialect: Dialect, rules: &str, id: &str) -> Agent {
+    let agent = agent(dialect);
+    let options = format!("--agent {agent} --player-id {id} {rules}");
+    world.python(SCRIPT, manager, &options)
 }
 
 #[test]
 fn agents_of_five_dialects_play_every_match_of_a_league() {
     if !has_python() {
-        return eprintln!("left out: there is no python3");
+        return;
     }
     let world = World::new(&[]);
     let mut manager = world.manager(&["--players", "5", "--referees", "1"]);
-    let adapter = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
-    let start = |(n, (rules, dialect, _)): (usize, &(&str, Dialect, &str))| {
-        let mut command = Command::new("python3");
-        command.args([
-            adapter,
-            "--agent",
-            &agent(*dialect),
-            "--manager",
-            &manager.url(),
-        ]);
-        command.args(["--port", "0", "--until-stdin-closes", "--player-id", &id(n)]);
-        command
-            .args(rules.split_whitespace())
-            .current_dir(&world.folder);
-        Agent::new(&mut command)
-    };
-    let adapters: Vec<Agent> = DIALECTS.iter().enumerate().map(start).collect();
+    let ids = ["P01", "P02", "P03", "P04", "P05"];
+    let agents = DIALECTS
+        .iter()
+        .zip(ids)
+        .map(|((rules, dialect, choice), id)| {
+            let adapter = adapter(&world, &manager.url(), *dialect, rules, id);
+            (id, adapter, *choice)
+        });
+    let agents: Vec<(&str, Agent, &str)> = agents.collect();
     let _referee = world.referee(&manager, "REF01", &[]);
     assert!(manager.wait().success());
     world.check_played(DIALECTS.len());
     for recorded in world.events("Recorded") {
-        let choices = recorded["result"]["details"]["choices"]
-            .as_object()
-            .unwrap();
-        assert_eq!(choices.len(), 2, "{recorded}");
-        for (n, (rules, _, choice)) in DIALECTS.iter().enumerate() {
-            let chosen = choices.get(&id(n)).unwrap_or(&json!(choice)).clone();
-            let said = adapters[n].stderr.lock().unwrap();
-            assert_eq!(chosen, *choice, "{rules}: {recorded}; {said}");
+        let choices = &recorded["result"]["details"]["choices"];
+        assert_eq!(choices.as_object().unwrap().len(), 2, "{recorded}");
+        for (id, adapter, choice) in &agents {
+            let chosen = choices.get(id).is_none_or(|chosen| chosen == choice);
+            assert!(chosen, "{id}: {recorded}; {}", adapter.said());
         }
     }
 }
@@ -166,66 +134,16 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
 #[test]
 fn the_adapter_says_what_its_agent_does_wrong_and_how_to_mend_it() {
     if !has_python() {
-        return eprintln!("left out: there is no python3");
+        return;
     }
-    let world = World::new(&[]);
-    let manager = stand_in::manager();
-    let adapter = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
-    let mut command = Command::new("python3");
-    command.args([
-        adapter,
-        "--agent",
-        &agent(own_words),
-        "--manager",
-        &manager.url,
-    ]);
-    command.args("--port 0 --player-id P01 --until-stdin-closes --body bare".split(' '));
-    command
-        .args("--field message_type=type --value message_type:GAME_INVITATION=invite".split(' '));
-    command.args("--value message_type:CHOOSE_PARITY_CALL=choose".split(' '));
-    let player = Agent::new(command.current_dir(&world.folder));
+    let (world, manager) = (World::new(&[]), stand_in::manager());
+    // Nothing says what a choice is called.
+    let rules = "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
+        --value message_type:CHOOSE_PARITY_CALL=choose";
+    let player = adapter(&world, &manager.url, own_words, rules, "P01");
     player.line("is P01");
-    let call = |message_type: &str, mut body: Value| {
-        (body["match_id"], body["game_type"]) = (json!("R1M1"), json!("even_odd"));
-        send(
-            &player.url(),
-            &but(
-                &message(message_type, "referee:REF01", body),
-                "conversation_id",
-                json!("c"),
-            ),
-        )
-    };
-    let ack = call(
-        "GAME_INVITATION",
-        json!({"round_id": 1, "opponent_id": "P02"}),
-    );
-    assert_eq!(
-        [&ack["accept"], &ack["player_id"]],
-        [&json!(true), &json!("P01")]
-    );
-    let choice = call(
-        "CHOOSE_PARITY_CALL",
-        json!({"player_id": "P01", "deadline": now()}),
-    );
+    stand_in::converse(&player.url(), "true invites R1M1: joins");
+    let choice = send(&player.url(), &stand_in::spoken("true asks R1M1"));
     assert_eq!(choice["parity_choice"], Value::Null, "{choice}");
-    until("it names the rules", || {
-        player
-            .stderr
-            .lock()
-            .unwrap()
-            .contains("--field, --value and --out")
-            .then_some(())
-    });
-}
-
-fn id(n: usize) -> String {
-    format!("P0{}", n + 1)
-}
-
-fn has_python() -> bool {
-    Command::new("python3")
-        .arg("--version")
-        .output()
-        .is_ok_and(|it| it.status.success())
+    player.complains("--field, --value and --out");
 }

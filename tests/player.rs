@@ -4,16 +4,8 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::{
-    fs,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc::channel,
-    },
-    thread,
-    time::Duration,
-};
-use support::stand_in::{self, LEAGUE, Referee, TOKEN, completed, notice};
+use std::{fs, sync::mpsc::channel, thread, time::Duration};
+use support::stand_in::{self, LEAGUE, TOKEN, converse, spoken, told};
 use support::*;
 
 /// Starts a player and waits until it is registered.
@@ -39,72 +31,6 @@ fn silent_about_tokens() -> Peer {
     Peer::new(|request| stand_in::accepts(request, TOKEN, false))
 }
 
-const JOINS: &str = "GAME_JOIN_ACK";
-const CHOOSES: &str = "CHOOSE_PARITY_RESPONSE";
-
-/// Who speaks, by the first word: the referee that the manager announced, the same in a match that is played again, or
-/// a stranger.
-fn referee(who: &str) -> Referee {
-    match who {
-        "true" => Referee("tok-true", "conv-true"),
-        "replay" => Referee("tok-true", "conv-replay"),
-        _ => Referee("tok-strange", "conv-true"),
-    }
-}
-
-/// A line of a story: `true invites R1M1`, `manager announces R1M1 tok-true`, `manager ends TOKEN`.
-fn said(line: &str) -> Value {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let who = referee(words[0]);
-    let last = words.get(3).or(words.get(2)).copied();
-    match (words[0], words[1]) {
-        ("manager", "announces") => {
-            let mut round =
-                stand_in::announces(&[(words[2], "http://localhost:8001/mcp", json!({}))]);
-            if let Some(token) = words.get(3) {
-                round["match_token"] = json!(token);
-            }
-            round
-        }
-        ("manager", "ends") => completed(last),
-        ("manager", _) => {
-            let table = json!({"round_id": 1, "standings": []});
-            notice("LEAGUE_STANDINGS_UPDATE", last, table)
-        }
-        (_, "invites") => who.invites(words[2]),
-        (_, "asks") => who.asks(words[2]),
-        (_, "complains") => who.complains(words[2]),
-        (_, "ends") => who.ends(words[2], words[3]),
-        _ => panic!("{line}"),
-    }
-}
-
-/// What came back: the error's code, the message's type, or `ok`.
-fn told(reply: &Value) -> &str {
-    let kinds = ["error_code", "message_type", "status"];
-    let mut found = kinds.iter().filter_map(|key| reply[key].as_str());
-    found.next().unwrap_or_else(|| panic!("{reply}"))
-}
-
-/// Sends what each line says, and compares what comes back.
-fn converse(player: &Agent, story: &str) {
-    converse_without(player, &[], story);
-}
-
-fn converse_without(player: &Agent, fields: &[&str], story: &str) {
-    for line in story.trim().lines() {
-        let (line, expected) = line.split_once(": ").unwrap();
-        let message = fields
-            .iter()
-            .fold(said(line), |it, field| but(&it, field, Value::Null));
-        let reply = send(&player.url(), &message);
-        let short = told(&reply)
-            .replace(JOINS, "joins")
-            .replace(CHOOSES, "chooses");
-        assert_eq!(short, expected, "{line} in {story}: {reply}");
-    }
-}
-
 fn state(player: &Agent) -> Value {
     call(&player.url(), "get_player_state", json!({}))["result"].clone()
 }
@@ -114,10 +40,15 @@ fn it_joins_and_chooses_under_the_match_token() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
     let player = player(&world, &manager, &["--strategy", "even"]);
     for (line, message_type, own, value) in [
-        ("true invites R1M1", JOINS, "accept", json!(true)),
-        ("true asks R1M1", CHOOSES, "parity_choice", json!("even")),
+        ("true invites R1M1", "GAME_JOIN_ACK", "accept", json!(true)),
+        (
+            "true asks R1M1",
+            "CHOOSE_PARITY_RESPONSE",
+            "parity_choice",
+            json!("even"),
+        ),
     ] {
-        let reply = send(&player.url(), &said(line));
+        let reply = send(&player.url(), &spoken(line));
         let expected = json!({
             "protocol": "league.v2", "message_type": message_type, "sender": "player:P01", "match_id": "R1M1",
             "conversation_id": "conv-true", "auth_token": "tok-true", "player_id": "P01", "league_id": LEAGUE,
@@ -140,7 +71,15 @@ strange complains R1M1: E012
 strange ends R1M1 P02: E012
 replay asks R1M1: E015
 true complains R1M1: ok
-true asks R1M1: chooses";
+true asks R1M1: chooses
+true invites R5M1 player_id=P02: E012";
+
+/// How matches end: the last end counts.
+const ENDS: &str = "
+replay invites R1M1: joins
+replay ends R1M1 P02: ok
+true ends R1M1 P01: E015
+manager ends: ok";
 
 /// What it sees in its terminal meanwhile.
 const SEEN: &str = "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token
@@ -151,39 +90,30 @@ P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; a
 fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
     let mut player = player(&world, &manager, &["--strategy", "even"]);
-    converse(&player, BELIEVED);
-    let not_for_us = but(&said("true invites R5M1"), "player_id", json!("P02"));
-    assert_eq!(told(&send(&player.url(), &not_for_us)), "E012");
-    let before = state(&player)
-        .to_string()
-        .replace("\"strategy\":\"even\"", "");
+    let url = player.url();
+    converse(&url, BELIEVED);
+    let before = state(&player).to_string();
+    let before = before.replace("\"strategy\":\"even\"", "");
     let shows_choice = before.contains("even") || before.contains("odd");
     assert!(!shows_choice, "a choice before its match is over: {before}");
-    converse(&player, "true ends R1M1 P01: ok\ntrue ends R1M1 P01: ok");
-    let won_once = json!({"wins": 1, "losses": 0, "draws": 0});
+    converse(&url, "true ends R1M1 P01: ok\ntrue ends R1M1 P01: ok");
     let after = state(&player);
+    let won_once = json!({"wins": 1, "losses": 0, "draws": 0});
     assert_eq!(after["record"], won_once);
     assert_eq!(after["matches"][0]["result"]["choices"]["P01"], "even");
-    let again = "replay invites R1M1: joins\nreplay ends R1M1 P02: ok\ntrue ends R1M1 P01: E015";
-    converse(&player, again);
-    converse(&player, &format!("manager ends {TOKEN}: ok"));
+    converse(&url, ENDS);
     assert!(player.wait().success());
     let page = world.data("players/P01/history.json");
-    let winner = &page["matches"][0]["result"]["winner_player_id"];
-    assert_eq!(winner, "P02", "the last end counts: {page}");
+    assert_eq!(page["matches"][0]["result"]["winner_player_id"], "P02");
     // How it ended is shown in colour of nobody's choosing, once for each end.
-    let output = player.output();
-    let complained = player.stderr.lock().unwrap().clone();
-    assert_eq!(
-        output.matches("R1M1: so it \u{fffd}[2J went").count(),
-        2,
-        "{output}"
-    );
+    let (output, complained) = (player.output(), player.said());
+    let shown = output.matches("R1M1: so it \u{fffd}[2J went").count();
+    assert_eq!(shown, 2, "{output}");
     for line in SEEN.lines() {
         assert!(complained.contains(line), "{line} in {complained}");
     }
-    check_no_token(&(output + &complained));
     assert!(!complained.contains('\u{1b}'));
+    check_no_token(&(output + &complained));
 }
 
 #[test]
@@ -191,86 +121,89 @@ fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() 
     for (manager, expected) in [(stand_in::manager(), 1), (silent_about_tokens(), 2)] {
         let world = World::new(&[]);
         let player = player(&world, &manager, &[]);
-        let story = "strange invites S1: joins\nstrange ends S1 P01: ok\nmanager announces R1M1: ok\n\
-            true invites R1M1: joins\ntrue ends R1M1 P01: ok";
-        converse(&player, story);
-        until("the history is written", || {
+        let story = "
+strange invites S1: joins
+strange ends S1 P01: ok
+manager announces R1M1: ok
+true invites R1M1: joins
+true ends R1M1 P01: ok";
+        converse(&player.url(), story);
+        wait_until("the history is written", || {
             let page = world.data("players/P01/history.json");
-            let known = page["matches"].as_array()?.len();
-            (known == expected && state(&player)["record"]["wins"] == expected).then_some(())
+            let known = list_of(&page["matches"]).len();
+            known == expected && state(&player)["record"]["wins"] == expected
         });
     }
 }
 
 #[test]
 fn what_the_configuration_does_not_demand_may_be_missing() {
-    for (key, fields) in [
-        ("enable_auth_tokens", "auth_token"),
-        ("strict_envelope", "sender timestamp conversation_id"),
+    for (key, left_out) in [
+        ("enable_auth_tokens", "auth_token=null"),
+        (
+            "strict_envelope",
+            "sender=null timestamp=null conversation_id=null",
+        ),
     ] {
         let world = World::new(&[("system.json", &format!("/security/{key}"), json!(false))]);
         let manager = stand_in::manager();
         let player = player(&world, &manager, &[]);
-        converse(&player, "manager announces R1M1 tok-true: ok");
-        let fields: Vec<&str> = fields.split(' ').collect();
-        let story = "true invites R1M1: joins\ntrue asks R1M1: chooses\n\
-            true complains R1M1: ok\ntrue ends R1M1 P01: ok";
-        converse_without(&player, &fields, story);
+        let story = "
+manager announces R1M1 tok-true: ok
+true invites R1M1 WITHOUT: joins
+true asks R1M1 WITHOUT: chooses
+true complains R1M1 WITHOUT: ok
+true ends R1M1 P01 WITHOUT: ok";
+        converse(&player.url(), &story.replace("WITHOUT", left_out));
     }
 }
 
 #[test]
 fn only_the_manager_ends_it_from_its_first_moment_on() {
-    for (manager, without) in [(stand_in::manager(), "E011"), (silent_about_tokens(), "ok")] {
+    // The manager has not said a word since the registration.
+    let story = "
+manager tells auth_token=tok-p01-wrong: E012
+manager ends auth_token=tok-p01-wrong: E012
+manager tells: ok
+manager tells auth_token=null: ";
+    let proves = "E011\nmanager ends auth_token=null: E011";
+    for (manager, more) in [(stand_in::manager(), proves), (silent_about_tokens(), "ok")] {
         let world = World::new(&[]);
         let mut player = player(&world, &manager, &[]);
-        // The manager has not said a word since the registration.
-        let story = "manager tells tok-p01-wrong: E012\nmanager ends tok-p01-wrong: E012";
-        converse(&player, story);
-        converse(&player, &format!("manager tells {TOKEN}: ok"));
-        converse_without(
-            &player,
-            &["auth_token"],
-            &format!("manager tells -: {without}"),
-        );
-        if without == "E011" {
-            converse_without(&player, &["auth_token"], "manager ends -: E011");
-        }
-        assert!(player.child.try_wait().unwrap().is_none() && state(&player)["state"] == "ACTIVE");
-        converse(&player, &format!("manager ends {TOKEN}: ok"));
+        converse(&player.url(), &[story, more].concat());
+        assert!(player.child.try_wait().unwrap().is_none());
+        assert_eq!(state(&player)["state"], "ACTIVE");
+        converse(&player.url(), "manager ends: ok");
         assert!(player.wait().success());
     }
 }
 
 #[test]
 fn its_history_lives_as_long_as_its_registration() {
-    let (world, fresh) = (World::new(&[]), AtomicUsize::new(0));
-    let manager = Peer::new(move |request| {
-        let new = || format!("{TOKEN}{}", fresh.fetch_add(1, Ordering::SeqCst));
+    let world = World::new(&[]);
+    let manager = Peer::counting(|n, request| {
         let token = request["params"]["auth_token"].as_str();
-        let token = token.map_or_else(new, String::from); // renewed in place
+        let token = token.map_or(format!("{TOKEN}{n}"), String::from); // renewed in place
         stand_in::accepts(request, &token, true)
     });
     let mut first = player(&world, &manager, &[]);
-    let first_token = format!("{TOKEN}0");
-    let announced = but(
-        &said("manager announces R1M1"),
-        "auth_token",
-        json!(first_token),
+    let token = format!("{TOKEN}0");
+    let story = format!(
+        "manager announces R1M1 auth_token={token}: ok
+true invites R1M1: joins
+true ends R1M1 P01: ok"
     );
-    assert_eq!(told(&send(&first.url(), &announced)), "ok");
-    converse(&first, "true invites R1M1: joins\ntrue ends R1M1 P01: ok");
+    converse(&first.url(), &story);
     world.data("players/P01/history.json");
     let port = first.port();
     first.kill();
     // The same port; the same port, and an id that it asks for but does not get; another port.
     for (port, id) in [(&*port, "P01"), (&port, "p1"), ("0", "P01")] {
-        let mut again = player(&world, &manager, &["--port", port, "--player-id", id]);
+        let again = player(&world, &manager, &["--port", port, "--player-id", id]);
         assert_eq!(state(&again)["record"]["wins"], 1, "{port} {id}");
         let request = manager.received("LEAGUE_REGISTER_REQUEST").pop().unwrap();
-        assert_eq!(request["auth_token"], first_token, "{port} {id}");
+        assert_eq!(request["auth_token"], token, "{port} {id}");
         assert_eq!(request["player_meta"]["contact_endpoint"], again.url());
-        again.kill();
     }
     fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
     let fresh = player(&world, &manager, &[]);
@@ -286,36 +219,30 @@ fn its_history_lives_as_long_as_its_registration() {
 #[test]
 fn what_comes_before_it_knows_its_id_waits() {
     let (world, gate) = (World::new(&[]), Gate::default());
-    let door = gate.clone();
-    let manager = Peer::new(move |request| {
-        door.pass();
-        stand_in::answers(request)
-    });
+    let manager = stand_in::manager_behind(&gate);
     let player = unregistered(&world, &manager, &[]);
     manager.first("LEAGUE_REGISTER_REQUEST");
     let (answer, answers) = channel();
-    for (line, without) in [
-        ("manager announces R9M1", ""),
-        ("true invites R1M1", ""),
-        ("manager ends -", "auth_token"),
+    for line in [
+        "manager announces R9M1",
+        "true invites R1M1",
+        "manager ends auth_token=null",
     ] {
-        let message = but(&said(line), without, Value::Null);
         let (url, answer) = (player.url(), answer.clone());
-        thread::spawn(move || answer.send(told(&send(&url, &message)).to_string()));
+        thread::spawn(move || answer.send(told(&send(&url, &spoken(line))).to_string()));
     }
     let early = answers.recv_timeout(Duration::from_millis(300));
     assert!(early.is_err(), "answered before it is registered");
     gate.open();
-    let mut all = [(); 3].map(|()| answers.recv_timeout(PATIENCE).unwrap());
+    let mut all = [(); 3].map(|()| answers.recv_timeout(patience()).unwrap());
     all.sort();
-    assert_eq!(all, ["E011", JOINS, "ok"]);
+    assert_eq!(all, ["E011", "joins", "ok"]);
 }
 
 #[test]
 fn it_waits_for_its_manager_and_says_so() {
     let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.01))]);
-    let asked = AtomicUsize::new(0);
-    let manager = Peer::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
+    let manager = Peer::counting(|n, request| match n {
         0..5 => Does::Close,
         _ => stand_in::answers(request),
     });
@@ -324,15 +251,12 @@ fn it_waits_for_its_manager_and_says_so() {
     let arguments = ["--manager", &bare, "--contact-endpoint", contact];
     let mut player = world.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
-    converse(&player, &format!("manager ends {TOKEN}: ok"));
+    converse(&player.url(), "manager ends: ok");
     assert!(player.wait().success());
-    let said = player.stderr.lock().unwrap().clone();
-    let waits = format!(
-        "player: waiting for the league manager at {}: it ",
-        manager.url
-    );
+    let said = player.said();
+    let waits = format!("waiting for the league manager at {}: it ", manager.url);
     assert_eq!(
-        said.matches(&waits[8..]).count(),
+        said.matches(&waits).count(),
         1,
         "again only after some seconds: {said}"
     );
@@ -345,16 +269,12 @@ fn it_waits_for_its_manager_and_says_so() {
 fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
     for (program, id) in [("player", "P01"), ("referee", "REF01")] {
         let (world, gate) = (World::new(&[]), Gate::default());
-        let door = gate.clone();
-        let manager = Peer::new(move |request| {
-            door.pass();
-            stand_in::answers(request)
-        });
+        let manager = stand_in::manager_behind(&gate);
         let key = |n: usize| {
             let requests = &manager.requests;
             let request = until("it asks", || requests.lock().unwrap().get(n).cloned());
             let meta = &request["params"][format!("{program}_meta")];
-            meta["registration_key"].as_str().unwrap().to_string()
+            text_of(&meta["registration_key"]).to_string()
         };
         let option = format!("--{program}-id");
         let start = || world.start(program, &["--manager", &manager.url, &option, id]);
@@ -374,7 +294,7 @@ fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
 
 #[test]
 fn from_another_machine_it_is_where_the_manager_sees_it() {
-    let Some(own) = support::own_address() else {
+    let Some(own) = own_address() else {
         return;
     };
     let world = World::new(&[]);
@@ -388,67 +308,64 @@ fn from_another_machine_it_is_where_the_manager_sees_it() {
     let endpoint = format!("http://{own}:{}/mcp", player.port());
     player.line(&format!("others reach us at {endpoint}"));
     assert_eq!(world.data("agents/P07.json")["endpoint"], endpoint);
-    assert_eq!(
-        told(&send(&endpoint, &said("true asks R1M1"))),
-        "E015",
-        "it answers there"
-    );
+    converse(&endpoint, "true asks R1M1: E015"); // it answers there
 }
+
+type Answers = fn() -> Does;
+
+/// What came in the manager's place, and the words of the line.
+const NO_LETTING_IN: [(Answers, &str); 6] = [
+    (
+        || stand_in::rejects("Maximum players reached: \u{1b}]0;x\u{7} 2 may register"),
+        "rejected: Maximum players",
+    ),
+    (
+        || {
+            let why = json!({"problem": "none"});
+            let error =
+                json!({"error_code": "E003", "error_description": "no\u{1b}[2J", "context": why});
+            Does::Answer(message("LEAGUE_ERROR", "league_manager", error))
+        },
+        "refused: E003 no\u{fffd}[2J: none",
+    ),
+    (
+        || {
+            Does::Body(
+                r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "\u001b[31mno"}}"#
+                    .into(),
+            )
+        },
+        "answered JSON-RPC error -32000 \"\\u{1b}[31mno\"",
+    ),
+    (
+        || Does::Answer(json!({"status": "\u{1b}[2J"})),
+        "answered {\"status\":\"\\u001b[2J\"}",
+    ),
+    (|| Does::Body("\u{1b}[2Jno".into()), "not JSON"),
+    (
+        || stand_in::status("404 Not Found", "nobody"),
+        "answered HTTP 404 \"nobody\"",
+    ),
+];
 
 #[test]
 fn whoever_is_not_let_in_says_why_in_one_plain_line() {
-    let error = || json!({"error_code": "E003", "error_description": "no\u{1b}[2J", "context": {"problem": "none"}});
-    type Answers = fn(Value) -> Does;
-    let rows: [(Answers, &str); 6] = [
-        (
-            |_| stand_in::rejects("Maximum players reached: \u{1b}]0;x\u{7} 2 may register"),
-            "rejected: Maximum players",
-        ),
-        (
-            |error| Does::Answer(message("LEAGUE_ERROR", "league_manager", error)),
-            "refused: E003 no\u{fffd}[2J: none",
-        ),
-        (
-            |_| {
-                Does::Body(
-                    r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "\u001b[31mno"}}"#
-                        .into(),
-                )
-            },
-            "answered JSON-RPC error -32000 \"\\u{1b}[31mno\"",
-        ),
-        (
-            |_| Does::Answer(json!({"status": "\u{1b}[2J"})),
-            "answered {\"status\":\"\\u001b[2J\"}",
-        ),
-        (|_| Does::Body("\u{1b}[2Jno".into()), "not JSON"),
-        (
-            |_| stand_in::status("404 Not Found", "nobody"),
-            "answered HTTP 404 \"nobody\"",
-        ),
-    ];
-    for (does, expected) in rows {
-        let (world, error) = (World::new(&[]), error());
-        let manager = Peer::new(move |_| does(error.clone()));
+    for (does, expected) in NO_LETTING_IN {
+        let world = World::new(&[]);
+        let manager = Peer::new(move |_| does());
         for program in ["player", "referee"] {
             let mut agent = world.start(program, &["--manager", &manager.url]);
             assert_eq!(agent.wait().code(), Some(1));
-            until(expected, || {
-                agent.stderr.lock().unwrap().contains('\n').then_some(())
-            });
-            let said = agent.stderr.lock().unwrap().clone();
+            agent.complains("\n");
+            let said = agent.said();
             assert!(said.contains(expected), "{program}: {said}");
-            assert!(
-                said.lines().count() == 1 && !said.contains(['\u{1b}', '\u{7}']),
-                "{program}: {said}"
-            );
+            let is_plain = said.lines().count() == 1 && !said.contains(['\u{1b}', '\u{7}']);
+            assert!(is_plain, "{program}: {said}");
         }
         for word in ["status", "start"] {
             let (code, said) = world.word(&[word, "--manager", &manager.url]);
-            assert!(
-                !said.contains(['\u{1b}', '\u{7}']) && code == Some(1),
-                "{word}: {said}"
-            );
+            let is_plain = !said.contains(['\u{1b}', '\u{7}']);
+            assert!(is_plain && code == Some(1), "{word}: {said}");
         }
     }
 }

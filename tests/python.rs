@@ -4,101 +4,46 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
+use std::{fs, thread};
+use support::stand_in::{converse, spoken};
 use support::*;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
-const CONVERSATION: &str = "conv-r1m1";
 
-/// Whether these tests can be run; says so if not.
-fn has_python() -> bool {
-    let has_it = Command::new("python3").arg("--version").output();
-    let has_it = has_it.is_ok_and(|it| it.status.success());
-    if !has_it {
-        eprintln!("left out: there is no python3");
-    }
-    has_it
+/// A player, P01 unless `options` say otherwise.
+fn start(world: &World, manager: &str, options: &str) -> Agent {
+    world.python(SCRIPT, manager, &format!("--player-id P01 {options}"))
 }
 
-/// A player in Python, as P01 unless `more` says otherwise.
-fn start_script(script: &Path, world: &World, manager: &str, more: &str) -> Agent {
-    let mut command = Command::new("python3");
-    command
-        .arg(script)
-        .args(["--manager", manager, "--until-stdin-closes"]);
-    command.args("--port 0 --player-id P01 --config config --logs logs".split(' '));
-    Agent::new(
-        command
-            .args(more.split_whitespace())
-            .current_dir(&world.folder),
-    )
-}
-
-fn start(world: &World, manager: &str, more: &str) -> Agent {
-    start_script(Path::new(SCRIPT), world, manager, more)
-}
-
-/// The player of a script, which a stand-in for the manager has let in, and the player's address.
-fn let_in(script: &Path, world: &World) -> (Peer, Agent, String) {
+/// P01, which a stand-in for the manager has let in.
+fn let_in(world: &World, script: &str) -> (Peer, Agent) {
     let manager = stand_in::manager();
-    let player = start_script(script, world, &manager.url, "");
+    let folder = manager.url.replace([':', '/'], ""); // of its own
+    let player = world.python(script, &manager.url, &format!("--data {folder}"));
     player.line("is P01");
-    let url = player.url();
-    (manager, player, url)
+    (manager, player)
 }
 
-/// Waits until a player has said something on standard error.
-fn complains(player: &Agent, words: &str) {
-    wait_until(
-        &format!("{words:?} in {}", player.stderr.lock().unwrap()),
-        || player.stderr.lock().unwrap().contains(words),
-    );
+/// A template whose `choose` is another one.
+fn with_choose(world: &World, body: &str) -> String {
+    let template = fs::read_to_string(SCRIPT).unwrap();
+    let chosen = "return random.choice(turn.legal_moves)\n";
+    assert_eq!(template.matches(chosen).count(), 1);
+    let path = world.folder.join("mine.py");
+    fs::write(&path, template.replace(chosen, &format!("{body}\n"))).unwrap();
+    path.to_str().unwrap().into()
 }
 
 /// How often a player has said something on standard error.
 fn count(player: &Agent, words: &str) -> usize {
-    player.stderr.lock().unwrap().matches(words).count()
+    player.said().matches(words).count()
 }
 
-/// A template whose `choose` is another one.
-fn with_choose(world: &World, name: &str, line: &str) -> PathBuf {
-    let template = fs::read_to_string(SCRIPT).unwrap();
-    let chosen = "    return random.choice(turn.legal_moves)\n";
-    assert_eq!(template.matches(chosen).count(), 1);
-    let path = world.folder.join(name);
-    fs::write(&path, template.replace(chosen, &format!("    {line}\n"))).unwrap();
-    path
-}
-
-/// A message of a match, R1M1 if it names no other, in one conversation.
-fn of_match(message_type: &str, token: &str, body: Value) -> Value {
-    let mut whole = json!({"match_id": "R1M1", "game_type": "even_odd", "auth_token": token,
-        "conversation_id": CONVERSATION});
-    body.as_object()
-        .unwrap()
-        .iter()
-        .for_each(|(key, value)| whole[key] = value.clone());
-    message(message_type, "referee:REF01", whole)
-}
-
-fn invitation() -> Value {
-    json!({"league_id": stand_in::LEAGUE, "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"})
-}
-
-fn parity_call() -> Value {
-    json!({"player_id": "P01", "deadline": now()})
-}
-
-/// The announcement of one match between two players, with its token at one of two places.
-fn round(players: [&str; 2], beside: Option<&str>, inside: Option<&str>, own: Value) -> Value {
-    let entry = json!({"match_id": "R1M1", "game_type": "even_odd", "player_A_id": players[0],
-        "player_B_id": players[1], "referee_endpoint": "http://localhost:1/mcp", "match_token": inside});
-    let body = json!({"league_id": stand_in::LEAGUE, "round_id": 1, "matches": [entry],
-        "match_token": beside, "auth_token": own});
-    message("ROUND_ANNOUNCEMENT", "league_manager", body)
+/// Waits until a player has ended with a code and a complaint.
+fn fails(mut player: Agent, code: i32, words: &str) {
+    assert_eq!(player.wait().code(), Some(code), "{words}");
+    player.complains(words);
 }
 
 #[test]
@@ -112,20 +57,50 @@ fn the_template_plays_a_practice_without_a_technical_loss() {
     if !has_python() {
         return;
     }
-    let world = World::new(&[]);
     let mine = format!("python3 {SCRIPT}");
-    let options = ["local", "--players", "3", "--cycles", "4", "--mine", &mine];
-    let mut league = world.start("league_manager", &options);
-    assert!(league.wait().success());
-    let output = league.output();
-    let rows: Vec<Vec<&str>> = output
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    let begins = |with: &[&str]| rows.iter().any(|words| words.starts_with(with));
-    assert!(begins(&["P01", "player.py", "8"]), "{output}"); // matches
-    assert!(begins(&["P01", "player.py", "0"]), "{output}"); // technical losses
+    let output = World::new(&[]).local(&["--players", "3", "--cycles", "4", "--mine", &mine]);
+    let squeezed = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed.contains(" P01 player.py 8 "), "matches: {output}");
+    let losses = squeezed.contains(" P01 player.py 0 ");
+    assert!(losses, "technical losses: {output}");
 }
+
+/// Headers, a body, the status, and what the answer contains; OWN is the player's own address.
+const REQUESTS: &str = r#"
+| { | 200 | -32700
+| [] | 200 | -32600
+| {"jsonrpc":"2.0","id":7} | 200 | -32600
+| {"jsonrpc":"2.0","method":"no_such","id":7} | 200 | -32601
+| PING | 200 | "result": {}
+| {"jsonrpc":"2.0","method":"ping"} | 202 |
+| DEEP | 200 | -32700
+| LONG | 413 |
+Origin: OWN | PING | 200 | "result": {}
+Origin: http://localhost:1 | PING | 403 |
+Origin: http://example.org | PING | 403 |
+Origin: OWN,Origin: OWN | PING | 403 |"#;
+
+/// Whom it believes. What others were promised is nothing to it: that match stays one that nobody announced.
+const BELIEVED: &str = "
+true asks R1M1: E015
+manager announces R1M1 auth_token=null: E011
+manager announces R1M1 auth_token=tok-p01-0: E012
+manager announces R1M1 tok-other /matches/0/player_A_id=P02 /matches/0/player_B_id=P03: ok
+strange invites R1M1: joins
+strange ends R1M1 P01 /game_result/reason=strange: ok
+true invites R1M1 round_id=null: E003
+manager announces R1M1 tok-true: ok
+strange invites R1M1: E012
+manager announces R1M1 /matches/0/match_token=tok-true: ok
+strange invites R1M1: E012
+true invites R1M1: joins
+true asks R1M1 auth_token=tok-wrong: E012
+true asks R1M1 auth_token=null: E011
+replay asks R1M1: E015
+true asks R1M1 player_id=P02: E012
+true asks R1M1 protocol=league.v1: E018
+true asks R1M1 deadline=5: E003
+true asks R1M1: chooses";
 
 #[test]
 fn strangers_get_nothing_from_a_player() {
@@ -133,135 +108,52 @@ fn strangers_get_nothing_from_a_player() {
         return;
     }
     let world = World::new(&[]);
-    let (_manager, player, url) = let_in(Path::new(SCRIPT), &world);
-    let posted = |headers: &str, body: &str| http("POST", &url, headers, body.as_bytes());
-    let ping = r#"{"jsonrpc":"2.0","method":"ping","id":7}"#;
-    let port = player.port();
-    let origin = |host: &str| format!("Origin: http://{host}\r\n");
-    let own = origin(&format!("localhost:{port}"));
-    for (headers, body, status, answer) in [
-        ("", "{", 200, "-32700"),
-        ("", "[]", 200, "-32600"),
-        ("", r#"{"jsonrpc":"2.0","id":7}"#, 200, "-32600"),
-        (
-            "",
-            r#"{"jsonrpc":"2.0","method":"no_such","id":7}"#,
-            200,
-            "-32601",
-        ),
-        ("", ping, 200, r#""result": {}"#),
-        ("", r#"{"jsonrpc":"2.0","method":"ping"}"#, 202, ""),
-        ("", &"[".repeat(200_000), 200, "-32700"),
-        ("", &" ".repeat(300_000), 413, ""),
-        (&own, ping, 200, r#""result": {}"#),
-        (&origin("localhost:1"), ping, 403, ""),
-        (&origin("example.org"), ping, 403, ""),
-        (&format!("{own}{own}"), ping, 403, ""),
-    ] {
-        let (came, text) = posted(headers, body);
-        let shown = &body[..body.len().min(60)];
-        assert_eq!(came, status, "{headers}{shown}: {text}");
-        assert!(text.contains(answer), "{headers}{shown}: {text}");
+    let (_manager, mut player) = let_in(&world, SCRIPT);
+    let url = player.url();
+    for row in REQUESTS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let headers = cells[0].replace("OWN", url.trim_end_matches("/mcp"));
+        let headers: String = headers
+            .split_terminator(',')
+            .map(|it| format!("{it}\r\n"))
+            .collect();
+        let body = match cells[1] {
+            "PING" => r#"{"jsonrpc":"2.0","method":"ping","id":7}"#.into(),
+            "DEEP" => "[".repeat(200_000),
+            "LONG" => " ".repeat(300_000),
+            other => other.to_string(),
+        };
+        let (status, text) = http("POST", &url, &headers, body.as_bytes());
+        assert_eq!(status.to_string(), cells[2], "{row}: {text}");
+        assert!(text.contains(cells[3]), "{row}: {text}");
     }
-
     assert_eq!(http("GET", &url, "", b"").0, 405);
 
-    let code = |message: &Value| send(&url, message)["error_code"].clone();
-    let own = json!(stand_in::TOKEN);
-    let announced = |inside, beside, token: Value| round(["P01", "P02"], beside, inside, token);
-    assert_eq!(
-        code(&of_match("CHOOSE_PARITY_CALL", "tok-p01-a", parity_call())),
-        "E015"
-    );
-    let others = round(["P02", "P03"], Some("tok-p01-other"), None, own.clone());
-    assert_eq!(code(&announced(None, None, json!(null))), "E011");
-    assert_eq!(code(&announced(None, None, json!("tok-p01-0"))), "E012");
-    assert_eq!(send(&url, &others), json!({"status": "ok"}));
-    // What others were promised is nothing to us: the match stays one that nobody announced, and does not count.
-    assert_eq!(
-        send(&url, &of_match("GAME_INVITATION", "tok-x", invitation()))["accept"],
-        true
-    );
-    let result = json!({"game_result": {"choices": {}, "reason": "it ends: a match of others"}});
-    assert_eq!(
-        send(&url, &of_match("GAME_OVER", "tok-x", result)),
-        json!({"status": "ok"})
-    );
-    assert_eq!(
-        code(&of_match("GAME_INVITATION", "tok-p01-a", json!({}))),
-        "E003"
-    );
-    for (beside, inside) in [(Some("tok-p01-right"), None), (None, Some("tok-p01-right"))] {
-        assert_eq!(
-            send(&url, &announced(inside, beside, own.clone())),
-            json!({"status": "ok"})
-        );
-        assert_eq!(
-            code(&of_match("GAME_INVITATION", "tok-p01-wrong", invitation())),
-            "E012"
-        );
-    }
-    let joined = send(
-        &url,
-        &of_match("GAME_INVITATION", "tok-p01-right", invitation()),
-    );
-    assert_eq!(joined["accept"], true, "{joined}");
+    converse(&url, BELIEVED);
+    let asked = spoken("true asks R1M1");
+    let choice = send(&url, &asked);
     for field in ["match_id", "conversation_id", "auth_token"] {
-        let sent = of_match("GAME_INVITATION", "tok-p01-right", invitation());
-        assert_eq!(joined[field], sent[field]);
+        assert_eq!(choice[field], asked[field]);
     }
-    let call = of_match("CHOOSE_PARITY_CALL", "tok-p01-right", parity_call());
-    for (field, value, expected) in [
-        ("auth_token", json!("tok-p01-wrong"), "E012"),
-        ("auth_token", json!(null), "E011"),
-        ("conversation_id", json!("conv-other"), "E015"),
-        ("player_id", json!("P02"), "E012"),
-        ("protocol", json!("league.v1"), "E018"),
-        ("deadline", json!(5), "E003"),
-    ] {
-        assert_eq!(code(&but(&call, field, value)), expected, "{field}");
-    }
-    let choice = send(&url, &call)["parity_choice"].clone();
+    let choice = &choice["parity_choice"];
     assert!(choice == "even" || choice == "odd", "{choice}");
     for _ in 0..20 {
-        assert_eq!(send(&url, &call)["parity_choice"], choice); // the template would choose anew
+        assert_eq!(send(&url, &asked)["parity_choice"], *choice); // the template would choose anew
     }
 
-    // Matches that the manager has not announced are joined, but only a hundred of them.
+    // Matches that the manager has not announced are joined, but only a hundred of them, and do not count.
     for n in 1..=100 {
-        let strange = of_match(
-            "GAME_INVITATION",
-            "tok-x",
-            but(&invitation(), "match_id", json!(format!("X{n}"))),
-        );
-        assert_eq!(send(&url, &strange)["accept"], true, "{n}");
+        converse(&url, &format!("strange invites X{n}: joins"));
     }
-    let strange = of_match(
-        "GAME_INVITATION",
-        "tok-x",
-        but(&invitation(), "match_id", json!("X101")),
+    converse(
+        &url,
+        "strange invites X101: E015
+strange ends X1 P01 /game_result/reason=strange: ok
+true ends R1M1 P01: ok",
     );
-    assert_eq!(code(&strange), "E015");
-    let over = |match_id: &str, token: &str| {
-        let result =
-            json!({"status": "DRAW", "choices": {}, "reason": format!("it ends: {match_id}")});
-        of_match(
-            "GAME_OVER",
-            token,
-            json!({"match_id": match_id, "game_result": result}),
-        )
-    };
-    assert_eq!(send(&url, &over("X1", "tok-x")), json!({"status": "ok"}));
-    assert_eq!(
-        send(&url, &over("R1M1", "tok-p01-right")),
-        json!({"status": "ok"})
-    );
-    player.line("it ends: R1M1");
-    let (said, lines) = (player.line("is P01"), player.line("it ends"));
-    assert!(
-        lines.contains("R1M1"),
-        "a match that nobody announced counts: {said} {lines}"
-    );
+    player.line("R1M1: so it ?[2J went");
+    player.kill();
+    assert!(!player.output().contains("strange"));
 }
 
 #[test]
@@ -270,44 +162,28 @@ fn a_player_says_what_errors_say() {
         return;
     }
     let world = World::new(&[]);
-    let (_manager, player, url) = let_in(Path::new(SCRIPT), &world);
-    send(&url, &of_match("GAME_INVITATION", "t", invitation()));
-    let error = json!({"error_code": "E001", "error_description": "TIMEOUT_ERROR", "affected_player": "P01",
-        "action_required": "CHOOSE_PARITY_RESPONSE"});
-    let with = |context: Value| of_match("GAME_ERROR", "t", but(&error, "context", context));
-    let faulty = json!({"what": "a foreign word", "match_id": null});
-    let faulty = of_match("GAME_ERROR", "t", faulty);
-    let unknown = json!({"match_id": "R9M9", "game_result": {"winner": "somebody else"}});
-    let unknown = of_match("GAME_OVER", "t", unknown);
-    for (sent, shown) in [
+    let (_manager, player) = let_in(&world, SCRIPT);
+    converse(&player.url(), "true invites R1M1: joins");
+    let missing = "true complains R1M1 /context/problem=missing";
+    for (line, shown) in [
         (
-            with(json!({"problem": "was silent, with tok-p01-00000000"})),
-            "P01: R1M1: E001 was silent, with tok-p01-***",
+            "true complains R1M1 /context/field=null /context/problem=silent:tok-p01-00000000",
+            "P01: R1M1: E004 silent:tok-p01-***; Technical loss",
         ),
+        (missing, "P01: R1M1: E004 parity_choice: missing"),
+        ("true complains R1M1", "parity_choice: got \"EVEN\"?[2J"),
+        ("true complains R1M1 context=foreign", "foreign"),
         (
-            with(json!({"field": "parity_choice", "problem": "missing"})),
-            "P01: R1M1: E001 parity_choice: missing",
+            "true complains R1M1 match_id=null error_description=odd",
+            "odd",
         ),
-        (
-            with(json!({"field": "x", "problem": "\u{1b}[2J\u{202e}"})),
-            "P01: R1M1: E001 x: ?[2J?",
-        ),
-        (
-            with(json!("another kind of context")),
-            "another kind of context",
-        ),
-        (faulty, "a foreign word"),
-        (unknown, "somebody else"),
+        ("true ends R9M9 Eve", "Eve"),
+        (missing, ""),
+        ("true complains R1M1 /context/problem=last", "last"),
     ] {
-        send(&url, &sent);
-        complains(&player, shown);
+        send(&player.url(), &spoken(line));
+        player.complains(shown);
     }
-    send(
-        &url,
-        &with(json!({"field": "parity_choice", "problem": "missing"})),
-    );
-    send(&url, &with(json!({"problem": "the last"})));
-    complains(&player, "the last");
     assert_eq!(count(&player, "parity_choice: missing"), 1);
 }
 
@@ -317,7 +193,7 @@ fn a_faulty_choose_is_explained_once() {
         return;
     }
     let world = World::new(&[]);
-    for (line, answer, words) in [
+    for (body, answer, words) in [
         (
             "random.choice(turn.legal_moves)",
             json!(null),
@@ -334,34 +210,24 @@ fn a_faulty_choose_is_explained_once() {
             "`return turn.thiers[-1]`: AttributeError:",
         ),
     ] {
-        let manager = stand_in::manager();
-        let script = with_choose(&world, "mine.py", line);
-        let data = format!("--data {}", manager.url.replace([':', '/'], ""));
-        let player = start_script(&script, &world, &manager.url, &data);
+        let (_manager, player) = let_in(&world, &with_choose(&world, body));
         player.line("mine is P01"); // a student who says no name is called as the file
-        let url = player.url();
-        send(&url, &of_match("GAME_INVITATION", "t", invitation()));
+        converse(&player.url(), "true invites R1M1: joins");
         for _ in 0..3 {
-            let came = send(&url, &of_match("CHOOSE_PARITY_CALL", "t", parity_call()));
+            let came = send(&player.url(), &spoken("true asks R1M1"));
             let came = came
                 .pointer("/error/code")
-                .unwrap_or(&came["parity_choice"])
-                .clone();
-            assert_eq!(came, answer, "{line}");
+                .unwrap_or(&came["parity_choice"]);
+            assert_eq!(*came, answer, "{body}");
         }
-        let about = |code: &str| {
-            let body =
-                json!({"error_code": code, "context": {"problem": format!("what {code} says")}});
-            send(&url, &of_match("GAME_ERROR", "t", body))
-        };
-        about("E003");
-        let over = json!({"game_result": {"reason": "told"}});
-        send(&url, &of_match("GAME_OVER", "t", over));
-        complains(&player, words);
-        assert_eq!(count(&player, "your choose"), 1, "{line}");
-        assert_eq!(count(&player, "Traceback"), 0, "{line}");
+        converse(
+            &player.url(),
+            "true complains R1M1 /context/problem=referee: ok\ntrue ends R1M1 P02: ok",
+        );
+        player.complains(words);
         let says_more = usize::from(answer != -32603); // whoever raises has been told all there is
-        assert_eq!(count(&player, "what E003 says"), says_more, "{line}");
+        let counts = ["your choose", "Traceback", "referee"].map(|words| count(&player, words));
+        assert_eq!(counts, [1, 0, says_more], "{body}");
     }
 }
 
@@ -375,20 +241,17 @@ fn a_slow_choose_is_told_of_while_it_still_thinks() {
     while not os.path.exists('told'):
         time.sleep(0.01)
     return \"odd\"";
-    let script = with_choose(&world, "mine.py", slow);
-    let (_manager, player, url) = let_in(&script, &world);
-    send(&url, &of_match("GAME_INVITATION", "t", invitation()));
-    let call = of_match("CHOOSE_PARITY_CALL", "t", parity_call());
-    let late = thread::spawn({
-        let url = url.clone();
-        move || send(&url, &call)
+    let (_manager, player) = let_in(&world, &with_choose(&world, slow));
+    let url = player.url();
+    converse(&url, "true invites R1M1: joins");
+    thread::scope(|scope| {
+        let late = scope.spawn(|| send(&url, &spoken("true asks R1M1")));
+        player.line("thinks");
+        converse(&url, "true complains R1M1 /context/problem=late: ok");
+        player.complains("P01: R1M1: E004 parity_choice: late");
+        fs::write(world.folder.join("told"), "").unwrap();
+        assert_eq!(late.join().unwrap()["parity_choice"], "odd");
     });
-    player.line("thinks");
-    let error = json!({"error_code": "E001", "context": {"problem": "gave no answer within 2 s"}});
-    send(&url, &of_match("GAME_ERROR", "t", error));
-    complains(&player, "P01: R1M1: E001 gave no answer within 2 s");
-    fs::write(world.folder.join("told"), "").unwrap();
-    assert_eq!(late.join().unwrap()["parity_choice"], "odd");
 }
 
 #[test]
@@ -397,44 +260,35 @@ fn other_games_are_asked_move_by_move() {
         return;
     }
     let world = World::new(&[]);
-    let script = with_choose(
-        &world,
-        "mine.py",
-        "print(turn.game_type, turn.position, turn.move_number, turn.theirs, flush=True); return turn.legal_moves[-1]",
+    let says = "print(turn.game_type, turn.position, turn.move_number, turn.theirs, flush=True)
+    return turn.legal_moves[-1]";
+    let (_manager, player) = let_in(&world, &with_choose(&world, says));
+    let url = player.url();
+    converse(
+        &url,
+        "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins",
     );
-    let (_manager, player, url) = let_in(&script, &world);
-    let announced = round(["P01", "P02"], Some("t"), None, json!(stand_in::TOKEN));
-    send(&url, &announced);
-    send(&url, &of_match("GAME_INVITATION", "t", invitation()));
-    let call = |number: u32, legal: Value| {
-        let body = json!({"player_id": "P01", "deadline": now(), "game_type": "tic_tac_toe",
-            "move_number": number, "position": "X..", "legal_moves": legal});
-        send(&url, &of_match("CHOOSE_MOVE_CALL", "t", body))
+    let ask = |line: &str| {
+        let kind = "message_type=CHOOSE_MOVE_CALL game_type=tic_tac_toe";
+        send(&url, &spoken(&format!("{line} {kind}")))
     };
-    for (number, legal, expected) in [
-        (1, json!(["a1", "b2"]), "b2"),
-        (1, json!(["b2", "a1"]), "b2"), // the same call again gets the same answer
-        (2, json!(["a1", "c3"]), "c3"),
+    for (more, expected) in [
+        (r#"move_number=1 legal_moves=["a1","b2"]"#, "b2"),
+        (r#"move_number=1 legal_moves=["b2","a1"]"#, "b2"), // the same call again gets the same answer
+        (r#"move_number=2 legal_moves=["a1","c3"]"#, "c3"),
     ] {
-        let came = call(number, legal);
+        let came = ask(&format!("true asks R1M1 position=X.. {more}"));
         assert_eq!(came["message_type"], "CHOOSE_MOVE_RESPONSE", "{came}");
-        assert_eq!(
-            [&came["move"], &came["move_number"]],
-            [&json!(expected), &json!(number)]
-        );
+        assert_eq!(came["move"], expected);
+        assert!(more.contains(&format!("move_number={} ", came["move_number"])));
     }
     player.line("tic_tac_toe X.. 2 []");
-    assert_eq!(call(0, json!("a1"))["error_code"], "E003");
-    let moves = json!([{"player_id": "P02", "move": "a3"}, {"player_id": "P01", "move": "b2"}, "?",
-        {"player_id": "P02"}]);
-    let over = json!({"game_result": {"status": "WIN", "winner_player_id": "P02", "moves": moves}});
-    send(&url, &of_match("GAME_OVER", "t", over));
-    let mut next = invitation();
-    next["match_id"] = json!("R2M1");
-    send(&url, &of_match("GAME_INVITATION", "t2", next));
-    let body = json!({"match_id": "R2M1", "player_id": "P01", "deadline": now(),
-        "game_type": "tic_tac_toe", "move_number": 1, "position": "...", "legal_moves": ["c1"]});
-    send(&url, &of_match("CHOOSE_MOVE_CALL", "t2", body));
+    let refused = ask("true asks R1M1 move_number=0 legal_moves=a1");
+    assert_eq!(refused["error_code"], "E003");
+    let moves = r#"[{"player_id":"P02","move":"a3"},{"player_id":"P01","move":"b2"},"?",{"player_id":"P02"}]"#;
+    let over = format!("true ends R1M1 P02 /game_result/moves={moves}: ok");
+    converse(&url, &format!("{over}\nstrange invites R2M1: joins"));
+    ask(r#"strange asks R2M1 position=... move_number=1 legal_moves=["c1"]"#);
     player.line("tic_tac_toe ... 1 ['a3']"); // what its opponent did in their match before
 }
 
@@ -443,53 +297,49 @@ fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
     if !has_python() {
         return;
     }
-    let accepted = |id: Value| {
-        let body = json!({"status": "ACCEPTED", "player_id": id, "auth_token": "tok-p01-x"});
-        json!({"jsonrpc": "2.0", "id": 1, "result": body}).to_string()
+    let accepted = |id: &str| {
+        let body = format!(r#""status": "ACCEPTED", "auth_token": "tok-p01-x", "player_id": {id}"#);
+        format!(r#"{{"jsonrpc": "2.0", "id": 1, "result": {{{body}}}}}"#)
     };
-    let rubbish = [
+    let rows = [
         ("[1]", "answers [1], which does not let us in"),
         ("null", "answers null, which does not let us in"),
-        ("5", "answers 5, which"),
         ("<html>", "answers HTTP 200 and '<html>', which is no JSON"),
         (&"[".repeat(100_000), "which is no JSON"),
         (r#"{"result": "x"}"#, r#"answers {"result": "x"}"#),
         (r#"{"error": {"code": -32601}}"#, "-32601"),
-        (&accepted(json!(7)), "which does not let us in"),
+        (&accepted("7"), "which does not let us in"),
         (
-            &accepted(json!("x".repeat(9000))),
+            &accepted(&format!("{:?}", "x".repeat(9000))),
             "which does not let us in",
         ),
-        (&accepted(json!("../../P01")), "which does not let us in"),
-    ]
-    .map(|(body, words)| (body.to_string(), words));
+        (&accepted("\"../../P01\""), "which does not let us in"),
+    ];
     let world = World::new(&[]);
-    let start_at = |body: &str| {
-        let (body, count) = (body.to_string(), std::sync::atomic::AtomicUsize::new(0));
+    let started = rows.map(|(body, words)| {
         // Rubbish at first; then a manager that says no league_id.
-        let good = accepted(json!("P01"));
-        let manager = Peer::new(move |_| {
-            let is_first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
-            Does::Body(if is_first { body.clone() } else { good.clone() })
-        });
-        let data = format!("--data {}", manager.url.replace([':', '/'], ""));
-        (start(&world, &manager.url, &data), manager)
-    };
-    let started = rubbish.map(|(body, words)| (start_at(&body), words));
-    for ((player, manager), words) in &started {
+        let answers = [body.to_string(), accepted("\"P01\"")];
+        let manager = Peer::counting(move |n, _| Does::Body(answers[n.min(1)].clone()));
+        let folder = manager.url.replace([':', '/'], "");
+        let player = start(&world, &manager.url, &format!("--data {folder}"));
+        (player, manager, words)
+    });
+    for (player, manager, words) in &started {
         player.line("player is P01");
-        let waiting = format!("waiting for the league manager at {}: it ", manager.url);
-        complains(player, &waiting);
-        complains(player, words);
+        let waiting = "waiting for the league manager at";
+        player.complains(&format!("{waiting} {}: it ", manager.url));
+        player.complains(words);
         assert_eq!(count(player, "Traceback"), 0, "{words}");
     }
 
-    let refusal = json!({"error_code": "E003", "error_description": "MISSING_REQUIRED_FIELD",
-        "context": {"field": "player_meta", "problem": "missing"}});
-    let refusal = message("LEAGUE_ERROR", "league_manager", refusal);
-    for (does, words) in [
+    let rejection = Peer::new(|_| stand_in::rejects("the door is shut"));
+    let error =
+        json!({"error_code": "E003", "context": {"field": "player_meta", "problem": "missing"}});
+    let error = message("LEAGUE_ERROR", "league_manager", error);
+    let refusal = Peer::new(move |_| Does::Answer(error.clone()));
+    for (manager, words) in [
         (
-            json!(null),
+            rejection,
             "the league manager has rejected us: the door is shut",
         ),
         (
@@ -497,14 +347,19 @@ fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
             "the league manager refuses us: E003 player_meta: missing",
         ),
     ] {
-        let manager = Peer::new(move |_| match &does {
-            Value::Null => stand_in::rejects("the door is shut"),
-            error => Does::Answer(error.clone()),
-        });
-        let mut player = start(&world, &manager.url, "--data refused");
-        assert_eq!(player.wait().code(), Some(1));
-        complains(&player, words);
+        fails(start(&world, &manager.url, "--data refused"), 1, words);
     }
+}
+
+/// The requests to be let in that a manager has got, once there are so many.
+fn asked(manager: &Peer, count: usize) -> Vec<Value> {
+    until("it registers", || {
+        Some(manager.received("LEAGUE_REGISTER_REQUEST")).filter(|it| it.len() >= count)
+    })
+}
+
+fn key(request: &Value) -> &str {
+    text_of(&request["player_meta"]["registration_key"])
 }
 
 #[test]
@@ -513,57 +368,40 @@ fn a_player_that_is_killed_is_known_again() {
         return;
     }
     let world = World::new(&[]);
-    let key = |request: &Value| request["player_meta"]["registration_key"].clone();
-    let asked = |manager: &Peer, n: usize| {
-        until("it registers", || {
-            manager.received("LEAGUE_REGISTER_REQUEST").get(n).cloned()
-        })
-    };
+    let card = || world.data("agents/P01.json");
     // It is killed before it has read the answer: the key that it sends is on disk already, and sent again.
     let silent = Peer::new(|_| Does::Silence);
     let mut player = start(&world, &silent.url, "");
-    let first = key(&asked(&silent, 0));
-    let kept = world.data("agents/P01.json");
-    assert_eq!(kept["registration_key"], first);
-    let digits = first.as_str().unwrap();
-    assert!(
-        digits.len() == 32 && digits.chars().all(|it| it.is_ascii_hexdigit()),
-        "{digits}"
-    );
+    asked(&silent, 1);
+    let kept = card();
     player.kill();
-    let _again = start(&world, &silent.url, "");
-    assert_eq!(key(&asked(&silent, 1)), first);
-    drop(_again);
+    let again = start(&world, &silent.url, "");
+    let requests = asked(&silent, 2);
+    let keys = [&requests[0], &requests[1]].map(key);
+    assert_eq!(keys, [text_of(&kept["registration_key"]); 2]);
+    assert!(keys[0].len() == 32 && keys[0].chars().all(|it| it.is_ascii_hexdigit()));
+    drop(again);
 
     // With a real manager: its card has the token, nobody else may read it, and it is the same player afterwards.
     let manager = world.manager(&[]);
     let player = start(&world, &manager.url(), "");
     player.line("is P01");
-    let card = world.data("agents/P01.json");
-    assert!(
-        card["token"].as_str().unwrap().starts_with("tok-p01-"),
-        "{card}"
-    );
+    let first = card();
+    assert!(text_of(&first["token"]).starts_with("tok-p01-"), "{first}");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let path = world.folder.join("data/agents/P01.json");
-        assert_eq!(
-            fs::metadata(path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        let file = fs::metadata(world.folder.join("data/agents/P01.json")).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
     }
-    let mut second = start(&world, &manager.url(), "");
-    assert_eq!(second.wait().code(), Some(1));
-    complains(&second, "--data");
+    fails(start(&world, &manager.url(), ""), 1, "--data");
     drop(player);
     let player = start(&world, &manager.url(), "");
     player.line("is P01");
-    assert_eq!(world.data("agents/P01.json")["token"], card["token"]);
+    assert_eq!(card()["token"], first["token"]);
     drop(player);
-    let mut elsewhere = start(&world, "http://localhost:1/mcp", "");
-    assert_eq!(elsewhere.wait().code(), Some(1));
-    complains(&elsewhere, &format!("is of a league at {}", manager.url()));
+    let words = format!("is of a league at {}", manager.url());
+    fails(start(&world, "http://localhost:1/mcp", ""), 1, &words);
 }
 
 #[test]
@@ -572,27 +410,25 @@ fn joining_takes_one_line() {
         return;
     }
     let world = World::new(&[]);
-    let mut wrong = start(&world, "http://localhost:1", "--player-id Ada");
-    assert_eq!(wrong.wait().code(), Some(2));
-    complains(&wrong, "--player-id: got 'Ada', expected an id like P07");
-    let mut wrong = start(&world, "ftp://localhost", "");
-    assert_eq!(wrong.wait().code(), Some(2));
-    complains(&wrong, "expected an address like http://10.0.0.5:8000");
-
-    let help = Command::new("python3")
-        .args([SCRIPT, "--help"])
-        .output()
-        .unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    for option in [
-        "manager URL",
-        "display-name NAME",
-        "player-id ID",
-        "host ADDRESS",
-        "data DIR",
-        "stay",
-        "port N",
+    for (manager, options, words) in [
+        (
+            "http://localhost:1",
+            "--player-id Ada",
+            "--player-id: got 'Ada', expected an id like P07",
+        ),
+        (
+            "ftp://localhost",
+            "",
+            "expected an address like http://10.0.0.5:8000",
+        ),
     ] {
+        fails(start(&world, manager, options), 2, words);
+    }
+
+    let help = Command::new("python3").args([SCRIPT, "--help"]).output();
+    let help = String::from_utf8(help.unwrap().stdout).unwrap();
+    let options = "manager URL,display-name NAME,player-id ID,host ADDRESS,data DIR,stay,port N";
+    for option in options.split(',') {
         assert!(help.contains(&format!("--{option}")), "{option}: {help}");
     }
 
@@ -609,20 +445,17 @@ fn joining_takes_one_line() {
 
     // Elsewhere: it listens on all addresses, and says the one by which it would be reached from there.
     let Some(own) = own_address() else { return };
-    let player = start(&world, &format!("http://{own}:1"), "--data elsewhere");
+    let manager = format!("http://{own}:1");
+    let player = start(&world, &manager, "--data elsewhere");
     let url = player.url();
     assert!(url.starts_with(&format!("http://{own}:")), "{url}");
     assert_eq!(call(&url, "ping", json!({}))["result"], json!({}));
-    complains(
-        &player,
-        &format!("waiting for the league manager at http://{own}:1/mcp: it cannot be reached"),
-    );
-    let told = start(
-        &world,
-        &format!("http://{own}:1"),
-        "--data told --host 127.0.0.1 --contact-endpoint http://ada.example:81/mcp",
-    );
-    assert_eq!(told.url(), "http://ada.example:81/mcp");
+    player.complains(&format!(
+        "the league manager at {manager}/mcp: it cannot be reached"
+    ));
+    let contact = "http://ada.example:81/mcp";
+    let options = format!("--data told --host 127.0.0.1 --contact-endpoint {contact}");
+    assert_eq!(start(&world, &manager, &options).url(), contact);
 }
 
 #[test]
@@ -631,50 +464,32 @@ fn a_player_that_stays_joins_the_next_league() {
         return;
     }
     let world = World::new(&[]);
-    let end = |url: &str| {
-        let body = json!({"league_id": stand_in::LEAGUE, "champion": {"player_id": "P02", "display_name": "Eve"},
-            "auth_token": stand_in::TOKEN});
-        send(url, &message("LEAGUE_COMPLETED", "league_manager", body))
-    };
-    let late = || {
-        let body = json!({"status": "REJECTED", "player_id": null, "reason": "started", "error_code": "E019"});
-        Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
-    };
-    let count = std::sync::atomic::AtomicUsize::new(0);
-    let manager =
-        Peer::new(
-            move |request| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-                1 => late(),
-                _ => stand_in::answers(request),
-            },
-        );
+    let manager = Peer::counting(|n, request| match n {
+        1 => {
+            let body = json!({"status": "REJECTED", "reason": "started", "error_code": "E019"});
+            Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
+        }
+        _ => stand_in::answers(request),
+    });
     let player = start(&world, &manager.url, "--stay");
     player.line("is P01");
-    send(
-        &player.url(),
-        &of_match("GAME_INVITATION", "t", invitation()),
-    );
-    assert_eq!(end(&player.url()), json!({"status": "ok"}));
-    player.line("Champion: Eve (P02)");
-    let asked = until("it registers a third time", || {
-        Some(manager.received("LEAGUE_REGISTER_REQUEST")).filter(|asked| asked.len() == 3)
-    });
-    complains(&player, "says started: we join the next league (--stay)");
-    assert_eq!(asked[1]["auth_token"], Value::Null); // the old league's token is nothing there
-    let key = |n: usize| asked[n]["player_meta"]["registration_key"].clone();
-    assert_ne!(key(0), key(1));
-    assert_eq!(key(1), key(2));
+    converse(&player.url(), "true invites R1M1: joins\nmanager ends: ok");
+    player.line("Champion: Alpha (P01)");
+    let requests = asked(&manager, 3);
+    player.complains("says started: we join the next league (--stay)");
+    assert_eq!(requests[1]["auth_token"], Value::Null); // the old league's token is nothing there
+    let keys: Vec<&str> = requests.iter().map(key).collect();
+    assert!(keys[0] != keys[1] && keys[1] == keys[2]);
     wait_until("the new card is kept", || {
         world.data("agents/P01.json")["token"] == stand_in::TOKEN
     });
-    let call = of_match("CHOOSE_PARITY_CALL", "t", parity_call());
-    assert_eq!(send(&player.url(), &call)["error_code"], "E015"); // that was another league
+    converse(&player.url(), "true asks R1M1: E015"); // that was another league
     drop(player);
 
     let manager = stand_in::manager();
     let mut player = start(&world, &manager.url, "--data other");
     player.line("is P01");
-    assert_eq!(end(&player.url()), json!({"status": "ok"}));
+    converse(&player.url(), "manager ends: ok");
     assert!(player.wait().success());
     assert!(!world.folder.join("other/agents/P01.json").exists());
 }

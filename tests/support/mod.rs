@@ -16,6 +16,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -96,12 +97,7 @@ impl World {
     pub fn edit(&self, file: &str, pointer: &str, value: Value) {
         let path = self.folder.join("config").join(file);
         let mut whole: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        let (parent, key) = pointer.rsplit_once('/').unwrap();
-        match whole.pointer_mut(parent).unwrap() {
-            Value::Object(object) if value.is_null() => drop(object.remove(key)),
-            Value::Object(object) => drop(object.insert(key.into(), value)),
-            other => *other.pointer_mut(&format!("/{key}")).unwrap() = value,
-        }
+        set(&mut whole, pointer, value);
         fs::write(path, whole.to_string()).unwrap();
     }
 
@@ -157,6 +153,22 @@ impl World {
             command.args(["--port", "0"]);
         }
         Agent::new(command.arg("--until-stdin-closes"))
+    }
+
+    /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this world's folder.
+    pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> Agent {
+        let mut command = Command::new("python3");
+        command.arg(script.as_ref()).args(["--manager", manager]);
+        command.args(["--until-stdin-closes", "--port", "0"]);
+        command.args(options.split_whitespace());
+        Agent::new(command.current_dir(&self.folder))
+    }
+
+    /// Plays a local league with these options to its end: what it printed.
+    pub fn local(&self, options: &[&str]) -> String {
+        let mut league = self.manager(&[&["local"], options].concat());
+        assert!(league.wait().success(), "{}", league.said());
+        league.output()
     }
 
     /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
@@ -349,16 +361,18 @@ impl Agent {
     /// Waits until standard error contains `text`.
     pub fn complains(&self, text: &str) {
         let begun = Instant::now();
-        while !self.stderr.lock().unwrap().contains(text) {
+        while !self.said().contains(text) {
             if begun.elapsed() > patience() {
-                let said = self.stderr.lock().unwrap();
-                give_up(
-                    &format!("the complaint {text:?}; it said {said:?}"),
-                    begun.elapsed(),
-                );
+                let what = format!("the complaint {text:?}; it said {:?}", self.said());
+                give_up(&what, begun.elapsed());
             }
             thread::park_timeout(Duration::from_millis(5));
         }
+    }
+
+    /// What it has said on standard error so far.
+    pub fn said(&self) -> String {
+        self.stderr.lock().unwrap().clone()
     }
 
     /// `http://localhost:PORT/mcp`.
@@ -451,6 +465,14 @@ pub fn call(url: &str, method: &str, params: Value) -> Value {
     serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
+/// A tool that is called: its result.
+pub fn call_tool(url: &str, name: &str, arguments: Value) -> Value {
+    let wanted = json!({"name": name, "arguments": arguments});
+    let mut reply = call(url, "tools/call", wanted);
+    assert!(reply["result"].is_object(), "{name}: {reply}");
+    reply["result"].take()
+}
+
 /// A league message sent under its type: the `result`, or the whole reply if it is an error.
 pub fn send(url: &str, message: &Value) -> Value {
     let message_type = message["message_type"].as_str().unwrap();
@@ -476,11 +498,30 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
 /// `message` with one field changed; null takes it out.
 pub fn but(message: &Value, key: &str, value: Value) -> Value {
     let mut changed = message.clone();
-    match value {
-        Value::Null => drop(changed.as_object_mut().unwrap().remove(key)),
-        value => changed[key] = value,
-    }
+    set(&mut changed, key, value);
     changed
+}
+
+/// Changes one place of a value, named by a key or a JSON pointer; a null removes the key.
+pub fn set(whole: &mut Value, pointer: &str, value: Value) {
+    let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", pointer));
+    match whole.pointer_mut(parent).unwrap() {
+        Value::Object(object) if value.is_null() => drop(object.remove(key)),
+        Value::Object(object) => drop(object.insert(key.into(), value)),
+        other => *other.pointer_mut(&format!("/{key}")).unwrap() = value,
+    }
+}
+
+/// The elements of a list.
+pub fn list_of(value: &Value) -> &[Value] {
+    let list = value.as_array();
+    list.unwrap_or_else(|| panic!("no list: {value}"))
+}
+
+/// A text.
+pub fn text_of(value: &Value) -> &str {
+    let text = value.as_str();
+    text.unwrap_or_else(|| panic!("no text: {value}"))
 }
 
 /// The time as messages have it.
@@ -531,6 +572,11 @@ pub struct Peer {
 impl Peer {
     /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
     pub fn new(script: impl Fn(&Value) -> Does + Send + Sync + 'static) -> Peer {
+        Peer::with_paths(move |_, request| script(request))
+    }
+
+    /// The same; `script` is told the path to which the request came.
+    pub fn with_paths(script: impl Fn(&str, &Value) -> Does + Send + Sync + 'static) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/mcp");
@@ -543,6 +589,12 @@ impl Peer {
             }
         });
         Peer { url, requests }
+    }
+
+    /// The same; `script` is told how many requests came before.
+    pub fn counting(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> Peer {
+        let count = AtomicUsize::new(0);
+        Peer::new(move |request| script(count.fetch_add(1, Ordering::SeqCst), request))
     }
 
     /// The messages of a type that it was sent so far (their `params`).
@@ -561,9 +613,11 @@ impl Peer {
     }
 }
 
-fn serve(mut stream: TcpStream, script: &dyn Fn(&Value) -> Does, seen: &Mutex<Vec<Value>>) {
+fn serve(mut stream: TcpStream, script: &dyn Fn(&str, &Value) -> Does, seen: &Mutex<Vec<Value>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut line, mut length) = (String::new(), 0);
+    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    let _ = reader.read_line(&mut first);
+    let path = first.split(' ').nth(1).unwrap_or_default();
     while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap_or(0);
@@ -581,7 +635,7 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&Value) -> Does, seen: &Mutex<Ve
         let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}");
         format!("{head}\r\n\r\n{body}")
     };
-    let done = match script(&request) {
+    let done = match script(path, &request) {
         Does::Answer(result) => {
             let reply = json!({"jsonrpc": "2.0", "result": result, "id": request["id"]});
             stream.write_all(ok(&reply.to_string()).as_bytes())
@@ -642,6 +696,30 @@ impl Gate {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
     }
+}
+
+/// A good player that chooses in a match (in all, where that is empty) only once the gate is open.
+pub fn slow_player(id: &str, choice: &str, gate: &Gate, match_id: &str) -> Peer {
+    let [id, choice, match_id] = [id, choice, match_id].map(String::from);
+    let gate = gate.clone();
+    Peer::new(move |request| {
+        let asked = &request["params"];
+        let is_meant = match_id.is_empty() || asked["match_id"] == *match_id;
+        if is_meant && asked["message_type"] == "CHOOSE_PARITY_CALL" {
+            gate.pass();
+        }
+        good_player(&id, &choice, request)
+    })
+}
+
+/// Whether there is a python3; says so if not.
+pub fn has_python() -> bool {
+    let version = Command::new("python3").arg("--version").output();
+    let has_it = version.is_ok_and(|it| it.status.success());
+    if !has_it {
+        eprintln!("left out: there is no python3");
+    }
+    has_it
 }
 
 /// The report of an even win of the first of two players, as `sender` would make it.

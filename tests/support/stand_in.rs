@@ -1,7 +1,7 @@
 //! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
 //! notices that it sends. And what a referee says to a player.
 
-use super::{Does, Peer, message, now};
+use super::{Does, Gate, Peer, message, now, send, set};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -58,6 +58,15 @@ pub fn manager() -> Peer {
     Peer::new(answers)
 }
 
+/// One that answers nobody until the gate is open.
+pub fn manager_behind(gate: &Gate) -> Peer {
+    let gate = gate.clone();
+    Peer::new(move |request| {
+        gate.pass();
+        answers(request)
+    })
+}
+
 /// A notice with this token.
 pub fn notice(message_type: &str, token: Option<&str>, mut body: Value) -> Value {
     (body["auth_token"], body["league_id"]) = (token.into(), LEAGUE.into());
@@ -79,10 +88,8 @@ pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
             "match_id": match_id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
             "referee_endpoint": endpoint,
         });
-        more.as_object()
-            .unwrap()
-            .iter()
-            .for_each(|(key, value)| entry[key] = value.clone());
+        let more = more.as_object().into_iter().flatten();
+        more.for_each(|(key, value)| entry[key] = value.clone());
         entry
     };
     let matches: Vec<Value> = rows.iter().map(entry).collect();
@@ -139,5 +146,62 @@ impl Referee {
             "retry_info": {"retry_count": 1, "max_retries": 3, "time_remaining": 29.5},
         });
         self.says("GAME_ERROR", match_id, body)
+    }
+}
+
+/// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true ends R1M1 P02`, where
+/// `true` is the referee that the manager announced, `replay` the same in a match that is played again, and everybody
+/// else a stranger. Words like `player_id=P02` or `/context/problem=null` change a field, or take it out.
+pub fn spoken(line: &str) -> Value {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (changes, words): (Vec<&str>, Vec<&str>) =
+        words.into_iter().partition(|word| word.contains('='));
+    let who = match words[0] {
+        "true" => Referee("tok-true", "conv-true"),
+        "replay" => Referee("tok-true", "conv-replay"),
+        _ => Referee("tok-strange", "conv-true"),
+    };
+    let mut message = match words[..] {
+        ["manager", "announces", match_id, ref token @ ..] => {
+            let mut round = announces(&[(match_id, "http://localhost:8001/mcp", Value::Null)]);
+            round["match_token"] = json!(token.first());
+            round
+        }
+        ["manager", "tells"] => {
+            let table = json!({"round_id": 1, "standings": []});
+            notice("LEAGUE_STANDINGS_UPDATE", Some(TOKEN), table)
+        }
+        ["manager", "ends"] => completed(Some(TOKEN)),
+        [_, "invites", match_id] => who.invites(match_id),
+        [_, "asks", match_id] => who.asks(match_id),
+        [_, "complains", match_id] => who.complains(match_id),
+        [_, "ends", match_id, winner] => who.ends(match_id, winner),
+        _ => panic!("{line}"),
+    };
+    for (place, text) in changes.iter().filter_map(|it| it.split_once('=')) {
+        let value = serde_json::from_str(text).unwrap_or(text.into());
+        set(&mut message, place, value);
+    }
+    message
+}
+
+/// What an answer says in a word: `joins`, `chooses`, the code of an error, or its status.
+pub fn told(reply: &Value) -> &str {
+    match reply["message_type"].as_str() {
+        Some("GAME_JOIN_ACK") if reply["accept"] == true => "joins",
+        Some("CHOOSE_PARITY_RESPONSE") => "chooses",
+        _ => {
+            let word = reply["error_code"].as_str().or(reply["status"].as_str());
+            word.unwrap_or_else(|| panic!("{reply}"))
+        }
+    }
+}
+
+/// Sends a player what each line of a story says, and compares what comes back, which stands behind a colon.
+pub fn converse(url: &str, story: &str) {
+    for line in story.trim().lines() {
+        let (words, expected) = line.split_once(": ").unwrap();
+        let reply = send(url, &spoken(words));
+        assert_eq!(told(&reply), expected, "{line}: {reply}");
     }
 }
