@@ -15,7 +15,7 @@ pub use chance::mix;
 pub use even_odd::{NUMBERS, judge, parity};
 pub use messages::{CHOOSE_MOVE, Messages, called, field_of};
 pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
-pub use replay::{moves, reported};
+pub use replay::{made, moves, reported};
 
 use crate::protocol::{Code, Refusal};
 use crate::wire::cut;

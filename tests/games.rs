@@ -278,10 +278,13 @@ fn moves_that_cannot_have_been_made_are_refused() {
     let mut details = judge(players(), [Parity::Even, Parity::Odd], 8)
         .for_manager(&usual())
         .details;
-    assert_eq!(games::reported(&players(), &details).unwrap(), made("eo"));
+    assert_eq!(
+        games::reported(&players(), &details.choices, &details.moves).unwrap(),
+        made("eo")
+    );
     details.choices.insert("P99".into(), Some(Parity::Odd));
     assert!(
-        games::reported(&players(), &details)
+        games::reported(&players(), &details.choices, &details.moves)
             .unwrap_err()
             .contains("P99")
     );

@@ -690,7 +690,7 @@ fn by_turns_each_move_is_asked_for_under_the_rules_of_a_choice() {
     let details = outcome.for_manager(&usual()).details;
     assert_eq!(details.moves.as_ref().unwrap().len(), 7);
     let players = outcome.players.clone();
-    let named = games::reported(&players, &details).unwrap();
+    let named = games::reported(&players, &details.choices, &details.moves).unwrap();
     assert_eq!(named, moves(&["1", "2", "3", "4", "5", "6", "7"]));
     assert_eq!(script.game.replay(players, named, None).unwrap(), outcome);
 

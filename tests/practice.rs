@@ -8,12 +8,20 @@ use league::extras::statistics::{Measure, Sample, median_and_worst, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::extras::worth;
 use league::games::{Move, even_odd, forfeit, judge};
-use league::manager::league::{League, Rules};
+use league::manager::board::Contact;
+use league::manager::document::{LeagueView, MatchView, agent_view, match_view};
+use league::manager::league::{League, Match, Rules};
 use league::protocol::{Kind, Parity};
 use league::wire::Wire;
+use serde_json::json;
 use std::{fs, sync::Arc};
 use support::paper::{scoring, usual};
 use support::*;
+
+const COIN: Measure = Measure {
+    points: 1.25,
+    name: "a coin",
+};
 
 /// What a coin gets in Even/Odd.
 fn coin(win: i32, draw: i32, loss: i32) -> f64 {
@@ -64,16 +72,13 @@ fn mean_standard_error_and_verdict_are_those_of_the_book() {
         let points = parts
             .iter()
             .flat_map(|(points, times)| vec![f64::from(*points); *times]);
-        let sample = Sample::of(&points.collect::<Vec<f64>>());
+        let sample = Sample::of(points);
         assert!((sample.mean - mean).abs() < 1e-12, "{sample:?}");
         if let Some(square) = square {
-            let error = sample.error.unwrap();
-            assert!(
-                (error - f64::sqrt(square)).abs() < 1e-12,
-                "{sample:?}: {square}"
-            );
+            let off = sample.error - f64::sqrt(square);
+            assert!(off.abs() < 1e-12, "{sample:?}: {square}");
         }
-        let came = sample.verdict(Measure::coin(1.25));
+        let came = sample.verdict(COIN);
         assert!(came.starts_with(verdict), "{sample:?}: {came}");
     }
     let coins = [(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(w, d, l));
@@ -108,7 +113,7 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
         Arc::make_mut(&mut turn.history).push(past);
     }
     let points = (1..=10).map(|number| f64::from(play(&turn, number).score(&usual())[0]));
-    Sample::of(&points.collect::<Vec<_>>()).mean
+    Sample::of(points).mean
 }
 
 #[test]
@@ -171,6 +176,27 @@ fn league(cycles: u32, players: &[String]) -> League {
     league
 }
 
+/// What the report of a practice is made of: the document of a league on paper.
+fn document(league: &League) -> LeagueView {
+    let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
+    let agents = members.into_iter().flatten();
+    let agents = agents.map(|member| agent_view(league, member, Contact::default()));
+    let round = |round_id, games: &[Match]| {
+        let matches: Vec<MatchView> = games.iter().map(match_view).collect();
+        json!({"round_id": round_id, "matches": matches})
+    };
+    let heading = json!({
+        "display_name": "", "game": "", "game_type": paper::GAME, "register_at": "",
+        "scoring": league.rules.scoring, "local": true,
+    });
+    let view = json!({
+        "schema_version": "", "league_id": "", "league": heading, "status": "running", "paused": false,
+        "current_round": 1, "total_rounds": 1, "matches_completed": 1, "total_matches": 1,
+        "agents": agents.collect::<Vec<_>>(), "standings": [], "rounds": league.by_round(round),
+    });
+    LeagueView::read(&view).unwrap()
+}
+
 #[test]
 fn the_report_has_aligned_columns_whatever_the_names() {
     let mut two = league(3, &["ada".into(), "日本の\u{7}プレーヤー".into()]);
@@ -207,7 +233,7 @@ P02   日本の\u{fffd}プレーヤー    1.25     -
 Id    Strategy           Technical losses  Answers in ms: median  worst
 P01   ada                               0                      3     40
 P02   日本の\u{fffd}プレーヤー                 1                      7      7";
-    assert_eq!(report(&two, &answers).join("\n"), expected);
+    assert_eq!(report(&document(&two), &answers).join("\n"), expected);
 
     // Whoever fails in every match has no expected points, however many matches there were.
     let mut failed = league(12, &["ada".into(), "bob".into()]);
@@ -217,13 +243,13 @@ P02   日本の\u{fffd}プレーヤー                 1                      7 
             forfeit(game.players.clone(), vec![], failures)
         });
     }
-    let lines = report(&failed, &[]).join("\n");
+    let lines = report(&document(&failed), &[]).join("\n");
     let row = "P02   bob            12     0.000 ± 0.000         -          no number was drawn in its matches\n";
     assert!(lines.contains(row), "{lines}");
 
     let name = |n: u32| format!("{n} {}", "x".repeat(28));
     let names: Vec<String> = (1..=14).map(name).collect();
-    let lines = report(&league(1, &names), &[]).join("\n");
+    let lines = report(&document(&league(1, &names)), &[]).join("\n");
     assert!(lines.lines().all(|line| width(line) <= 120), "{lines}");
     assert_eq!(
         lines.matches("Expected points per match against\n").count(),

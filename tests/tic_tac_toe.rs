@@ -314,7 +314,10 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
     let mut league = world.start("league_manager", &arguments);
     assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
     let output = league.output();
-    assert!(output.contains("is the average of all)"), "{output}");
+    assert!(
+        output.contains("is what the average player gets)"),
+        "{output}"
+    );
     let data = world.folder.join("data");
     fs::rename(data.join("practice/leagues"), data.join("leagues")).unwrap();
     assert_eq!(check_results(&world, players * (players - 1)), 0);

@@ -10,7 +10,6 @@ use crate::program::config::Config;
 use crate::program::storage::read_json;
 use crate::program::terminal::say;
 use crate::program::{self};
-use crate::protocol::Details;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,14 +79,8 @@ fn moves(player_id: &str, past: &Past) -> Result<(usize, Vec<Move>), Stop> {
     if first.is_some_and(|made| made.player_id != player_id) {
         players.reverse();
     }
-    let details = Details {
-        drawn_number: None,
-        choices: past.result.choices.clone(),
-        status: None,
-        reason: None,
-        moves: past.result.moves.clone(),
-    };
-    let moves = games::reported(&players, &details).map_err(Stop::failed)?;
+    let moves = games::reported(&players, &past.result.choices, &past.result.moves);
+    let moves = moves.map_err(Stop::failed)?;
     let seat = usize::from(players[1] == player_id);
     Ok((seat, moves))
 }

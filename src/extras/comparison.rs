@@ -6,13 +6,14 @@
 //! rather nothing. Such a test may be looked at as often as one likes; whoever looks at an ordinary error bar after each
 //! cycle, and stops when it pleases, is deceived far too often.
 
-use crate::games;
+use crate::extras::figures::{Gain, gains, worth_in};
+use crate::extras::statistics::Sample;
+use crate::extras::worth::Worth;
 use crate::manager::Manager;
-use crate::manager::league::{League, Match};
-use crate::manager::standings;
+use crate::manager::document::{LeagueView, MatchView};
 use crate::net::sync::spawn;
 use crate::program::terminal::{counted, shown};
-use crate::protocol::Ending;
+use crate::protocol::{Ending, Kind, Progress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,14 +45,12 @@ pub enum Verdict {
 
 /// The verdict on some differences, after whole cycles.
 pub fn verdict(differences: &[f64], cycles: usize) -> Verdict {
-    let count = differences.len() as f64;
     if cycles < FIRST_LOOK || differences.is_empty() {
         return Verdict::Open(0.0);
     }
-    let mean = differences.iter().sum::<f64>() / count;
-    let squares: f64 = differences.iter().map(|it| (it - mean).powi(2)).sum();
-    let variance = (squares / count).max(LEAST_VARIANCE);
-    let ratio = count * DELTA * (mean - DELTA / 2.0) / variance;
+    let Sample { count, mean, error } = Sample::of(differences.iter().copied());
+    let variance = error.powi(2).max(LEAST_VARIANCE / count as f64);
+    let ratio = DELTA * (mean - DELTA / 2.0) / variance;
     if ratio >= BOUND {
         Verdict::Better
     } else if ratio <= -BOUND {
@@ -59,14 +58,6 @@ pub fn verdict(differences: &[f64], cycles: usize) -> Verdict {
     } else {
         Verdict::Open(ratio / BOUND)
     }
-}
-
-/// The mean of some numbers and the standard error of the mean.
-fn mean_and_error(numbers: &[f64]) -> (f64, f64) {
-    let count = numbers.len().max(1) as f64;
-    let mean = numbers.iter().sum::<f64>() / count;
-    let squares: f64 = numbers.iter().map(|it| (it - mean).powi(2)).sum();
-    (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
 }
 
 /// The first player and the second meet each of the others once a cycle, in rounds in which nobody plays twice.
@@ -97,16 +88,20 @@ struct Side {
     /// In how many matches its choice differed from the rival's.
     differed: usize,
     technical_losses: usize,
-    /// The reasons of the losses that came last, one behind the other.
-    lost_in_a_row: Vec<String>,
+    /// How many of these came last, one behind the other.
+    lost_in_a_row: usize,
+    /// The reason of the last one.
+    reason: String,
 }
 
 /// A comparison under way.
 struct Comparison {
     sides: [Side; 2],
+    /// The ids and the names of the others.
     rivals: Vec<(String, String)>,
     cycles: usize,
-    draws: bool,
+    /// What pairs of choices are worth; empty in a game that draws no number.
+    worth: Worth,
     began: Instant,
 }
 
@@ -114,17 +109,17 @@ struct Comparison {
 pub fn follow(manager: &Arc<Manager>) {
     let manager = Arc::clone(manager);
     spawn("comparison", move || {
-        while !manager.store.read(|league| league.started) {
-            manager.store.wait(IDLE, |league| league.started);
+        let mut view = manager.document.newest();
+        while view.status == Progress::Waiting {
+            view = manager.document.wait(&view, IDLE);
         }
-        let Some(mut comparison) = manager.store.read(Comparison::of) else {
+        let Some(mut comparison) = Comparison::of(&view) else {
             return;
         };
         let say = |line: String| manager.terminal.say(&line);
         say(comparison.heading());
         loop {
-            let changes = manager.store.read(|league| league.changes);
-            while manager.store.read(|league| comparison.count_cycle(league)) {
+            while comparison.count_cycle(&view) {
                 if let Some(end) = comparison.end() {
                     end.into_iter().for_each(say);
                     if let Err(error) = manager.close() {
@@ -136,38 +131,35 @@ pub fn follow(manager: &Arc<Manager>) {
                     say(comparison.line());
                 }
             }
-            manager
-                .store
-                .wait(Duration::from_secs(60), |league| league.changes != changes);
+            view = manager.document.wait(&view, IDLE);
         }
     });
 }
 
 impl Comparison {
     /// The comparison in a league that has started.
-    fn of(league: &League) -> Option<Comparison> {
-        let players = league.player_ids();
-        let name = |id: &String| {
-            let member = league.members.get(id);
-            member.map_or(id.clone(), |member| shown(&member.display_name))
-        };
+    fn of(view: &LeagueView) -> Option<Comparison> {
+        let players = view.agents.iter().filter(|it| it.kind == Kind::Player);
+        let players: Vec<_> = players
+            .map(|it| (it.id.clone(), shown(&it.display_name)))
+            .collect();
         let [new, old, rivals @ ..] = &players[..] else {
             return None;
         };
-        let side = |id: &String| Side {
+        let side = |(id, name): &(String, String)| Side {
             id: id.clone(),
-            name: name(id),
+            name: name.clone(),
             worth: vec![Vec::new(); rivals.len()],
             differed: 0,
             technical_losses: 0,
-            lost_in_a_row: Vec::new(),
+            lost_in_a_row: 0,
+            reason: String::new(),
         };
-        let game = games::named(&league.rules.game_type);
         Some(Comparison {
             sides: [side(new), side(old)],
-            rivals: rivals.iter().map(|id| (id.clone(), name(id))).collect(),
+            rivals: rivals.to_vec(),
             cycles: 0,
-            draws: game.is_some_and(|game| game.draws.is_some()),
+            worth: worth_in(view),
             began: Instant::now(),
         })
     }
@@ -182,23 +174,20 @@ impl Comparison {
     }
 
     /// Counts the next cycle, if all its matches have a result.
-    fn count_cycle(&mut self, league: &League) -> bool {
-        let cycle = self.cycles;
+    fn count_cycle(&mut self, view: &LeagueView) -> bool {
         let size = self.rivals.len();
-        let mut played = Vec::new();
-        for side in &self.sides {
-            let games = league.games(&side.id).skip(cycle * size).take(size);
-            let games: Vec<&Match> = games.filter(|game| game.recorded.is_some()).collect();
-            if games.len() < size {
-                return false;
-            }
-            played.push(games);
+        let rounds = view.rounds.iter().skip(self.cycles * size).take(size);
+        let games: Vec<&MatchView> = rounds.flat_map(|round| &round.matches).collect();
+        if games.is_empty() || games.iter().any(|game| game.score.is_none()) {
+            return false;
         }
-        for (side, games) in self.sides.iter_mut().zip(played) {
-            for game in games {
-                let rival = game.opponent(&side.id);
-                if let Some(row) = self.rivals.iter().position(|(id, _)| id == rival) {
-                    side.count(league, game, row);
+        for game in games {
+            for gain in gains(game, &self.worth) {
+                let side = self.sides.iter_mut().find(|side| side.id == *gain.player);
+                let mut rivals = self.rivals.iter();
+                let row = rivals.position(|(id, _)| id == gain.opponent);
+                if let (Some(side), Some(row)) = (side, row) {
+                    side.count(game, &gain, row);
                 }
             }
         }
@@ -206,15 +195,12 @@ impl Comparison {
         true
     }
 
-    fn differences(&self) -> Vec<f64> {
+    fn verdict(&self) -> Verdict {
         let [new, old] = &self.sides;
         let both = new.worth.iter().flatten().zip(old.worth.iter().flatten());
-        both.map(|(new, old)| new - old).collect()
-    }
-
-    fn verdict(&self) -> Verdict {
-        match verdict(&self.differences(), self.cycles) {
-            Verdict::Better if self.sides[0].technical_losses > 0 => Verdict::NotBetter,
+        let differences: Vec<f64> = both.map(|(new, old)| new - old).collect();
+        match verdict(&differences, self.cycles) {
+            Verdict::Better if new.technical_losses > 0 => Verdict::NotBetter,
             verdict => verdict,
         }
     }
@@ -223,16 +209,16 @@ impl Comparison {
     fn line(&self) -> String {
         let matches = self.cycles * self.rivals.len();
         let [new, old] = &self.sides;
-        let so_far = if self.draws {
-            let (more, less) = (new.differed, old.differed);
+        let so_far = if self.worth.is_empty() {
+            let (one, other) = (new.gain().mean, old.gain().mean);
             format!(
-                "{} differed in {more} of {matches}, {} in {less}",
+                "{} has {one:.2} points a match, {} {other:.2}",
                 new.name, old.name
             )
         } else {
-            let (one, other) = (new.mean().0, old.mean().0);
+            let (more, less) = (new.differed, old.differed);
             format!(
-                "{} has {one:.2} points a match, {} {other:.2}",
+                "{} differed in {more} of {matches}, {} in {less}",
                 new.name, old.name
             )
         };
@@ -247,114 +233,92 @@ impl Comparison {
 
     /// What is said when there is nothing more to play for.
     fn end(&self) -> Option<Vec<String>> {
-        if let Some(words) = self.sides.iter().find_map(Side::is_broken) {
+        if let Some(side) = self
+            .sides
+            .iter()
+            .find(|it| it.lost_in_a_row >= LOST_IN_A_ROW)
+        {
+            let (name, reason) = (&side.name, &side.reason);
+            let words = format!("{name} lost technically {LOST_IN_A_ROW} times in a row: {reason}");
             return Some(vec![words, "nothing is decided".into()]);
         }
         let [new, old] = &self.sides;
-        let kind = if self.draws {
-            "expected points"
-        } else {
-            "points a match"
-        };
         let said = match self.verdict() {
             Verdict::Better => format!("{} is better than {}", new.name, old.name),
             Verdict::NotBetter => format!("{} is not better than {}", new.name, old.name),
             Verdict::Open(_) if self.cycles < MOST_CYCLES as usize => return None,
             Verdict::Open(_) => format!("{} and {}: undecided", new.name, old.name),
         };
-        let figure = |side: &Side| {
-            let (mean, error) = side.mean();
-            format!("{mean:.3} ± {error:.3}")
-        };
-        let matches = 2 * self.cycles * self.rivals.len();
-        let cost = format!(
-            "{}, {matches} matches, {:.1} s",
-            counted(self.cycles as u32, "cycle"),
-            self.began.elapsed().as_secs_f64()
-        );
         let mut lines = vec![
             self.line(),
-            format!(
-                "{said}: {kind} {} against {} ({cost})",
-                figure(new),
-                figure(old)
-            ),
+            format!("{said}: {}", self.figures()),
             format!(
                 "Such an answer is wrong in at most 5 of 100. \"Not better\" means: not by {DELTA} points a match or more."
             ),
             self.gains(),
         ];
-        for side in self.sides.iter().filter(|side| side.technical_losses > 0) {
-            let losses = side.technical_losses;
-            lines.push(format!(
-                "{} lost {losses} of its matches technically",
-                side.name
-            ));
+        for Side {
+            name,
+            technical_losses,
+            ..
+        } in &self.sides
+        {
+            if *technical_losses > 0 {
+                lines.push(format!(
+                    "{name} lost {technical_losses} of its matches technically"
+                ));
+            }
         }
         Some(lines)
+    }
+
+    /// `expected points 1.389 ± 0.026 against 1.270 ± 0.032 (9 cycles, 126 matches, 3.2 s)`
+    fn figures(&self) -> String {
+        let kind = match self.worth.is_empty() {
+            true => "points a match",
+            false => "expected points",
+        };
+        let [new, old] = self.sides.each_ref().map(Side::gain);
+        let cycles = counted(self.cycles as u32, "cycle");
+        let matches = 2 * self.cycles * self.rivals.len();
+        let seconds = self.began.elapsed().as_secs_f64();
+        format!("{kind} {new} against {old} ({cycles}, {matches} matches, {seconds:.1} s)")
     }
 
     /// `ada gains most on: even +0.31, alternate +0.22, pattern -0.04`
     fn gains(&self) -> String {
         let [new, old] = &self.sides;
-        let mut gains = Vec::new();
-        for (row, (_, name)) in self.rivals.iter().enumerate() {
-            let gain = mean_and_error(&new.worth[row]).0 - mean_and_error(&old.worth[row]).0;
-            gains.push((gain, name));
-        }
-        gains.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let text: Vec<String> = gains
+        let rows = new.worth.iter().zip(&old.worth);
+        let mean = |row: &Vec<f64>| Sample::of(row.iter().copied()).mean;
+        let gains = rows.map(|(new, old)| mean(new) - mean(old));
+        let mut gains: Vec<_> = gains.zip(&self.rivals).collect();
+        gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let texts = gains
             .iter()
-            .map(|(gain, name)| format!("{name} {gain:+.2}"))
-            .collect();
-        format!("{} gains most on: {}", new.name, text.join(", "))
+            .map(|(gain, (_, name))| format!("{name} {gain:+.2}"));
+        let texts: Vec<String> = texts.collect();
+        format!("{} gains most on: {}", new.name, texts.join(", "))
     }
 }
 
 impl Side {
-    /// Why a player that only loses technically is compared no longer.
-    fn is_broken(&self) -> Option<String> {
-        if self.lost_in_a_row.len() < LOST_IN_A_ROW {
-            return None;
-        }
-        let (name, reason) = (&self.name, shown(&self.lost_in_a_row[0]));
-        let times = LOST_IN_A_ROW;
-        Some(format!(
-            "{name} lost technically {times} times in a row: {reason}"
-        ))
-    }
-
-    fn count(&mut self, league: &League, game: &Match, row: usize) {
-        let (Some(recorded), Some(seat)) = (&game.recorded, game.seat(&self.id)) else {
-            return;
-        };
-        let result = &recorded.result;
-        let scoring = &league.rules.scoring;
-        let points = standings::points(&game.players, result, scoring)[seat];
-        let rules = games::named(&league.rules.game_type);
-        let moves = games::reported(&game.players, &result.details).unwrap_or_default();
-        let expected = match rules {
-            Some(rules) if result.details.drawn_number.is_some() => rules.expected(&moves, scoring),
-            _ => None,
-        };
-        self.worth[row].push(expected.map_or(f64::from(points), |both| both[seat]));
-        if let [one, other] = &moves[..] {
+    /// Counts a match against a rival.
+    fn count(&mut self, game: &MatchView, gain: &Gain, row: usize) {
+        self.worth[row].push(gain.expected.unwrap_or(gain.points));
+        if let [one, other] = &game.played()[..] {
             self.differed += usize::from(one.text != other.text);
         }
-        let has_lost = standings::lost_technically(&self.id, result);
-        let reason = result.details.reason.clone().unwrap_or_default();
-        match (has_lost, standings::ending(result)) {
-            (true, _) => {
-                self.technical_losses += 1;
-                self.lost_in_a_row.push(reason);
-            }
-            (false, Ending::TechnicalLoss) => {} // the rival's
-            (false, _) => self.lost_in_a_row.clear(),
+        if game.ending != Some(Ending::TechnicalLoss) {
+            self.lost_in_a_row = 0;
+        } else if game.winner.as_ref() != Some(&self.id) {
+            self.technical_losses += 1;
+            self.lost_in_a_row += 1;
+            self.reason = shown(game.reason.as_deref().unwrap_or_default());
         }
     }
 
-    fn mean(&self) -> (f64, f64) {
-        let all: Vec<f64> = self.worth.iter().flatten().copied().collect();
-        mean_and_error(&all)
+    /// What its matches were worth.
+    fn gain(&self) -> Sample {
+        Sample::of(self.worth.iter().flatten().copied())
     }
 }

@@ -1,12 +1,12 @@
 //! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a number there. Pure.
 
-use crate::extras::figures::{expected_by_player, expected_in, moves_of, worth_in};
 use crate::extras::worth;
 use crate::games;
 use crate::manager::document::{LeagueView, MatchView};
 use crate::program::terminal::shown;
 use crate::protocol::Standing;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A whole file: with the mark by which spreadsheets know UTF-8, and a line for the heads and for each row.
 pub fn csv(heads: &str, rows: impl IntoIterator<Item = Vec<Value>>) -> String {
@@ -60,16 +60,16 @@ pub fn results(view: &LeagueView) -> String {
         let agent = view.agents.iter().find(|agent| agent.id == id);
         agent.map(|agent| agent.display_name.clone())
     };
-    let worth = worth_in(view);
+    let worth = worth::by_pair(&view.league.game_type, &view.league.scoring);
     let by_turns = games::named(&view.league.game_type).is_some_and(|game| !game.at_once);
     let row = |round: u32, game: &MatchView| {
         let (a, b) = (&game.player_A_id, &game.player_B_id);
-        let moves = moves_of(game);
+        let moves = game.played();
         let own = |seat| moves.iter().find(|made| made.seat == seat && !by_turns);
         let choice = |seat| own(seat).map(|made| &made.text);
         let points = |id| game.score.as_ref()?.get(id);
         let [expected_a, expected_b] =
-            expected_in(game, &worth).map_or([None; 2], |it| it.map(Some));
+            worth::of_match(&worth, game.drawn_number, &moves).map_or([None; 2], |it| it.map(Some));
         cells(json!([
             game.match_id,
             round,
@@ -100,9 +100,8 @@ pub fn results(view: &LeagueView) -> String {
     csv(RESULTS, rows)
 }
 
-/// The table.
-pub fn standings(view: &LeagueView) -> String {
-    let expected = expected_by_player(view);
+/// The table. `expected`: by player, what its choices were worth before the draws.
+pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String {
     let row = |row: &Standing| {
         let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
         cells(json!([

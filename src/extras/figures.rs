@@ -3,11 +3,12 @@
 //!
 //! The page, the report, the tables and the season show these figures; the league is played without them.
 
-use crate::extras::{luck, worth};
-use crate::games::{self, Move};
+use crate::extras::luck::Lottery;
+use crate::extras::worth::{self, Worth};
+use crate::games;
 use crate::manager::document::{LeagueView, MatchView, RoundView};
-use crate::manager::standings::{Record, equals, ranked};
-use crate::protocol::{Details, Ending, Progress, Standing};
+use crate::manager::standings::{equals, ranked};
+use crate::protocol::{Ending, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub struct Figures {
     /// Nothing in a game that draws no number.
     pub expected_points: BTreeMap<String, f64>,
     /// By pair of choices, as `even odd`: what it is worth to both before the draw.
-    pub worth: BTreeMap<String, [f64; 2]>,
+    pub worth: Worth,
     /// By match of a game by turns: how it stood at the end, as a text.
     pub positions: BTreeMap<String, String>,
     /// The players that no tie-break parts, in groups: their order is decided by id.
@@ -40,55 +41,60 @@ impl Figures {
             positions: positions(view),
             equals: equal_players(view),
             moves: moves(view),
-            luck: if is_over { luck::sentence(view) } else { None },
+            luck: if is_over { luck(view) } else { None },
         }
     }
 }
 
-/// The moves of a match in their order; in Even/Odd the choices.
-pub fn moves_of(game: &MatchView) -> Vec<Move> {
-    let players = [game.player_A_id.clone(), game.player_B_id.clone()];
-    let details = Details {
-        drawn_number: game.drawn_number,
-        choices: game.choices.clone().unwrap_or_default(),
-        moves: game.moves.clone(),
-        status: None,
-        reason: None,
-    };
-    let mut moves = games::reported(&players, &details).unwrap_or_default();
-    if moves.len() == 2 {
-        moves.sort_by_key(|made| made.seat);
-    }
-    moves
+/// All matches of the schedule, round by round.
+pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
+    view.rounds.iter().flat_map(|round| &round.matches)
 }
 
 /// What each pair of choices is worth in the game of a league.
-pub fn worth_in(view: &LeagueView) -> BTreeMap<String, [f64; 2]> {
+pub fn worth_in(view: &LeagueView) -> Worth {
     worth::by_pair(&view.league.game_type, &view.league.scoring)
 }
 
-/// What the choices of a match were worth to both, if a number was drawn.
-pub fn expected_in(game: &MatchView, worth: &BTreeMap<String, [f64; 2]>) -> Option<[f64; 2]> {
-    game.drawn_number?;
-    worth.get(&worth::key(&moves_of(game))).copied()
+/// What a match gave to one of its players.
+#[derive(Debug, Clone)]
+pub struct Gain<'a> {
+    /// The player.
+    pub player: &'a String,
+    /// The other one.
+    pub opponent: &'a String,
+    /// The points that the result brought it.
+    pub points: f64,
+    /// What the choices of both were worth to it before the number was drawn, if one was.
+    pub expected: Option<f64>,
+}
+
+/// What a match gave to both; nothing while it has no result.
+pub fn gains<'a>(game: &'a MatchView, worth: &Worth) -> Vec<Gain<'a>> {
+    let Some(score) = &game.score else {
+        return Vec::new();
+    };
+    let expected = worth::of_match(worth, game.drawn_number, &game.played());
+    let players = [&game.player_A_id, &game.player_B_id];
+    let gain = |seat: usize| Gain {
+        player: players[seat],
+        opponent: players[1 - seat],
+        points: score.get(players[seat]).copied().map_or(0.0, f64::from),
+        expected: expected.map(|both| both[seat]),
+    };
+    vec![gain(0), gain(1)]
 }
 
 /// By player: what its choices were worth in all matches in which a number was drawn.
 pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
     let worth = worth_in(view);
-    let mut sums = BTreeMap::new();
     if worth.is_empty() {
-        return sums;
+        return BTreeMap::new();
     }
-    for row in &view.standings {
-        sums.insert(row.player_id.clone(), 0.0);
-    }
-    for game in matches(view) {
-        let players = [&game.player_A_id, &game.player_B_id];
-        let expected = expected_in(game, &worth).unwrap_or_default();
-        for (id, expected) in players.into_iter().zip(expected) {
-            *sums.entry(id.clone()).or_default() += expected;
-        }
+    let rows = view.standings.iter();
+    let mut sums: BTreeMap<_, _> = rows.map(|row| (row.player_id.clone(), 0.0)).collect();
+    for gain in matches(view).flat_map(|game| gains(game, &worth)) {
+        *sums.entry(gain.player.clone()).or_default() += gain.expected.unwrap_or_default();
     }
     sums
 }
@@ -100,16 +106,8 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
         return BTreeMap::new();
     };
     let begun = matches(view).filter(|game| game.moves.is_some());
-    let position = |game: &MatchView| {
-        let position = (rules.position)(&moves_of(game));
-        (game.match_id.clone(), position)
-    };
+    let position = |game: &MatchView| (game.match_id.clone(), (rules.position)(&game.played()));
     begun.map(position).collect()
-}
-
-/// All matches of the schedule, round by round.
-pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
-    view.rounds.iter().flat_map(|round| &round.matches)
 }
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.
@@ -123,26 +121,19 @@ pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
 pub fn equal_among(view: &LeagueView, rows: Vec<Standing>) -> Vec<Vec<String>> {
     let ties = &view.league.scoring.tiebreakers;
     let groups = equals(rows, ties, |id, group| {
-        points_against(id, group, matches(view))
+        points_among(id, group, &view.rounds)
     });
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
     groups.into_iter().map(ids).collect()
 }
 
-/// The points of a player in those of the matches that it played against a group.
-fn points_against<'a>(
-    id: &str,
-    group: &BTreeSet<String>,
-    games: impl Iterator<Item = &'a MatchView>,
-) -> i32 {
-    let own = games.filter_map(|game| {
-        let opponent = match (game.player_A_id == id, game.player_B_id == id) {
-            (true, _) => &game.player_B_id,
-            (_, true) => &game.player_A_id,
-            _ => return None,
-        };
-        let score = game.score.as_ref()?.get(id);
-        score.filter(|_| group.contains(opponent))
+/// The points of a player in the matches that a group, of which it is one, played among themselves in some rounds.
+fn points_among(id: &str, group: &BTreeSet<String>, rounds: &[Arc<RoundView>]) -> i32 {
+    let games = rounds.iter().flat_map(|round| &round.matches);
+    let scores = games.filter_map(|game| game.score.as_ref());
+    let own = scores.filter_map(|score| {
+        let is_among = score.keys().all(|player| group.contains(player));
+        score.get(id).filter(|_| is_among)
     });
     own.sum()
 }
@@ -155,7 +146,10 @@ fn moves(view: &LeagueView) -> BTreeMap<String, i32> {
     if newest == 0 {
         return BTreeMap::new();
     }
-    let before = table_after(view, newest);
+    let (earlier, ties) = (&view.rounds[..newest], &view.league.scoring.tiebreakers);
+    let before = ranked(table_before(view, newest), ties, |id, group| {
+        points_among(id, group, earlier)
+    });
     let places = before.into_iter().map(|row| (row.player_id, row.rank));
     let places: BTreeMap<String, u32> = places.collect();
     let gained = view.standings.iter().filter_map(|row| {
@@ -165,28 +159,40 @@ fn moves(view: &LeagueView) -> BTreeMap<String, i32> {
     gained.collect()
 }
 
-/// The table as it stood when so many rounds were over.
-fn table_after(view: &LeagueView, rounds: usize) -> Vec<Standing> {
-    let games = || {
-        view.rounds[..rounds]
-            .iter()
-            .flat_map(|round| &round.matches)
-    };
-    let mut rows = BTreeMap::new();
-    for row in &view.standings {
-        let id = row.player_id.clone();
-        rows.insert(id, Record::default().row(&row.player_id));
-    }
-    for game in games() {
-        for (id, points) in game.score.iter().flatten() {
-            if let Some(row) = rows.get_mut(id) {
-                row.points += points;
-                row.wins += u32::from(game.winner.as_ref() == Some(id));
-                row.draws += u32::from(game.ending == Some(Ending::Draw));
+/// The rows of the table without the results of the newest round, in no order.
+fn table_before(view: &LeagueView, newest: usize) -> Vec<Standing> {
+    let mut rows = view.standings.clone();
+    for game in &view.rounds[newest].matches {
+        for row in &mut rows {
+            let points = game.score.as_ref().and_then(|it| it.get(&row.player_id));
+            if let Some(points) = points {
+                row.points -= points;
+                row.wins -= u32::from(game.winner.as_ref() == Some(&row.player_id));
+                row.draws -= u32::from(game.ending == Some(Ending::Draw));
             }
         }
     }
-    let ties = &view.league.scoring.tiebreakers;
-    let rows = rows.into_values().collect();
-    ranked(rows, ties, |id, group| points_against(id, group, games()))
+    rows
+}
+
+/// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
+fn luck(view: &LeagueView) -> Option<String> {
+    let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
+    let rules = games::named(&view.league.game_type).filter(|game| game.at_once)?;
+    let mut lottery = Lottery {
+        held: vec![0; view.standings.len()],
+        games: Vec::new(),
+        outcomes: worth::at_random(rules, &view.league.scoring),
+    };
+    for game in matches(view).filter(|game| game.ending.is_some()) {
+        if game.ending != Some(Ending::TechnicalLoss) {
+            let players = [place(&game.player_A_id)?, place(&game.player_B_id)?];
+            lottery.games.push(players);
+            continue;
+        }
+        for (id, points) in game.score.iter().flatten() {
+            lottery.held[place(id)?] += points;
+        }
+    }
+    lottery.sentence(view.standings.first()?.points)
 }

@@ -1,16 +1,11 @@
-//! What a champion's points are worth: how often a league of coin-flippers, with the matches that were played, has a
+//! What a champion's points are worth: how often a league of random choices, with the matches that were played, has a
 //! champion with at least as many. Simulated; pure, and always the same for the same matches.
 //!
 //! Whoever chooses at random gets the same on average, whatever the other does: in Even/Odd, a coin wins a match with
 //! chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of that kind, so they are held as they
 //! were. Of a game by turns nothing of the kind can be said.
 
-use crate::extras::figures::matches;
-use crate::extras::worth::at_random;
-use crate::games;
-use crate::manager::document::LeagueView;
 use crate::program::terminal::counted;
-use crate::protocol::Ending;
 
 /// So many matches are drawn, in as many leagues as that makes.
 const DRAWN: usize = 6_000_000;
@@ -47,50 +42,29 @@ impl Lottery {
         }
         table.into_iter().max().unwrap_or(0)
     }
-}
 
-/// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
-pub fn sentence(view: &LeagueView) -> Option<String> {
-    let champion = view.standings.first()?;
-    let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
-    let rules = games::named(&view.league.game_type).filter(|game| game.at_once)?;
-    let mut lottery = Lottery {
-        held: vec![0; view.standings.len()],
-        games: Vec::new(),
-        outcomes: at_random(rules, &view.league.scoring),
-    };
-    for game in matches(view).filter(|game| game.ending.is_some()) {
-        if game.ending != Some(Ending::TechnicalLoss) {
-            let players = [place(&game.player_A_id)?, place(&game.player_B_id)?];
-            lottery.games.push(players);
-            continue;
+    /// What the champion's points are worth, in a sentence; none where no match was played.
+    pub fn sentence(&self, points: i32) -> Option<String> {
+        let has = counted(points, "point");
+        let gift = match self.held[0] {
+            0 => String::new(),
+            held if held == points => format!("all of its {has} came from technical losses"),
+            held => format!("{held} of its {has} came from technical losses"),
+        };
+        if self.games.is_empty() {
+            return (!gift.is_empty()).then(|| format!("Luck: {gift}."));
         }
-        for (id, points) in game.score.iter().flatten() {
-            lottery.held[place(id)?] += points;
-        }
+        let told = match gift.is_empty() {
+            true => "if all chose at random".into(),
+            false => {
+                format!("{gift}. With these as they were, and random choices in all other matches")
+            }
+        };
+        let often = often(self.chance(points));
+        Some(format!(
+            "Luck: {told}, somebody would have {has} or more {often}."
+        ))
     }
-    let points = view.standings.iter().map(|row| row.points).max()?;
-    let has = counted(points, "point");
-    let gift = match lottery.held[0] {
-        0 => String::new(),
-        held if held == champion.points => format!("all of its {has} came from technical losses"),
-        held => format!("{held} of its {has} came from technical losses"),
-    };
-    if lottery.games.is_empty() {
-        return (!gift.is_empty()).then(|| format!("Luck: {gift}."));
-    }
-    let often = often(lottery.chance(points));
-    let [all, others] = match rules.draws {
-        Some(_) => ["flipped coins", "coins"],
-        None => ["chose at random", "random choices"],
-    };
-    let told = match gift.is_empty() {
-        true => format!("if all {all}"),
-        false => format!("{gift}. With these as they were, and {others} for all other matches"),
-    };
-    Some(format!(
-        "Luck: {told}, somebody would have {has} or more {often}."
-    ))
 }
 
 fn often(chance: f64) -> String {

@@ -2,6 +2,7 @@
 //! is played; the report and the tables for spreadsheets at its end. The truth is the journal: whoever deletes these
 //! files loses nothing. A file that cannot be written keeps no other from being written, and is tried again.
 
+use crate::extras::figures::Figures;
 use crate::extras::{csv, report};
 use crate::manager::document::{LeagueView, RoundView};
 use crate::net::retry::{RetryPolicy, pause};
@@ -102,11 +103,13 @@ impl Pages {
 
     /// Writes what a person keeps of a league that is over, within the retry policy; says where, or what went wrong.
     pub fn keep(&mut self, view: &Arc<LeagueView>, policy: &RetryPolicy) -> Result<String, String> {
+        let figures = Figures::of(view);
+        let standings = csv::standings(view, &figures.expected_points);
         let mut files = vec![
-            ("report.html", report::saved(view, &self.logs)),
-            ("league.json", report::document(view)),
+            ("report.html", report::saved(view, &figures, &self.logs)),
+            ("league.json", report::document(view, &figures)),
             ("results.csv", csv::results(view)),
-            ("standings.csv", csv::standings(view)),
+            ("standings.csv", standings),
         ];
         for attempt in 1.. {
             let mut errors = self.write(view);

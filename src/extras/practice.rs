@@ -5,6 +5,7 @@
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
 use crate::games;
+use crate::manager::document::LeagueView;
 use crate::manager::league::League;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
@@ -191,32 +192,22 @@ impl Practice {
     }
 
     /// Who answered calls for a choice, after how many milliseconds each.
-    pub fn answers(&self, league: &League) -> Vec<(String, u64)> {
-        let game = games::named(&league.rules.game_type);
+    pub fn answers(&self, view: &LeagueView) -> Vec<(String, u64)> {
+        let game = games::named(&view.league.game_type);
         let wanted = game.map_or("", |game| game.messages.answer_name);
-        let referees = league.members(Kind::Referee);
-        let logs = referees
-            .iter()
-            .map(|it| self.logs.join(format!("agents/{}.log.jsonl", it.id)));
-        logs.flat_map(|log| answers(&log, wanted).unwrap_or_default())
-            .collect()
+        let mut answers = Vec::new();
+        for referee in view.agents.iter().filter(|it| it.kind == Kind::Referee) {
+            let log = self.logs.join(format!("agents/{}.log.jsonl", referee.id));
+            let Ok(log) = File::open(log) else { continue };
+            for line in BufReader::new(log).lines().map_while(Result::ok) {
+                let line: Value = serde_json::from_str(&line).unwrap_or_default();
+                let is_reply = line["event_type"] == "reply_received";
+                if is_reply && line["message_type"] == wanted {
+                    let who = line["peer"].as_str().unwrap_or_default();
+                    answers.push((who.into(), line["elapsed_ms"].as_u64().unwrap_or_default()));
+                }
+            }
+        }
+        answers
     }
-}
-
-/// The same, from one referee's log. `wanted` is the type of the answers.
-fn answers(log: &Path, wanted: &str) -> io::Result<Vec<(String, u64)>> {
-    let answer = |line: String| {
-        let line: Value = serde_json::from_str(&line).ok()?;
-        let is_choice = line["event_type"] == "reply_received" && line["message_type"] == wanted;
-        Some((
-            line["peer"].as_str()?.to_string(),
-            line["elapsed_ms"].as_u64()?,
-        ))
-        .filter(|_| is_choice)
-    };
-    Ok(BufReader::new(File::open(log)?)
-        .lines()
-        .map_while(Result::ok)
-        .filter_map(answer)
-        .collect())
 }

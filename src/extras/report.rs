@@ -41,6 +41,17 @@ pub struct PageData<'a> {
 }
 
 impl PageData<'_> {
+    /// A whole league as it is kept.
+    fn kept<'a>(view: &LeagueView, figures: &'a Figures) -> PageData<'a> {
+        PageData {
+            version: None,
+            now: None,
+            league: view.copy(false, |_| true),
+            figures,
+            traces: BTreeMap::new(),
+        }
+    }
+
     /// As JSON.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -66,13 +77,10 @@ pub fn live(data: &str) -> Reply {
 }
 
 /// The page as a file, with the data of a league and the traces of its technical losses.
-pub fn saved(view: &LeagueView, logs: &Path) -> String {
+pub fn saved(view: &LeagueView, figures: &Figures, logs: &Path) -> String {
     let shown = PageData {
-        version: None,
-        now: None,
-        league: view.copy(false, |_| true),
-        figures: &Figures::of(view),
         traces: traces(view, logs),
+        ..PageData::kept(view, figures)
     };
     let nonce = secret(32);
     let policy = policy(&nonce);
@@ -81,15 +89,8 @@ pub fn saved(view: &LeagueView, logs: &Path) -> String {
 }
 
 /// `league.json` as a file.
-pub fn document(view: &LeagueView) -> String {
-    let shown = PageData {
-        version: None,
-        now: None,
-        league: view.copy(false, |_| true),
-        figures: &Figures::of(view),
-        traces: BTreeMap::new(),
-    };
-    shown.text()
+pub fn document(view: &LeagueView, figures: &Figures) -> String {
+    PageData::kept(view, figures).text()
 }
 
 fn policy(nonce: &str) -> String {

@@ -60,7 +60,7 @@ impl Site {
     pub fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
         let here = peer.is_loopback();
         let newest = self.newest();
-        let view = &newest.view;
+        let (view, figures) = (&newest.view, &newest.figures);
         match path {
             "/" => Some(report::live(&newest.since(0, here))),
             "/league.json" => {
@@ -70,9 +70,15 @@ impl Site {
             }
             "/player.py" => Some(Reply::text("200 OK", TEMPLATE)),
             "/protocol" => Some(Reply::text("200 OK", PROTOCOL)),
-            "/report.html" => Some(download("text/html", report::saved(view, &self.logs))),
+            "/report.html" => Some(download(
+                "text/html",
+                report::saved(view, figures, &self.logs),
+            )),
             "/results.csv" => Some(download("text/csv", csv::results(view))),
-            "/standings.csv" => Some(download("text/csv", csv::standings(view))),
+            "/standings.csv" => Some(download(
+                "text/csv",
+                csv::standings(view, &figures.expected_points),
+            )),
             _ => path
                 .strip_prefix("/trace/")
                 .map(|match_id| self.traced(&match_id.to_uppercase())),

@@ -8,12 +8,13 @@
 //! what all players got on average.
 
 use crate::extras::columns::{pad, width};
+use crate::extras::figures::{Gain, gains, matches, worth_in};
 use crate::extras::worth;
-use crate::games::{self, Game};
-use crate::manager::league::{League, Match, Member};
-use crate::manager::standings;
+use crate::games;
+use crate::manager::document::{AgentView, LeagueView};
 use crate::program::terminal::shown;
 use crate::protocol::Kind;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What some numbers have in common.
@@ -23,8 +24,8 @@ pub struct Sample {
     pub count: usize,
     /// Their mean; 0 where there are none.
     pub mean: f64,
-    /// The standard error of the mean; unknown below two numbers.
-    pub error: Option<f64>,
+    /// The standard error of the mean; without a limit below two numbers.
+    pub error: f64,
 }
 
 impl fmt::Display for Sample {
@@ -33,10 +34,7 @@ impl fmt::Display for Sample {
         if self.count == 0 {
             return write!(to, "    -        ");
         }
-        let error = self
-            .error
-            .map_or("    ?".into(), |error| format!("{error:.3}"));
-        write!(to, "{:>5.3} ± {error}", self.mean)
+        write!(to, "{:>5.3} ± {:<5.3}", self.mean, self.error)
     }
 }
 
@@ -47,18 +45,22 @@ const COLUMNS: usize = 12;
 
 impl Sample {
     /// Counts, and estimates the error from the numbers themselves.
-    pub fn of(numbers: &[f64]) -> Sample {
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Sample {
+        let numbers: Vec<f64> = numbers.into_iter().collect();
         let count = numbers.len();
         let mean = numbers.iter().sum::<f64>() / count.max(1) as f64;
         let squares: f64 = numbers.iter().map(|it| (it - mean).powi(2)).sum();
-        let error = (count > 1).then(|| (squares / (count - 1) as f64 / count as f64).sqrt());
+        let error = match count {
+            0 | 1 => f64::INFINITY,
+            _ => (squares / (count - 1) as f64 / count as f64).sqrt(),
+        };
         Sample { count, mean, error }
     }
 
     /// Whether the difference from a measure is more than luck, in words.
     pub fn verdict(&self, measure: Measure) -> String {
-        let Measure { points, name, .. } = measure;
-        let (gain, error) = (self.mean - points, self.error.unwrap_or_default());
+        let Measure { points, name } = measure;
+        let (gain, error) = (self.mean - points, self.error);
         if self.count < FEW {
             return "too few matches to say".into();
         }
@@ -76,42 +78,13 @@ impl Sample {
     }
 }
 
-/// What players are measured by.
+/// What players are measured by: somebody who gets so many points a match.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
-    /// So many points a match.
+    /// The points.
     pub points: f64,
-    /// What gets them, for comparisons.
+    /// Who gets them.
     pub name: &'static str,
-    /// What they are, for the head of a table.
-    pub told: &'static str,
-}
-
-impl Measure {
-    /// A coin, which gets so many points a match.
-    pub fn coin(points: f64) -> Measure {
-        Measure {
-            points,
-            name: "a coin",
-            told: "is what a coin gets",
-        }
-    }
-}
-
-/// What the players of a league are measured by: a coin, or where there is none, all of them together.
-fn measure(league: &League) -> Measure {
-    let game = games::named(&league.rules.game_type);
-    if let Some(points) = game.and_then(|game| worth::coin(game, &league.rules.scoring)) {
-        return Measure::coin(points);
-    }
-    let players = league.members(Kind::Player);
-    let all = players.iter().flat_map(|it| points(league, it, None));
-    let all: Vec<f64> = all.collect();
-    Measure {
-        points: Sample::of(&all).mean,
-        name: "the average",
-        told: "is the average of all",
-    }
 }
 
 /// The middle one, and the largest; of an even number the lower of the middle two.
@@ -120,79 +93,106 @@ pub fn median_and_worst(mut numbers: Vec<u64>) -> Option<(u64, u64)> {
     Some((numbers[numbers.len().checked_sub(1)? / 2], *numbers.last()?))
 }
 
-/// What each of a player's matches gave it; of all, or of those against one opponent.
-fn points(league: &League, player: &Member, against: Option<&Member>) -> Vec<f64> {
-    let with = |game: &&Match| against.is_none_or(|it| game.opponent(&player.id) == it.id);
-    let of = |game: &Match| {
-        let result = &game.recorded.as_ref()?.result;
-        let both = standings::points(&game.players, result, &league.rules.scoring);
-        Some(f64::from(both[game.seat(&player.id)?]))
-    };
-    let games = league.games(&player.id).filter(with);
-    games.filter_map(of).collect()
-}
-
-/// What each of a player's choices was worth before the number was drawn.
-fn expected(league: &League, rules: &Game, player: &Member, against: Option<&Member>) -> Vec<f64> {
-    let with = |game: &&Match| against.is_none_or(|it| game.opponent(&player.id) == it.id);
-    let of = |game: &Match| {
-        let details = &game.recorded.as_ref()?.result.details;
-        details.drawn_number?;
-        let moves = games::reported(&game.players, details).ok()?;
-        let both = rules.expected(&moves, &league.rules.scoring)?;
-        Some(both[game.seat(&player.id)?])
-    };
-    let games = league.games(&player.id).filter(with);
-    games.filter_map(of).collect()
-}
-
 /// The players of a practice, as its tables show them.
 struct Rows<'a> {
-    league: &'a League,
-    /// The game, if it draws a number.
-    drawing: Option<&'static Game>,
-    players: Vec<&'a Member>,
-    names: Vec<String>,
-    /// How many columns the names take.
-    widest: usize,
+    view: &'a LeagueView,
+    /// Whether the game draws a number. Then players are judged by what their choices were worth, else by their points.
+    draws: bool,
+    /// The players with their names.
+    players: Vec<(&'a AgentView, String)>,
+    /// By player: what its matches gave it.
+    gains: BTreeMap<&'a String, Vec<Gain<'a>>>,
 }
 
-impl Rows<'_> {
-    fn line(&self, id: &str, name: &str, columns: &str) -> String {
-        format!("{id:<4}  {}  {columns}", pad(name, self.widest))
+impl<'a> Rows<'a> {
+    fn new(view: &'a LeagueView) -> Rows<'a> {
+        let players = view.agents.iter().filter(|it| it.kind == Kind::Player);
+        let players = players.map(|it| (it, shown(&it.display_name)));
+        let worth = worth_in(view);
+        let mut by_player = BTreeMap::<_, Vec<Gain>>::new();
+        for gain in matches(view).flat_map(|game| gains(game, &worth)) {
+            by_player.entry(gain.player).or_default().push(gain);
+        }
+        Rows {
+            view,
+            draws: !worth.is_empty(),
+            players: players.collect(),
+            gains: by_player,
+        }
     }
 
     /// A table: a head, and a row for each player.
-    fn table(&self, head: &str, columns: impl Fn(&Member) -> String) -> Vec<String> {
-        let mut lines = vec![format!("\n{}", self.line("Id", "Strategy", head))];
-        for (player, name) in self.players.iter().zip(&self.names) {
-            lines.push(self.line(&player.id, name, &columns(player)));
-        }
-        lines
+    fn table(&self, head: &str, columns: impl Fn(&AgentView) -> String) -> Vec<String> {
+        let names = self.players.iter().map(|(_, name)| &**name);
+        let widest = names.chain(["Strategy"]).map(width).max();
+        let line = |id: &str, name: &str, columns: &str| {
+            let name = pad(name, widest.unwrap_or_default());
+            format!("{id:<4}  {name}  {columns}")
+        };
+        let rows = self.players.iter();
+        let rows = rows.map(|(player, name)| line(&player.id, name, &columns(player)));
+        let mut heads = head.lines();
+        let first = line("Id", "Strategy", heads.next().unwrap_or_default());
+        let more = heads.map(|head| line("", "", head));
+        let heads = [String::new(), first].into_iter().chain(more);
+        heads.chain(rows).collect()
     }
 
-    /// What a player is judged by: what its choices were worth where a number is drawn, else its points.
-    fn judged(&self, player: &Member, against: Option<&Member>) -> Sample {
-        Sample::of(&match self.drawing {
-            Some(rules) => expected(self.league, rules, player, against),
-            None => points(self.league, player, against),
-        })
+    /// What a player's matches gave it, or those against one opponent.
+    fn own(
+        &self,
+        player: &AgentView,
+        against: Option<&AgentView>,
+    ) -> impl Iterator<Item = &Gain<'a>> {
+        let own = self.gains.get(&player.id).into_iter().flatten();
+        own.filter(move |gain| against.is_none_or(|it| *gain.opponent == it.id))
+    }
+
+    /// What a player is judged by.
+    fn judged(&self, player: &AgentView, against: Option<&AgentView>) -> Sample {
+        let worth = |gain: &Gain| match self.draws {
+            true => gain.expected,
+            false => Some(gain.points),
+        };
+        Sample::of(self.own(player, against).filter_map(worth))
+    }
+
+    /// What the players are measured by: a coin, or where there is none, all of them together.
+    fn measure(&self) -> Measure {
+        let league = &self.view.league;
+        let coin =
+            games::named(&league.game_type).and_then(|game| worth::coin(game, &league.scoring));
+        let all = self.gains.values().flatten().map(|gain| gain.points);
+        match coin {
+            Some(points) => Measure {
+                points,
+                name: "a coin",
+            },
+            None => Measure {
+                points: Sample::of(all).mean,
+                name: "the average player",
+            },
+        }
     }
 
     /// What everybody won, and whether that is more than luck.
     fn won(&self) -> Vec<String> {
-        let measure = measure(self.league);
-        let columns = match self.drawing {
-            Some(_) => "Matches  Points per match   Expected points",
-            None => "Matches  Points per match",
+        let measure = self.measure();
+        let columns = match self.draws {
+            true => "Matches  Points per match   Expected points",
+            false => "Matches  Points per match",
         };
-        let head = format!("{columns}  ({:.2} {})", measure.points, measure.told);
+        let head = format!(
+            "{columns}  ({:.2} is what {} gets)",
+            measure.points, measure.name
+        );
         self.table(&head, |player| {
-            let won = Sample::of(&points(self.league, player, None));
+            let points = self.own(player, None).map(|gain| gain.points);
+            let won = Sample::of(points);
             let judged = self.judged(player, None);
-            let more = match self.drawing {
-                Some(_) => format!("     {judged}"),
-                None => String::new(),
+            let more = match self.draws {
+                true => format!("     {judged}"),
+                false => String::new(),
             };
             let verdict = match judged.count {
                 0 if won.count > 0 => "no number was drawn in its matches".into(),
@@ -203,20 +203,19 @@ impl Rows<'_> {
     }
 
     /// What everybody won against these opponents, or its choices were worth.
-    fn against(&self, opponents: &[&Member]) -> Vec<String> {
-        let ids: String = opponents.iter().map(|it| format!("{:>6}", it.id)).collect();
-        let ids = self.line("", "", &ids);
-        let what = match self.drawing {
-            Some(_) => "Expected points",
-            None => "Points",
+    fn against(&self, opponents: &[(&AgentView, String)]) -> Vec<String> {
+        let others = || opponents.iter().map(|(other, _)| *other);
+        let ids: String = others().map(|it| format!("{:>6}", it.id)).collect();
+        let what = match self.draws {
+            true => "Expected points",
+            false => "Points",
         };
-        let cell = |player: &Member, other: &Member| match self.judged(player, Some(other)) {
+        let cell = |player: &AgentView, other: &AgentView| match self.judged(player, Some(other)) {
             Sample { count: 0, .. } => format!("{:>6}", "-"),
             sample => format!("{:>6.2}", sample.mean),
         };
-        let head = format!("{what} per match against\n{ids}");
-        self.table(&head, |player| {
-            opponents.iter().map(|other| cell(player, other)).collect()
+        self.table(&format!("{what} per match against\n{ids}"), |player| {
+            others().map(|other| cell(player, other)).collect()
         })
     }
 
@@ -229,26 +228,15 @@ impl Rows<'_> {
                 Some((median, worst)) => (median.to_string(), worst.to_string()),
                 None => ("-".into(), "-".into()),
             };
-            let lost = self.league.stats(player).technical_losses;
+            let lost = player.technical_losses.unwrap_or_default();
             format!("{lost:>16}  {median:>21}  {worst:>5}")
         })
     }
 }
 
 /// The whole report, as lines for a terminal. `answers`: who has answered, after how many milliseconds.
-pub fn report(league: &League, answers: &[(String, u64)]) -> Vec<String> {
-    let players = league.members(Kind::Player);
-    let names: Vec<String> = players.iter().map(|it| shown(&it.display_name)).collect();
-    let widths = names.iter().map(|name| width(name));
-    let widest = widths.max().unwrap_or(0).max("Strategy".len());
-    let game = games::named(&league.rules.game_type);
-    let rows = Rows {
-        league,
-        drawing: game.filter(|game| game.draws.is_some()),
-        players,
-        names,
-        widest,
-    };
+pub fn report(view: &LeagueView, answers: &[(String, u64)]) -> Vec<String> {
+    let rows = Rows::new(view);
     let mut lines = rows.won();
     for opponents in rows.players.chunks(COLUMNS) {
         lines.extend(rows.against(opponents));

@@ -242,10 +242,9 @@ impl Around for Surroundings {
         if let Some(practice) = &self.practice
             && !self.is_comparison
         {
-            let figures = manager
-                .store
-                .read(|league| statistics::report(league, &practice.answers(league)));
-            figures.iter().for_each(|line| say(line));
+            let view = manager.document.newest();
+            let lines = statistics::report(&view, &practice.answers(&view));
+            lines.iter().for_each(|line| say(line));
         }
         if !self.is_comparison {
             let kept = lock(&self.kept);

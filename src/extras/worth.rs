@@ -19,16 +19,25 @@ fn pairs(game: &Game) -> Vec<Vec<Move>> {
     pairs
 }
 
-/// By pair of choices, as `even odd`: what it is worth to both before the number is drawn. Nothing, where none is drawn.
-pub fn by_pair(game_type: &str, scoring: &Scoring) -> BTreeMap<String, [f64; 2]> {
-    let Some(game) = games::named(game_type) else {
-        return BTreeMap::new();
+/// By pair of choices, as `even odd`: what it is worth to both before the number is drawn. Empty, where none is drawn.
+pub type Worth = BTreeMap<String, [f64; 2]>;
+
+/// What each pair of choices is worth in a game.
+pub fn by_pair(game_type: &str, scoring: &Scoring) -> Worth {
+    let pairs = games::named(game_type).map(|game| (game, pairs(game)));
+    let worth = |(game, pairs): (&Game, Vec<Vec<Move>>)| {
+        let expected = |pair: Vec<Move>| Some((key(&pair), game.expected(&pair, scoring)?));
+        pairs.into_iter().filter_map(expected).collect()
     };
-    let worth = |pair: Vec<Move>| {
-        let expected = game.expected(&pair, scoring)?;
-        Some((key(&pair), expected))
-    };
-    pairs(game).into_iter().filter_map(worth).collect()
+    pairs.map(worth).unwrap_or_default()
+}
+
+/// What the choices of a match were worth to both, if a number was drawn.
+pub fn of_match(worth: &Worth, drawn: Option<u32>, choices: &[Move]) -> Option<[f64; 2]> {
+    worth
+        .get(&key(choices))
+        .copied()
+        .filter(|_| drawn.is_some())
 }
 
 /// How a pair of choices is called.

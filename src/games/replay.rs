@@ -2,7 +2,8 @@
 //! match must then have ended. So the manager need not believe a referee. Pure.
 
 use super::{Game, Move, Outcome};
-use crate::protocol::Details;
+use crate::protocol::{MoveMade, Parity};
+use std::collections::BTreeMap;
 
 /// Moves of player A and player B, one after the other.
 pub fn moves(texts: &[&str]) -> Vec<Move> {
@@ -13,20 +14,35 @@ pub fn moves(texts: &[&str]) -> Vec<Move> {
     texts.iter().enumerate().map(made).collect()
 }
 
-/// The moves that a reported result names, in whichever of its fields they stand.
-pub fn reported(players: &[String; 2], details: &Details) -> Result<Vec<Move>, String> {
-    let mut named = Vec::new();
-    for made in details.moves.iter().flatten() {
-        named.push((&made.player_id, made.r#move.clone()));
-    }
-    for (player_id, choice) in &details.choices {
-        named.extend(choice.map(|choice| (player_id, choice.to_string())));
-    }
+/// What each player chose in a match of Even/Odd, as a result says it; nothing for whoever did not choose.
+pub type Choices = BTreeMap<String, Option<Parity>>;
+
+/// Who made which move, as a result says it: the choices of Even/Odd, or the moves of any other game.
+pub fn made<'a>(
+    choices: &'a Choices,
+    moves: &'a Option<Vec<MoveMade>>,
+) -> impl Iterator<Item = (&'a String, String)> {
+    let chosen = |(id, choice): (&'a String, &Option<Parity>)| Some((id, (*choice)?.to_string()));
+    let moved = |made: &'a MoveMade| (&made.player_id, made.r#move.clone());
+    let moves = moves.iter().flatten().map(moved);
+    choices.iter().filter_map(chosen).chain(moves)
+}
+
+/// The moves that a result names, in their order; choices, which have none, in the order of the seats.
+pub fn reported(
+    players: &[String; 2],
+    choices: &Choices,
+    moves: &Option<Vec<MoveMade>>,
+) -> Result<Vec<Move>, String> {
     let seated = |(id, text): (&String, String)| match players.iter().position(|it| it == id) {
         Some(seat) => Ok(Move { seat, text }),
         None => Err(format!("{id:?} does not play in this match")),
     };
-    named.into_iter().map(seated).collect()
+    let mut named: Vec<Move> = made(choices, moves).map(seated).collect::<Result<_, _>>()?;
+    if moves.is_none() {
+        named.sort_by_key(|made| made.seat);
+    }
+    Ok(named)
 }
 
 impl Game {

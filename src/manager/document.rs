@@ -4,7 +4,7 @@
 //! No token is in it, and no choice of a match that is not recorded. `view` makes it, a pure function of the league and
 //! of what was heard from its agents; `Document` keeps the newest one, and lets others wait for the next.
 
-use crate::games::Scoring;
+use crate::games::{self, Move, Scoring};
 use crate::manager::board::{Board, Contact};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
@@ -61,6 +61,15 @@ impl LeagueView {
             copy.agents.iter_mut().for_each(|it| it.endpoint = None);
         }
         copy
+    }
+}
+
+impl MatchView {
+    /// The moves of the match in their order; in Even/Odd the choices, in the order of the seats.
+    pub fn played(&self) -> Vec<Move> {
+        let players = [self.player_A_id.clone(), self.player_B_id.clone()];
+        let choices = self.choices.clone().unwrap_or_default();
+        games::reported(&players, &choices, &self.moves).unwrap_or_default()
     }
 }
 
@@ -189,7 +198,8 @@ fn voids(league: &League) -> u64 {
     league.tables - league.played.len() as u64
 }
 
-fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
+/// An agent, as its league and whoever calls it know it.
+pub fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
     let stats = (member.kind == Kind::Player).then(|| league.stats(member));
     let was_called = contact.trouble.is_some() || contact.answers_in.is_some();
     AgentView {
@@ -207,7 +217,8 @@ fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
     }
 }
 
-fn match_view(game: &Match) -> MatchView {
+/// A match.
+pub fn match_view(game: &Match) -> MatchView {
     let result = game.recorded.as_ref().map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
     let explained = details.filter(|details| details.drawn_number.is_none());

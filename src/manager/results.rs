@@ -138,9 +138,9 @@ fn check_played(
     players: &[String; 2],
     ending: Ending,
 ) -> Result<(), Refusal> {
-    let number = result.details.drawn_number;
-    let moves = games::reported(players, &result.details);
-    let played = moves.and_then(|moves| game.replay(players.clone(), moves, number));
+    let details = &result.details;
+    let moves = games::reported(players, &details.choices, &details.moves);
+    let played = moves.and_then(|moves| game.replay(players.clone(), moves, details.drawn_number));
     let outcome = match played {
         Ok(outcome) => outcome,
         Err(problem) => return wrong("result.details", problem),

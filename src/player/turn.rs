@@ -3,7 +3,7 @@
 //! A `choose` is a function from a `Turn` to even or odd, or in other games to one of its legal moves. Whoever writes one
 //! can try it on `Turn::sample()`, without a league. Finished examples stand in `src/extras/strategies.rs`.
 
-use crate::games::{even_odd, mix};
+use crate::games::{self, even_odd, mix};
 use crate::object;
 use crate::protocol::{Ending, GameResult, Parity, Tally};
 use std::sync::Arc;
@@ -53,15 +53,10 @@ impl Turn {
 
     /// What a player has played in our matches, oldest first, whatever the game: its choices too.
     pub fn moves_of(&self, player_id: &str) -> Vec<String> {
-        let mut played = Vec::new();
-        for past in self.history.iter() {
-            let choice = past.result.choices.get(player_id).copied().flatten();
-            played.extend(choice.map(|choice| choice.to_string()));
-            let made = past.result.moves.iter().flatten();
-            let own = made.filter(|it| it.player_id == player_id);
-            played.extend(own.map(|it| it.r#move.clone()));
-        }
-        played
+        let results = self.history.iter().map(|past| &past.result);
+        let made = results.flat_map(|it| games::made(&it.choices, &it.moves));
+        let own = made.filter(|(id, _)| *id == player_id);
+        own.map(|(_, text)| text).collect()
     }
 
     /// Even or odd, each as likely. With a seed the choice is the same in every run, whatever else happens meanwhile.
