@@ -149,10 +149,9 @@ impl Referee {
             match_id: Some(kept.report.match_id.clone()),
         };
         let program = &self.session.program;
-        let to = Peer::manager(&card.manager);
+        let to = Peer::manager(&card.manager, program.config.generic_limit());
         let report = kept.report.clone().into();
-        let limit = program.config.generic_limit();
-        program.client.ask(&to, &report, &about, limit)
+        program.client.ask(&to, &report, &about)
     }
 }
 

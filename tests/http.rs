@@ -741,7 +741,7 @@ const ANSWERS: &str = r#"
     204 | E009 answered HTTP 204
     307 | E009 answered HTTP 307
     500 | E009 answered HTTP 500
-    200 hello | E003 answered hello: that is not JSON
+    200 hello | E003 answered hello: that is not a JSON-RPC reply
     200 [] | E003 answered []: that is not a JSON-RPC reply
     200 {} | E003 answered {}: result: missing
     200 BIG | E009 gave no whole answer (it is over 10240 bytes)"#;
@@ -760,12 +760,13 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
             id: "P01".into(),
             endpoint: endpoint.into(),
             max: MANAGER_LIMIT,
+            limit: Duration::from_secs(seconds),
         };
         let question = StartLeague {
             league_id: "x".into(),
         }
         .into();
-        match client.ask(&to, &question, &about, Duration::from_secs(seconds)) {
+        match client.ask(&to, &question, &about) {
             Ok(_) => "ok".to_string(),
             Err(error) => format!("{} {}", error.code(), error.explain()),
         }

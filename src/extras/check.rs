@@ -32,7 +32,7 @@ mod player;
 mod referee;
 
 use crate::games::{self, Game, Outcome, even_odd};
-use crate::net::client::{MAX_NOTICE, call, ok};
+use crate::net::client::{MAX_NOTICE, Peer, call, ok};
 use crate::net::retry::{pause, quotable};
 use crate::net::sync::lock;
 use crate::program::args::{Args, Stop};

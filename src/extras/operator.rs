@@ -6,7 +6,7 @@
 use crate::manager::Manager;
 use crate::manager::document::{AgentView, LeagueView};
 use crate::net::agent::Denial;
-use crate::net::client::{About, Client, MAX_NOTICE, Peer, conversation};
+use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::sync::spawn;
 use crate::program;
 use crate::program::args::{Args, Stop};
@@ -103,8 +103,7 @@ impl Caller {
         let log = program::log(args, "launcher");
         let client = Client::new("launcher", log);
         client.sign_as("launcher", &config.league.league_id);
-        let mut manager = Peer::manager(&manager);
-        manager.max = MAX_NOTICE;
+        let manager = Peer::manager(&manager, config.generic_limit());
         Ok(Caller {
             operator_token: program::operator_token(args)?,
             config,
@@ -120,8 +119,7 @@ impl Caller {
             auth_token: self.operator_token.clone(),
             ..About::default()
         };
-        let limit = self.config.generic_limit();
-        match self.client.ask(&self.manager, &message, &about, limit) {
+        match self.client.ask(&self.manager, &message, &about) {
             Ok(Message::LeagueStatus(status)) => {
                 let league = shown(&status.league_id);
                 let sentence = match &status.reason {
@@ -144,10 +142,7 @@ impl Caller {
 
     /// Asks the manager how far its league is, and shows it.
     fn status(&self) -> Result<(), Stop> {
-        let limit = self.config.generic_limit();
-        let answer = self
-            .client
-            .send(&self.manager, "get_league", &json!({}), limit);
+        let answer = self.client.send(&self.manager, "get_league", &json!({}));
         let answer = answer.map_err(|error| self.no_answer(&error.explain()))?;
         let view = LeagueView::read(&answer).map_err(|fault| {
             Stop::failed(self.from(format!("answered something else than its league: {fault}")))

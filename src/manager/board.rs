@@ -16,7 +16,7 @@ use crate::net::retry::{CallError, RetryPolicy, SHOWN, pause, retry};
 use crate::net::sync::{lock, spawn};
 use crate::protocol::{Kind, LeagueError};
 use crate::wire::{Timestamp, Wire, cut};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -163,7 +163,8 @@ impl Board {
             };
             let readers = members.iter().filter(|(_, kind)| is_for(subject, *kind));
             let bulletin = self.client.bulletin(&message, &about);
-            self.client.note_to_many(&bulletin, readers.count());
+            let facts = json!({"recipients": readers.count()});
+            self.client.note_sent(&bulletin.packet, facts);
             self.put_up(Notice {
                 subject,
                 bulletin,
@@ -313,21 +314,21 @@ impl Board {
             id: member.id.clone(),
             endpoint: member.endpoint.clone(),
             max: MAX_NOTICE,
+            limit: self.limit,
         };
         let Some(notice) = notice else {
-            return self.client.ping(&to, &member.token, self.limit);
+            return self.client.ping(&to, &member.token);
         };
-        let mut match_token = None;
+        let mut own = json!({"auth_token": member.token});
         if let Subject::Announcement(round, _) = notice.subject {
             if member.kind == Kind::Referee {
                 return self.hand_over(&to, &notice.about, &member, round);
             }
-            match_token = self.store.read(|league| league.match_token(round, id));
+            if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
+                own["match_token"] = token.into();
+            }
         }
-        let (own, token) = (&member.token, match_token.as_deref());
-        let answer = self
-            .client
-            .deliver(&to, &notice.bulletin, own, token, self.limit);
+        let answer = self.client.deliver(&to, &notice.bulletin, own);
         answer.map(drop)
     }
 
@@ -344,9 +345,8 @@ impl Board {
             .store
             .read(|league| league.announcement(round, Some(referee)));
         let bulletin = self.client.bulletin(&copy.into(), about);
-        let answer = self
-            .client
-            .deliver(to, &bulletin, &referee.token, None, self.limit);
+        let own = json!({"auth_token": referee.token});
+        let answer = self.client.deliver(to, &bulletin, own);
         let refused = match &answer {
             Err(error @ (CallError::Rpc(..) | CallError::Status(..))) => Some(error.explain()),
             Ok(answer) => refusal(answer),

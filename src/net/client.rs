@@ -9,12 +9,12 @@
 //! fault it was. Read next: `rpc.rs`, the way in.
 
 pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
-use crate::net::letter::{is_reply, joined, not, quoted, result};
+use crate::net::letter::{joined, quoted};
 use crate::net::log::{Body, Level, Log};
 use crate::net::retry::CallError;
 use crate::net::sync::lock;
-use crate::protocol::{self, Envelope, GameJoinAck, Message, PROTOCOL};
-use crate::wire::{Endpoint, SHOWN, Timestamp, cut, quotable};
+use crate::protocol::{self, Code, Envelope, GameJoinAck, Message, PROTOCOL, Refusal};
+use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, cut, quotable};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -91,24 +91,19 @@ impl Client {
 
     /// Sends a request and returns the message that answers it. What we know already is supplied: who answers, and in
     /// which conversation. A foreign conversation is a warning only.
-    pub fn ask(
-        &self,
-        to: &Peer,
-        message: &Message,
-        about: &About,
-        limit: Duration,
-    ) -> Result<Message, CallError> {
+    pub fn ask(&self, to: &Peer, message: &Message, about: &About) -> Result<Message, CallError> {
         let started = Instant::now();
-        let mut reply = self.exchange(to, message, about, limit)?;
+        let packet = self.write(message, about);
+        self.note_sent(&packet, json!({"peer": to.id}));
+        let mut reply = self.send(to, message.tool(), &packet)?;
         let came = reply.to_string();
         let known = known(to, about, &reply);
         let supplied = protocol::complete(&mut reply, known);
-        self.log.supplied(&to.id, &supplied);
         let understood = protocol::read(&reply).map_err(|refusal| CallError::wrong(refusal, came));
         let facts = facts(to, started, understood.as_ref().err());
         self.note("reply_received", &reply, facts, Body::Whole(&reply));
         let understood = understood?;
-        self.log.doubts(&to.id, &understood);
+        self.log.doubts(&to.id, &supplied, &understood);
         if understood.envelope.conversation_id != about.conversation_id {
             let words = format!("{} answered in another conversation", to.id);
             self.log.say(Level::Warning, "foreign_conversation", words);
@@ -116,48 +111,19 @@ impl Client {
         Ok(understood.message)
     }
 
-    /// Sends a notice to one agent. Any 2xx delivers it; what is answered is logged, and changes nothing.
-    pub fn notify(
-        &self,
-        to: &Peer,
-        message: &Message,
-        about: &About,
-        limit: Duration,
-    ) -> Result<Value, CallError> {
-        let answer = self.exchange(to, message, about, limit);
-        self.delivered(to, &json!({"message_type": message.name()}), answer)
-    }
-
-    /// Writes, logs and sends a message, and returns the `result` that came.
-    fn exchange(
-        &self,
-        to: &Peer,
-        message: &Message,
-        about: &About,
-        limit: Duration,
-    ) -> Result<Value, CallError> {
+    /// Sends a notice to one agent. Any 2xx delivers it.
+    pub fn notify(&self, to: &Peer, message: &Message, about: &About) -> Result<Value, CallError> {
         let packet = self.write(message, about);
-        let facts = json!({"peer": to.id});
-        self.note("message_sent", &packet, facts, Body::Whole(&packet));
-        self.send(to, message.tool(), &packet, limit)
+        self.note_sent(&packet, json!({"peer": to.id}));
+        let answer = self.send(to, message.tool(), &packet);
+        self.delivered(to, &packet, answer)
     }
 
-    /// Sends a packet under a method and returns the `result`. Only a failure is logged.
-    pub fn send(
-        &self,
-        to: &Peer,
-        method: &str,
-        packet: &Value,
-        limit: Duration,
-    ) -> Result<Value, CallError> {
-        self.send_text(to, method, packet, &packet.to_string(), limit)
-    }
-
-    /// Writes a notice for many. The time of a copy is its own.
+    /// Writes a notice, without what each of its copies says for itself: when it is sent, and the token of its reader.
     pub fn bulletin(&self, message: &Message, about: &About) -> Bulletin {
         let mut packet = self.write(message, about);
         if let Some(packet) = packet.as_object_mut() {
-            packet.remove("timestamp");
+            packet.retain(|key, _| key != "timestamp" && key != "auth_token");
         }
         Bulletin {
             method: message.tool(),
@@ -166,33 +132,20 @@ impl Client {
         }
     }
 
-    /// Logs a notice for many, once, without anybody's token.
-    pub fn note_to_many(&self, bulletin: &Bulletin, recipients: usize) {
-        let packet = &bulletin.packet;
-        let facts = json!({"recipients": recipients});
-        self.note("message_sent", packet, facts, Body::Whole(packet));
-    }
-
-    /// Delivers one agent's copy of a notice that was logged for many, with the agent's own token, and the token of
-    /// its match where it has one. Any 2xx delivers it; what is answered is returned too.
+    /// Delivers one copy of a notice, with the tokens that are the reader's `own`. Any 2xx delivers it.
     pub fn deliver(
         &self,
         to: &Peer,
         bulletin: &Bulletin,
-        auth_token: &str,
-        match_token: Option<&str>,
-        limit: Duration,
+        mut own: Value,
     ) -> Result<Value, CallError> {
-        let mut own = json!({"timestamp": Timestamp::now(), "auth_token": auth_token});
-        if let Some(token) = match_token {
-            own["match_token"] = token.into();
-        }
+        own["timestamp"] = json!(Timestamp::now());
         let params = joined(&own, &bulletin.text);
-        let answer = self.send_text(to, bulletin.method, &bulletin.packet, &params, limit);
+        let answer = self.send_text(to, bulletin.method, &bulletin.packet, &params);
         self.delivered(to, &bulletin.packet, answer)
     }
 
-    /// Any 2xx delivers a notice. What was answered is logged, and changes nothing.
+    /// What was answered to a notice is logged and returned, and changes nothing here.
     fn delivered(
         &self,
         to: &Peer,
@@ -211,6 +164,11 @@ impl Client {
         Ok(answer)
     }
 
+    /// Sends a packet under a method and returns the `result`. Only a failure is logged.
+    pub fn send(&self, to: &Peer, method: &str, packet: &Value) -> Result<Value, CallError> {
+        self.send_text(to, method, packet, &packet.to_string())
+    }
+
     /// The one way out: posts a call and returns its `result`; a failure is logged. `packet` says what the call is
     /// about, and `params` is the whole of it as text.
     fn send_text(
@@ -219,26 +177,19 @@ impl Client {
         method: &str,
         packet: &Value,
         params: &str,
-        limit: Duration,
     ) -> Result<Value, CallError> {
         let started = Instant::now();
-        let result = self.post(to, method, params, limit);
-        if let Err(error) = &result {
+        self.post(to, method, params).inspect_err(|error| {
             let facts = facts(to, started, Some(error));
-            self.note(
-                "delivery_failed",
-                packet,
-                facts,
-                Body::Words(error.explain()),
-            );
-        }
-        result
+            let words = Body::Words(error.explain());
+            self.note("delivery_failed", packet, facts, words);
+        })
     }
 
     /// Whether anybody is there: any HTTP answer means yes. The agent's own token proves who asks.
-    pub fn ping(&self, to: &Peer, token: &str, limit: Duration) -> Result<(), CallError> {
+    pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
         let params = json!({"auth_token": token}).to_string();
-        match self.post(to, "ping", &params, limit) {
+        match self.post(to, "ping", &params) {
             Err(CallError::Status(..)) => Ok(()),
             Err(error) if error.is_silence() => Err(error),
             _ => Ok(()),
@@ -246,24 +197,21 @@ impl Client {
     }
 
     /// One JSON-RPC exchange. A JSON-RPC reply counts whatever the status.
-    fn post(
-        &self,
-        to: &Peer,
-        method: &str,
-        params: &str,
-        limit: Duration,
-    ) -> Result<Value, CallError> {
+    fn post(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = call(method, params, id);
-        let (status, bytes) = self.post_raw(&to.endpoint, &body, to.max, limit)?;
-        let text = || quotable(&String::from_utf8_lossy(&bytes));
-        let reply = match serde_json::from_slice(&bytes) {
-            Ok(Value::Object(reply)) if status == 200 || is_reply(&reply) => reply,
-            _ if status != 200 => return Err(CallError::Status(status, text())),
-            Ok(_) => return Err(CallError::Wrong(not("a JSON-RPC reply"), text())),
-            Err(_) => return Err(CallError::Wrong(not("JSON"), text())),
-        };
-        if reply.get("id").is_some_and(|came| *came != json!(id)) {
+        let (status, bytes) = self.post_raw(to, &call(method, params, id))?;
+        let reply: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let mut keys = ["message_type", "result", "error"].into_iter();
+        let is_reply = keys.any(|key| reply.get(key).is_some());
+        if !is_reply && status != 200 {
+            let body = String::from_utf8_lossy(&bytes);
+            return Err(CallError::Status(status, quotable(&body)));
+        }
+        if !reply.is_object() {
+            let refusal = Refusal::new(Code::E003, "that is not a JSON-RPC reply");
+            return Err(CallError::wrong(refusal, String::from_utf8_lossy(&bytes)));
+        }
+        if reply.get("id").is_some_and(|came| *came != id) {
             let words = format!("{} answered with another JSON-RPC id", to.id);
             self.log.say(Level::Warning, "foreign_id", words);
         }
@@ -271,13 +219,8 @@ impl Client {
     }
 
     /// Posts a body as it is, wrong or right, and returns the status and the body of the answer, whatever they are.
-    pub fn post_raw(
-        &self,
-        url: &str,
-        body: &str,
-        max: usize,
-        limit: Duration,
-    ) -> Result<(u16, Vec<u8>), CallError> {
+    pub fn post_raw(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
+        let (url, max, limit) = (&to.endpoint, to.max, to.limit);
         let wrong = |legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60)));
         let endpoint = Endpoint::parse(url).map_err(wrong)?;
         let request = self
@@ -302,6 +245,11 @@ impl Client {
         }
     }
 
+    /// Logs a packet that we send, whole.
+    pub fn note_sent(&self, packet: &Value, facts: Value) {
+        self.note("message_sent", packet, facts, Body::Whole(packet));
+    }
+
     /// Logs what has become of a packet: `facts` are what the packet itself does not say.
     pub fn note(&self, event_type: &str, packet: &Value, mut facts: Value, message: Body) {
         for key in ["message_type", "conversation_id", "match_id"] {
@@ -309,6 +257,26 @@ impl Client {
         }
         self.log.note(event_type, facts, message);
     }
+}
+
+/// What a reply says: its `result`. Some agents answer with a request, some without the shell.
+fn result(mut reply: Value) -> Result<Value, CallError> {
+    let error = &reply["error"];
+    if !error.is_null() {
+        let message = error["message"].as_str().unwrap_or("no message");
+        let code = error["code"].as_i64().unwrap_or_default();
+        return Err(CallError::Rpc(code, quotable(message)));
+    }
+    if reply.get("message_type").is_some() {
+        return Ok(reply);
+    }
+    for key in ["result", "params"] {
+        if let Some(result) = reply.get_mut(key) {
+            return Ok(result.take());
+        }
+    }
+    let missing = Fault::new(&Value::Null, "a result").under("result");
+    Err(CallError::wrong(missing, reply))
 }
 
 /// What the log says of a call beside its message.

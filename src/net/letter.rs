@@ -1,17 +1,17 @@
-//! What a message is as text: whom it is for, what it is about, how it is written, and what a reply says. `client.rs`
+//! What a message is before it is sent: whom it is for, what it is about, and how it is written as text. `client.rs`
 //! sends what is written here.
 
-use crate::net::retry::CallError;
 use crate::net::secret::secret;
-use crate::protocol::{Code, Kind, Packet, Refusal};
-use crate::wire::{Fault, SHOWN, cut, quotable};
+use crate::protocol::Kind;
+use crate::wire::{SHOWN, cut};
 use serde_json::{Value, json};
 use std::fmt::Display;
+use std::time::Duration;
 
 /// The largest notice, and the largest answer of a manager, in bytes: a table of 100 players has 20 KB.
 pub const MAX_NOTICE: usize = 256 << 10;
 
-/// Whom a call is for.
+/// Whom a call is for, and what is borne with from it.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The kind of agent.
@@ -22,16 +22,19 @@ pub struct Peer {
     pub endpoint: String,
     /// The largest answer that is read from it, in bytes.
     pub max: usize,
+    /// How long its answer may take.
+    pub limit: Duration,
 }
 
 impl Peer {
     /// The league manager, at that URL.
-    pub fn manager(endpoint: &str) -> Peer {
+    pub fn manager(endpoint: &str, limit: Duration) -> Peer {
         Peer {
             kind: Kind::Manager,
             id: Kind::Manager.word().into(),
             endpoint: endpoint.into(),
             max: MAX_NOTICE,
+            limit,
         }
     }
 
@@ -59,7 +62,8 @@ pub struct About {
 #[derive(Debug, Clone)]
 pub struct Bulletin {
     pub(super) method: &'static str,
-    pub(super) packet: Value,
+    /// The notice without what each copy says for itself, as it is logged.
+    pub packet: Value,
     /// The packet from its first field to the closing brace.
     pub(super) text: String,
 }
@@ -74,34 +78,6 @@ pub fn call(method: &str, params: impl Display, id: impl Display) -> String {
 pub(super) fn joined(object: &Value, rest: &str) -> String {
     let object = object.to_string();
     format!("{},{rest}", &object[..object.len() - 1])
-}
-
-/// Whether an object is a reply, whatever status it came with.
-pub(super) fn is_reply(reply: &Packet) -> bool {
-    ["message_type", "result", "error"]
-        .iter()
-        .any(|key| reply.contains_key(*key))
-}
-
-/// What a reply says: its `result`. Some agents answer with a request, some without the shell.
-pub(super) fn result(mut reply: Packet) -> Result<Value, CallError> {
-    if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
-        let message = error["message"].as_str().unwrap_or("no message");
-        let code = error["code"].as_i64().unwrap_or_default();
-        return Err(CallError::Rpc(code, quotable(message)));
-    }
-    if reply.contains_key("message_type") {
-        return Ok(Value::Object(reply));
-    }
-    let result = reply.remove("result").or_else(|| reply.remove("params"));
-    result.ok_or_else(|| {
-        let missing = Fault::new(&Value::Null, "a result").under("result");
-        CallError::wrong(missing, Value::Object(reply))
-    })
-}
-
-pub(super) fn not(expected: &str) -> Refusal {
-    Refusal::new(Code::E003, format!("that is not {expected}"))
 }
 
 /// A text of a request, as it is repeated to its sender.

@@ -134,17 +134,14 @@ impl Log {
         let _ = file.and_then(|mut file| file.write_all(&line));
     }
 
-    /// Warns of what was taken instead of fields that were not there or not right.
-    pub fn supplied(&self, from: &str, fields: &[String]) {
-        if !fields.is_empty() {
-            let fields = fields.join(", ");
+    /// Warns of what was taken instead of fields that were not there, of what only informs and is wrong, and of a clock
+    /// that is off.
+    pub fn doubts(&self, from: &str, supplied: &[String], understood: &Understood) {
+        if !supplied.is_empty() {
+            let fields = supplied.join(", ");
             let words = format!("{from} left out {fields}: what is known was taken");
             self.say(Level::Warning, "fields_supplied", words);
         }
-    }
-
-    /// Warns of what only informs and is wrong, and of a clock that is off.
-    pub fn doubts(&self, from: &str, understood: &Understood) {
         for fault in &understood.ignored {
             self.say(Level::Warning, "field_ignored", format!("{from}: {fault}"));
         }

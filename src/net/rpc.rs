@@ -239,11 +239,10 @@ impl Server {
             let facts = json!({"peer": sender});
             let message = Body::Beginning(params);
             self.client.note("message_received", params, facts, message);
-            log.supplied(&sender, supplied);
         }
         let outcome = self.guarded(|| {
             let understood = read?;
-            log.doubts(&sender, &understood);
+            log.doubts(&sender, supplied, &understood);
             self.is_our_league(&understood)?;
             let envelope = understood.envelope;
             let request = Request { envelope, peer };
@@ -348,8 +347,7 @@ impl Server {
                 "error_code": reply["error_code"],
                 "field": reply["context"]["field"],
             });
-            let message = Body::Whole(&reply);
-            self.client.note("message_sent", &reply, facts, message);
+            self.client.note_sent(&reply, facts);
         }
         reply
     }

@@ -16,7 +16,8 @@ use crate::wire::Plain;
 /// Asks the manager to let us in until it answers, for the games that our program `plays`. We show the key and the token
 /// of our card; where another run of the league does not know these, the operator's word may help.
 pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, Stop> {
-    let to = Peer::manager(&program.manager);
+    let limit = program.config.registration_limit(program.kind);
+    let to = Peer::manager(&program.manager, limit);
     let manager = format!("the league manager at {}", to.endpoint);
     let application = application(program, card, plays);
     let own = Some(card.token.clone()).filter(|token| !token.is_empty());
@@ -26,10 +27,9 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
         auth_token: tokens.next(),
         ..About::default()
     };
-    let limit = program.config.registration_limit(program.kind);
     let mut said = String::new();
     loop {
-        let words = match program.client.ask(&to, &application, &about, limit) {
+        let words = match program.client.ask(&to, &application, &about) {
             Ok(reply) => {
                 let answer = answer(reply)?;
                 if answer.status == Verdict::Accepted {

@@ -29,13 +29,19 @@ pub struct OverHttp<'a> {
 }
 
 /// Whom a message for a seat goes to, and what it is about.
-fn to_seat(program: &Program, assignment: &Assignment, seat: usize) -> (Peer, About) {
+fn to_seat(
+    program: &Program,
+    assignment: &Assignment,
+    seat: usize,
+    limit: Duration,
+) -> (Peer, About) {
     let entry = &assignment.given.r#match;
     let to = Peer {
         kind: Kind::Player,
         id: [&entry.player_A_id, &entry.player_B_id][seat].clone(),
         endpoint: assignment.live().endpoints[seat].clone(),
         max: program.config.max_message_bytes(),
+        limit,
     };
     let about = About {
         conversation_id: assignment.conversation_id.clone(),
@@ -48,9 +54,9 @@ fn to_seat(program: &Program, assignment: &Assignment, seat: usize) -> (Peer, Ab
 
 /// Sends a notice to a seat, once.
 fn notify(program: &Program, assignment: &Assignment, seat: usize, message: &Message) {
-    let (to, about) = to_seat(program, assignment, seat);
     let limit = program.config.game_over_limit();
-    let _ = program.client.notify(&to, message, &about, limit);
+    let (to, about) = to_seat(program, assignment, seat, limit);
+    let _ = program.client.notify(&to, message, &about);
 }
 
 /// A fault of our own machine, for whoever can mend it.
@@ -61,8 +67,8 @@ pub fn fault(program: &Program, words: &str) {
 
 impl Venue for OverHttp<'_> {
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError> {
-        let (to, about) = to_seat(self.program, self.assignment, seat);
-        self.program.client.ask(&to, message, &about, limit)
+        let (to, about) = to_seat(self.program, self.assignment, seat, limit);
+        self.program.client.ask(&to, message, &about)
     }
 
     fn tell(&self, seat: usize, message: Message) {

@@ -196,8 +196,14 @@ impl Exam {
 
     /// Posts a body, which `sent` describes.
     fn post(&self, sent: &str, body: &str, limit: Duration) -> Exchange {
-        let client = &self.program.client;
-        match client.post_raw(&self.endpoint(), body, MAX_NOTICE, limit) {
+        let to = Peer {
+            kind: self.kind(),
+            id: self.id(),
+            endpoint: self.endpoint(),
+            max: MAX_NOTICE,
+            limit,
+        };
+        match self.program.client.post_raw(&to, body) {
             Ok((status, body)) => Exchange::new(sent, status, &body),
             Err(error) => Exchange {
                 came: format!("nothing: it {}", error.explain()),
