@@ -10,6 +10,7 @@ NEW      ?=
 OLD      ?=
 NAME     ?=
 LEAD     ?=
+LOGS     ?=
 ADDRESS  ?=
 # Another game is another league: make league GAME=tic_tac_toe, and the same for class, check and trace.
 FILE      = $(if $(GAME),config/leagues/league_2025_$(GAME).json)
@@ -66,7 +67,7 @@ bench: ## how fast leagues are and what they cost: make bench JSON=1 for machine
 	@JSON=$(JSON) cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
 
 trace: target/built ## what was said in a match, from the logs: make trace MATCH=R1M1
-	@./target/debug/league_manager trace $(MATCH) $(OF_GAME)
+	@./target/debug/league_manager trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
 
 clean: ## remove what was built, data and logs
 	cargo clean --quiet

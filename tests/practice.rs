@@ -3,7 +3,7 @@
 mod support;
 
 use league::extras::columns::width;
-use league::extras::practice::seats;
+use league::extras::practice::{failures, seats};
 use league::extras::statistics::{Measure, Sample, median_and_worst, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::extras::worth;
@@ -14,7 +14,7 @@ use league::manager::league::{League, Match, Rules};
 use league::protocol::{Kind, Parity};
 use league::wire::Wire;
 use serde_json::json;
-use std::{fs, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 use support::paper::{scoring, usual};
 use support::*;
 
@@ -246,6 +246,12 @@ P02   日本の\u{fffd}プレーヤー                 1                      7 
     let lines = report(&document(&failed), &[]).join("\n");
     let row = "P02   bob            12     0.000 ± 0.000         -          no number was drawn in its matches\n";
     assert!(lines.contains(row), "{lines}");
+    let first = [
+        "\nThe first technical loss of each:",
+        "  R1M1    ada won, bob lost technically: was silent (make trace MATCH=R1M1 LOGS=a/logs)",
+    ];
+    assert_eq!(failures(&failed, Path::new("a/logs")), first);
+    assert!(failures(&league(1, &["ada".into(), "bob".into()]), Path::new("logs")).is_empty());
 
     let name = |n: u32| format!("{n} {}", "x".repeat(28));
     let names: Vec<String> = (1..=14).map(name).collect();

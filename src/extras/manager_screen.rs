@@ -8,7 +8,7 @@ use crate::manager::results::LONGEST_REASON;
 use crate::manager::standings::ending;
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
-use crate::protocol::{Ending, Kind, Progress, Standing};
+use crate::protocol::{Ending, GAME, Kind, Progress, Standing};
 use crate::wire::cut;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -179,7 +179,7 @@ impl Shown {
             .filter_map(|id| league.find(id))
         {
             self.begin(game.round, league, &mut lines);
-            lines.push(result_line(league, game));
+            lines.push(result_line(league, game, ""));
         }
         self.results = league.played.len();
         league
@@ -307,8 +307,8 @@ fn end(league: &League) -> Vec<String> {
 }
 
 /// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was drawn, the sentence that says
-/// how.
-fn result_line(league: &League, game: &Match) -> String {
+/// how. `logs` is what `make trace` must be told of the folder of the logs, ` LOGS=logs/practice` for instance.
+pub fn result_line(league: &League, game: &Match, logs: &str) -> String {
     let Some(recorded) = &game.recorded else {
         return String::new();
     };
@@ -335,7 +335,7 @@ fn result_line(league: &League, game: &Match) -> String {
     };
     let more = match recorded.referee_id == Kind::Manager.word() {
         true => String::new(), // no log tells of what the manager itself recorded
-        false => format!(" (make trace MATCH={})", game.id),
+        false => format!(" (make trace MATCH={}{}{logs})", game.id, of_game(league)),
     };
     let told = match (ending(result), &result.winner) {
         (Ending::Draw, _) => format!("{} and {} drew{why}", who(first), who(second)),
@@ -352,6 +352,14 @@ fn result_line(league: &League, game: &Match) -> String {
         (Ending::Win, _) => format!("{} beat {}{why}", who(first), who(second)),
     };
     format!("  {:<7} {told}", game.id)
+}
+
+/// What `make trace` must be told of the game.
+fn of_game(league: &League) -> String {
+    match league.rules.game_type.as_str() {
+        GAME => String::new(),
+        other => format!(" GAME={other}"),
+    }
 }
 
 /// What a referee says of a technical loss, without what the line says anyway: who lost, and who won.

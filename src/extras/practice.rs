@@ -4,14 +4,16 @@
 //! Practice leaves no heap: its data and logs have folders of their own, and the next practice replaces them. They are
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
+use crate::extras::manager_screen::result_line;
 use crate::games;
 use crate::manager::document::LeagueView;
-use crate::manager::league::League;
+use crate::manager::league::{League, Match, Member};
+use crate::manager::standings;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{counted, say};
-use crate::protocol::Kind;
+use crate::protocol::{Ending, Kind};
 use crate::wire::cut;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
@@ -49,7 +51,8 @@ impl Seat {
 /// The folders of a practice; once they are emptied they are ours while this lives.
 pub struct Practice {
     data: PathBuf,
-    logs: PathBuf,
+    /// Its logs.
+    pub logs: PathBuf,
     lock: Option<File>,
 }
 
@@ -210,4 +213,28 @@ impl Practice {
         }
         answers
     }
+}
+
+/// The first match that each player lost technically, with the reason, and how to see what was said in it.
+pub fn failures(league: &League, logs: &Path) -> Vec<String> {
+    let lost = |player: &&Member| {
+        let is_lost = |game: &&Match| {
+            let result = game.recorded.as_ref().map(|it| &it.result);
+            result.is_some_and(|result| {
+                let is_won = result.winner.as_ref() == Some(&player.id);
+                standings::ending(result) == Ending::TechnicalLoss && !is_won
+            })
+        };
+        let logs = format!(" LOGS={}", logs.display());
+        let first = league.games(&player.id).find(is_lost);
+        first.map(|game| result_line(league, game, &logs))
+    };
+    let players = league.members(Kind::Player);
+    let mut lines: Vec<String> = players.iter().filter_map(lost).collect();
+    lines.sort();
+    lines.dedup(); // both may have failed
+    if !lines.is_empty() {
+        lines.insert(0, "\nThe first technical loss of each:".into());
+    }
+    lines
 }

@@ -243,7 +243,9 @@ impl Around for Surroundings {
             && !self.is_comparison
         {
             let view = manager.document.newest();
-            let lines = statistics::report(&view, &practice.answers(&view));
+            let mut lines = statistics::report(&view, &practice.answers(&view));
+            let failures = |league: &_| practice::failures(league, &practice.logs);
+            lines.extend(manager.store.read(failures));
             lines.iter().for_each(|line| say(line));
         }
         if !self.is_comparison {

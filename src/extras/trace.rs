@@ -38,7 +38,7 @@ pub fn trace(args: &Args) -> Result<(), Stop> {
     let drawn = diagram(&about(&folder, &config.league.league_id, &match_id)?);
     say(&drawn.ok_or_else(|| {
         let (id, folder) = (cut(&match_id, 60), folder.display());
-        let hint = "--logs DIR says where the logs of a league are";
+        let hint = "--logs DIR (make trace: LOGS=DIR) says where the logs are";
         Stop::failed(format!("no log in {folder} knows of a match {id}; {hint}"))
     })?);
     Ok(())
