@@ -9,6 +9,7 @@ pub mod about;
 pub mod admission;
 pub mod assignment;
 pub mod board;
+pub mod contact;
 pub mod control;
 pub mod document;
 pub mod handlers;
@@ -134,7 +135,7 @@ impl Manager {
         client.log.open("league_manager", &log_file);
         let seed = program.seed.or(league.seed);
         let store = Arc::new(Store::new(league, journal));
-        let board = Board::new(&store, client, config.retry(), config.generic_limit());
+        let board = Board::new(&store, &program);
         let document = Document::new(&store, &board, heading(&program, awaited));
         Ok(Manager {
             store,
@@ -160,8 +161,7 @@ impl Manager {
         self.board.follow();
         self.around.begin(self)?;
         self.wait_for_start()?;
-        let (program, lead) = (&self.program, self.lead);
-        Rounds::new(program, &self.store, &self.board, self.terminal, lead).play();
+        Rounds::new(self).play();
         self.say_farewell()?;
         self.around.ended(self);
         if self.program.args.has("--stay") {
@@ -174,10 +174,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Says that an unfinished league goes on. Whoever is registered already is told what still matters.
+    /// Says that an unfinished league goes on.
     fn resume(&self) {
-        let ids = self.ids();
-        ids.iter().for_each(|id| self.board.tell_anew(id));
         if self.store.read(|league| league.changes > 0) {
             let words = "an unfinished league was found";
             self.program
@@ -227,7 +225,7 @@ impl Manager {
         let mut silent = self.ids();
         silent.retain(|id| trouble(id).is_some());
         silent.iter().for_each(|id| self.board.ask_again(id));
-        let is_asked = |id: &String| self.board.contact(id).is_asked;
+        let is_asked = |id: &String| self.board.contact(id).called.is_none();
         self.store.wait(LAST_CALL, |_| !silent.iter().any(is_asked));
         for id in &silent {
             let Some(why) = trouble(id) else {
@@ -286,7 +284,7 @@ impl Manager {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
             if has(Kind::Player, players) && has(Kind::Referee, referees) {
-                let chosen = self.around.pairings(&league.player_ids());
+                let chosen = self.around.pairings(&league.ids(Kind::Player));
                 let rounds = chosen.unwrap_or_else(|| league.pairings());
                 league.start(self.seed, rounds).ok()?
             } else {
@@ -304,7 +302,7 @@ impl Manager {
     /// The state of the league in short.
     pub fn status(&self) -> LeagueStatus {
         let waiting = self.board.waiting();
-        self.store.read(|league| league.status(waiting))
+        self.store.read(|league| league.status(waiting.reason))
     }
 
     /// Says something on the screen and in the log.

@@ -1,96 +1,58 @@
 //! The board: what is told to whom, and what was heard from them.
 //!
 //! There is one growing list of notices. The board's own thread follows the league and posts what is new at the end of
-//! the list; a newer table or announcement takes the older one down. Every agent has a thread that reads on from the
-//! agent's own place in the list and delivers. So everybody hears things in the order in which they happened, a slow or
-//! dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to what still matters.
+//! the list (`news.rs`); a newer table or announcement takes the older one down. Every agent has a thread that reads on
+//! from the agent's own place in the list and delivers. So everybody hears things in the order in which they happened, a
+//! slow or dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to what still
+//! matters.
 //!
 //! A notice's body is written once, as text. Each delivery puts a fresh envelope before it, with the reader's own token.
-//! Nothing on the board must survive a restart: the league says what is to be told.
+//! What was heard from an agent is its `Contact` (`contact.rs`). Nothing on the board must survive a restart: the league
+//! says what is to be told.
 
+use crate::manager::contact::refusal;
+pub use crate::manager::contact::{Contact, RefereeState};
 use crate::manager::journal::Store;
-use crate::manager::league::{League, Member};
-use crate::manager::news::{IDLE, Posted, Subject, is_for};
-use crate::net::client::{About, Bulletin, Client, MAX_NOTICE, Peer, conversation};
-use crate::net::retry::{CallError, RetryPolicy, SHOWN, pause, retry};
+use crate::manager::league::League;
+use crate::manager::news::{IDLE, News, Posted};
+use crate::net::client::{Bulletin, Client, MAX_NOTICE, Peer};
+use crate::net::retry::{CallError, RetryPolicy, pause, retry};
 use crate::net::sync::{lock, spawn};
-use crate::protocol::{Kind, LeagueError};
-use crate::wire::{Timestamp, Wire, cut};
+use crate::program::Program;
+use crate::protocol::{Kind, LeagueStandingsUpdate, Message, RoundCompleted};
+use crate::wire::Timestamp;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often an agent is told anew at most, however often it registers.
-const ANEW: Duration = Duration::from_secs(1);
-
-/// A notice on the board.
+/// A notice on the board. All notices are numbered as they are put up, from 1.
 struct Notice {
-    subject: Subject,
-    about: About,
+    number: u64,
+    news: News,
     bulletin: Bulletin,
 }
 
-/// Whether a referee can be used: whether it is given matches, and keeps those that it has.
+/// What a league that has started waits for.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum RefereeState {
-    /// The referee answers, or has not been called yet.
-    #[default]
-    Alive,
-    /// Nobody answers there, for this reason. The referee is alive again when it answers.
-    Lost(String),
-    /// The referee answered an assignment with this error. It is alive again when it registers or reports.
-    Refusing(String),
-    /// The referee has not reported in its time. It is alive again when it registers or reports.
-    Overdue,
-}
-
-/// What is known of one agent beside its registration.
-#[derive(Debug, Clone, Default)]
-pub struct Contact {
-    /// Why the last call failed, in words; none where it did not.
-    pub trouble: Option<String>,
-    /// How a referee stands; of a player it says nothing.
-    pub referee: RefereeState,
-    /// How long its last answer took, in milliseconds.
-    pub answers_in: Option<u32>,
-    /// Whether it has registered since this program runs.
-    pub is_here: bool,
-    /// Whether it is to be called at once.
-    pub is_asked: bool,
-    /// The newest announcement that it was told, or that could not be delivered.
-    pub announced: u64,
-    /// Whether it begins again with what still matters, and when it last did.
-    starts_anew: bool,
-    began: Option<Instant>,
-    /// The notice that it reads next.
-    place: usize,
-    called: Option<Instant>,
-    has_thread: bool,
-}
-
-impl Contact {
-    /// Goes back to the first notice that still matters.
-    fn begin_anew(&mut self, notices: &[Option<Arc<Notice>>]) -> usize {
-        self.starts_anew = false;
-        self.began = Some(Instant::now());
-        self.place = still_matters_from(notices);
-        self.place
-    }
+pub struct Waiting {
+    /// Why the league does not go on, if it does not.
+    pub reason: Option<String>,
+    /// When the announced matches begin, if the lead has not passed yet.
+    pub next_at: Option<Timestamp>,
 }
 
 #[derive(Default)]
 struct Inside {
-    /// A notice that was taken down leaves an empty place.
-    notices: Vec<Option<Arc<Notice>>>,
+    notices: Vec<Arc<Notice>>,
+    /// How many notices have been put up.
+    posted: u64,
     contacts: BTreeMap<String, Contact>,
     /// The newest announcement that referees may be told.
     released: u64,
-    /// What a league that has started waits for, if it does not go on.
-    waiting: Option<String>,
-    /// When the announced matches begin, if the lead has not passed yet.
-    next_at: Option<Timestamp>,
+    waiting: Waiting,
     changes: u64,
 }
 
@@ -108,17 +70,12 @@ pub struct Board {
 
 impl Board {
     /// An empty board for the league in `store`.
-    pub fn new(
-        store: &Arc<Store>,
-        client: &Arc<Client>,
-        policy: RetryPolicy,
-        limit: Duration,
-    ) -> Arc<Board> {
+    pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Board> {
         Arc::new(Board {
             store: Arc::clone(store),
-            client: Arc::clone(client),
-            policy,
-            limit,
+            client: Arc::clone(&program.client),
+            policy: program.config.retry(),
+            limit: program.config.generic_limit(),
             inside: Mutex::default(),
             bell: Condvar::new(),
         })
@@ -128,11 +85,13 @@ impl Board {
     pub fn follow(self: &Arc<Self>) {
         let board = Arc::clone(self);
         spawn("board", move || {
+            let mut readers = BTreeSet::new();
             let mut posted = Posted::default();
             posted.rounds = board.store.read(|it| it.rounds_completed.saturating_sub(1));
             loop {
                 let changes = board.store.read(|league| league.changes);
-                let next_look = catch_unwind(AssertUnwindSafe(|| board.post(&mut posted)));
+                let post = || board.post(&mut posted, &mut readers);
+                let next_look = catch_unwind(AssertUnwindSafe(post));
                 let limit = next_look.unwrap_or(IDLE); // a panic is reported by the hook
                 board.store.wait(limit, |league| league.changes != changes);
             }
@@ -140,78 +99,57 @@ impl Board {
     }
 
     /// Posts what is new, and sees to it that every member has a thread. Says when to look again at the latest.
-    fn post(self: &Arc<Self>, posted: &mut Posted) -> Duration {
-        let members: Vec<(String, Kind)> = self.store.read(|league| {
-            let members = league.members.values();
-            members
-                .map(|member| (member.id.clone(), member.kind))
-                .collect()
+    fn post(self: &Arc<Self>, posted: &mut Posted, readers: &mut BTreeSet<String>) -> Duration {
+        let (members, (news, next_look)) = self.store.read(|league| {
+            let members = league.members.values().map(|it| (it.id.clone(), it.kind));
+            (members.collect::<Vec<_>>(), posted.news(league))
         });
         for (id, kind) in &members {
-            if !self.contact(id).has_thread {
-                let (board, reader, kind) = (Arc::clone(self), id.clone(), *kind);
-                let has_thread = spawn("reader", move || board.serve(&reader, kind));
-                self.update(id, |contact| contact.has_thread = has_thread);
+            let (board, reader, kind) = (Arc::clone(self), id.clone(), *kind);
+            if !readers.contains(id) && spawn("reader", move || board.serve(&reader, kind)) {
+                readers.insert(id.clone());
             }
         }
-        let (news, next_look) = self.store.read(|league| posted.news(league));
-        for (subject, message, words, round_id) in news {
-            let about = About {
-                conversation_id: conversation(&words),
-                round_id,
-                ..About::default()
-            };
-            let readers = members.iter().filter(|(_, kind)| is_for(subject, *kind));
-            let bulletin = self.client.bulletin(&message, &about);
+        for news in news {
+            let bulletin = self.client.bulletin(&news.message, &news.about);
+            let readers = members.iter().filter(|(_, kind)| news.is_for(*kind));
             let facts = json!({"recipients": readers.count()});
             self.client.note_sent(&bulletin.packet, facts);
-            self.put_up(Notice {
-                subject,
-                bulletin,
-                about,
-            });
+            self.put_up(news, bulletin);
         }
         next_look
     }
 
-    /// Puts a notice at the end of the list, and takes down what it makes outdated.
-    fn put_up(&self, notice: Notice) {
-        let kind = std::mem::discriminant(&notice.subject);
+    /// Puts a notice at the end of the list, and takes down what it makes outdated: the last of its sort, but no end of
+    /// a round.
+    fn put_up(&self, news: News, bulletin: Bulletin) {
         let mut inside = lock(&self.inside);
-        if notice.subject != Subject::RoundOver {
-            for place in &mut inside.notices {
-                let same = |old: &Arc<Notice>| std::mem::discriminant(&old.subject) == kind;
-                if place.as_ref().is_some_and(same) {
-                    *place = None;
-                }
-            }
+        if !matches!(news.message, Message::RoundCompleted(_)) {
+            let sort = discriminant(&news.message);
+            let others = |old: &Arc<Notice>| discriminant(&old.news.message) != sort;
+            inside.notices.retain(others);
         }
-        inside.notices.push(Some(Arc::new(notice)));
+        inside.posted += 1;
+        let notice = Notice {
+            number: inside.posted,
+            news,
+            bulletin,
+        };
+        inside.notices.push(Arc::new(notice));
         self.bell.notify_all();
     }
 
     /// One agent's thread: reads and tells, for ever.
     fn serve(&self, id: &str, kind: Kind) {
         loop {
-            let (place, notice) = self.next(id, kind);
-            let told = catch_unwind(AssertUnwindSafe(|| self.tell(id, kind, notice.as_deref())));
-            if told.is_err() {
-                continue; // a panic is reported by the hook; the notice is told again
-            }
-            let mut inside = lock(&self.inside);
-            let contact = inside.contacts.entry(id.into()).or_default();
-            contact.place = place;
-            let subject = notice.map(|notice| notice.subject);
-            drop(inside);
-            if let Some(Subject::Announcement(..) | Subject::LeagueOver(_)) = subject {
-                self.store.nudge(); // the manager may wait for that
-            }
+            let notice = self.next(id, kind);
+            let tell = || self.tell(id, kind, notice.as_deref());
+            let _ = catch_unwind(AssertUnwindSafe(tell)); // a panic is reported by the hook; the notice is told again
         }
     }
 
-    /// Waits until an agent is to be told something, and says what, and what its place is then. Without a notice the
-    /// agent is to be pinged.
-    fn next(&self, id: &str, kind: Kind) -> (usize, Option<Arc<Notice>>) {
+    /// Waits until an agent is to be told something, and says what. Without a notice the agent is to be pinged.
+    fn next(&self, id: &str, kind: Kind) -> Option<Arc<Notice>> {
         let mut inside = lock(&self.inside);
         loop {
             let Inside {
@@ -221,93 +159,77 @@ impl Board {
                 ..
             } = &mut *inside;
             let contact = contacts.entry(id.into()).or_default();
-            if contact.starts_anew {
-                let since = contact.began.map_or(ANEW, |began| began.elapsed());
-                if since >= ANEW {
-                    return (contact.begin_anew(notices), None);
+            let mut patience = contact.begin_anew(|| outdated(notices));
+            if patience.is_zero() {
+                let is_next = |notice: &&Arc<Notice>| {
+                    let may_hear = kind == Kind::Player || notice.news.announcement <= *released;
+                    notice.number > contact.read && notice.news.is_for(kind) && may_hear
+                };
+                if let Some(notice) = notices.iter().find(is_next) {
+                    return Some(Arc::clone(notice));
                 }
-                inside = self.rung(inside, ANEW - since);
-                continue;
-            }
-            let is_due = |notice: &&Arc<Notice>| match notice.subject {
-                Subject::Announcement(_, number) => kind == Kind::Player || number <= *released,
-                subject => is_for(subject, kind),
-            };
-            for (place, notice) in notices.iter().enumerate().skip(contact.place) {
-                if let Some(notice) = notice.as_ref().filter(is_due) {
-                    return (place + 1, Some(Arc::clone(notice)));
+                let is_watched = kind == Kind::Referee || contact.trouble.is_some();
+                patience = match contact.called {
+                    None => return None,
+                    Some(at) if is_watched && end(notices).is_none() => {
+                        self.policy.base_delay.saturating_sub(at.elapsed())
+                    }
+                    Some(_) => IDLE,
+                };
+                if patience.is_zero() {
+                    return None;
                 }
             }
-            let last = notices.last().and_then(Option::as_ref);
-            let is_over =
-                last.is_some_and(|notice| matches!(notice.subject, Subject::LeagueOver(_)));
-            let is_watched = kind == Kind::Referee || contact.trouble.is_some();
-            let interval = self.policy.base_delay;
-            let waited = contact.called.map_or(interval, |at| at.elapsed());
-            if contact.is_asked || is_watched && !is_over && waited >= interval {
-                return (contact.place, None);
-            }
-            let limit = match is_watched && !is_over {
-                true => interval.saturating_sub(waited),
-                false => IDLE,
-            };
-            inside = self.rung(inside, limit);
+            let rung = self.bell.wait_timeout(inside, patience);
+            inside = rung.unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    /// Waits until the bell is rung, at most `limit`.
-    fn rung<'a>(&self, inside: MutexGuard<'a, Inside>, limit: Duration) -> MutexGuard<'a, Inside> {
-        let rung = self.bell.wait_timeout(inside, limit);
-        rung.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Tells an agent a notice, or pings it, as often as that is worth it, and notes how it went.
     fn tell(&self, id: &str, kind: Kind, notice: Option<&Notice>) {
-        let subject = notice.map(|notice| notice.subject);
         let was_in_trouble = self.contact(id).trouble.is_some();
-        let is_worth_more = |error: &CallError| match subject {
-            Some(Subject::LeagueOver(_)) => error.is_silence(),
-            None | Some(Subject::Table) => false,
+        let message = notice.map(|notice| &notice.news.message);
+        let is_worth_more = |error: &CallError| match message {
+            Some(Message::LeagueCompleted(_)) => error.is_silence(),
+            None | Some(Message::LeagueStandingsUpdate(_)) => false,
             _ if was_in_trouble => false, // the dead must not pile up work
-            // That a referee is gone is the round loop's business, at once.
-            _ => error.is_silence() && (kind == Kind::Player || !error.is_absence()),
+            // That a referee is gone, or refuses its matches, is the round loop's business, at once.
+            _ if kind == Kind::Referee => matches!(error, CallError::Late(_) | CallError::Ours(_)),
+            _ => error.is_silence(),
         };
         let mut begun = Instant::now();
         let result = retry(&self.policy, pause, is_worth_more, || {
             begun = Instant::now();
             self.attempt(id, notice)
         });
-        let error = result.as_ref().err();
-        let silent = error.filter(|error| error.is_silence() && !error.is_ours());
-        let trouble = silent.map(CallError::explain);
-        let is_news = trouble.is_some() != was_in_trouble;
+        let announcement = notice.map_or(0, |notice| notice.news.announcement);
+        let mut is_in_trouble = false;
         self.update(id, |contact| {
-            contact.called = Some(Instant::now());
-            contact.is_asked = false;
-            match &contact.referee {
-                RefereeState::Alive if silent.is_some_and(CallError::is_absence) => {
-                    contact.referee = RefereeState::Lost(trouble.clone().unwrap_or_default());
-                }
-                RefereeState::Lost(_) if silent.is_none() => contact.referee = RefereeState::Alive,
-                _ => {}
-            }
-            contact.trouble = trouble;
-            if let Some(Subject::Announcement(_, number)) = subject {
-                contact.announced = number;
-            }
+            contact.note_call(result.as_ref().err());
+            is_in_trouble = contact.trouble.is_some();
             if result.is_ok() {
                 contact.answers_in = Some(begun.elapsed().as_millis() as u32);
             }
+            contact.read = notice.map_or(contact.read, |notice| notice.number);
+            contact.announced = contact.announced.max(announcement);
+            if announcement > 0
+                && kind == Kind::Referee
+                && let Some(why) = refusal(&result)
+            {
+                contact.referee = RefereeState::Refusing(why);
+            }
         });
-        if is_news {
-            self.store.nudge();
+        let is_end = matches!(message, Some(Message::LeagueCompleted(_)));
+        if announcement > 0 || is_end || is_in_trouble != was_in_trouble {
+            self.store.nudge(); // the manager may wait for that
         }
     }
 
-    /// One attempt, to the agent as it is registered at this moment: it may have moved since the last one.
-    fn attempt(&self, id: &str, notice: Option<&Notice>) -> Result<(), CallError> {
+    /// One attempt, to the agent as it is registered at this moment: it may have moved since the last one. A referee has
+    /// its own copy of an announcement, and a player has the token of its match beside it.
+    fn attempt(&self, id: &str, notice: Option<&Notice>) -> Result<Value, CallError> {
         let Some(member) = self.store.read(|league| league.members.get(id).cloned()) else {
-            return Ok(()); // it was removed before the start
+            return Ok(Value::Null); // it was removed before the start
         };
         let to = Peer {
             kind: member.kind,
@@ -316,46 +238,25 @@ impl Board {
             max: MAX_NOTICE,
             limit: self.limit,
         };
-        let Some(notice) = notice else {
-            return self.client.ping(&to, &member.token);
+        let Some(Notice { news, bulletin, .. }) = notice else {
+            let pinged = self.client.ping(&to, &member.token);
+            return pinged.map(|()| Value::Null);
         };
         let mut own = json!({"auth_token": member.token});
-        if let Subject::Announcement(round, _) = notice.subject {
-            if member.kind == Kind::Referee {
-                return self.hand_over(&to, &notice.about, &member, round);
-            }
-            if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
-                own["match_token"] = token.into();
-            }
-        }
-        let answer = self.client.deliver(&to, &notice.bulletin, own);
-        answer.map(drop)
-    }
-
-    /// Announces a round to a referee, in a copy of its own. Its answer matters: an error means that it refuses its
-    /// matches.
-    fn hand_over(
-        &self,
-        to: &Peer,
-        about: &About,
-        referee: &Member,
-        round: u32,
-    ) -> Result<(), CallError> {
-        let copy = self
-            .store
-            .read(|league| league.announcement(round, Some(referee)));
-        let bulletin = self.client.bulletin(&copy.into(), about);
-        let own = json!({"auth_token": referee.token});
-        let answer = self.client.deliver(to, &bulletin, own);
-        let refused = match &answer {
-            Err(error @ (CallError::Rpc(..) | CallError::Status(..))) => Some(error.explain()),
-            Ok(answer) => refusal(answer),
-            Err(_) => None,
+        let Message::RoundAnnouncement(open) = &news.message else {
+            return self.client.deliver(&to, bulletin, own);
         };
-        if let Some(why) = refused {
-            self.note_referee(&to.id, RefereeState::Refusing(why));
+        if member.kind == Kind::Referee {
+            let copy = |league: &League| league.announcement(open.round_id, Some(&member));
+            let copy = self.store.read(copy).into();
+            let bulletin = self.client.bulletin(&copy, &news.about);
+            return self.client.deliver(&to, &bulletin, own);
         }
-        answer.map(drop)
+        let match_token = |league: &League| league.match_token(open.round_id, id);
+        if let Some(token) = self.store.read(match_token) {
+            own["match_token"] = token.into();
+        }
+        self.client.deliver(&to, bulletin, own)
     }
 
     fn update(&self, id: &str, change: impl FnOnce(&mut Contact)) {
@@ -379,10 +280,10 @@ impl Board {
     pub fn note_registered(&self, id: &str) {
         self.update(id, |contact| {
             contact.referee = RefereeState::Alive;
-            contact.starts_anew = true;
             contact.is_here = true;
+            contact.called = None;
         });
-        self.bell.notify_all();
+        self.tell_anew(id);
     }
 
     /// What an agent was told is to be told once more.
@@ -398,85 +299,77 @@ impl Board {
 
     /// An agent is to be called once more, now.
     pub fn ask_again(&self, id: &str) {
-        self.update(id, |contact| contact.is_asked = true);
+        self.update(id, |contact| contact.called = None);
         self.bell.notify_all();
     }
 
+    /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
+    pub fn usable_referees(&self, league: &League) -> Vec<String> {
+        let those = |wanted: RefereeState| {
+            let mut ids = league.ids(Kind::Referee);
+            ids.retain(|id| self.contact(id).referee == wanted);
+            ids
+        };
+        let alive = those(RefereeState::Alive);
+        if alive.is_empty() {
+            those(RefereeState::Overdue)
+        } else {
+            alive
+        }
+    }
+
     /// Lets referees be told this announcement.
-    pub fn release(&self, number: u64) {
-        let mut inside = lock(&self.inside);
-        inside.released = number;
-        inside.next_at = None;
+    pub fn release(&self, announcement: u64) {
+        lock(&self.inside).released = announcement;
         self.bell.notify_all();
     }
 
     /// Whether referees may be told this announcement.
-    pub fn is_released(&self, number: u64) -> bool {
-        lock(&self.inside).released == number
+    pub fn is_released(&self, announcement: u64) -> bool {
+        lock(&self.inside).released == announcement
     }
 
-    /// Whether the end of the league, as it now stands, has been posted, and all members have been told.
+    /// Whether the end of the league has been posted, and all members have been told.
     pub fn has_told_the_end(&self, league: &League) -> bool {
         let inside = lock(&self.inside);
-        let last = inside.notices.last().and_then(Option::as_ref);
-        let end = Subject::LeagueOver(league.tables);
-        let is_through = |id: &String| {
-            let contact = inside.contacts.get(id);
-            contact.is_some_and(|it| !it.starts_anew && it.place >= inside.notices.len())
+        let Some(end) = end(&inside.notices) else {
+            return false;
         };
-        last.is_some_and(|notice| notice.subject == end) && league.members.keys().all(is_through)
+        let is_told = |id: &String| {
+            let contact = inside.contacts.get(id);
+            contact.is_some_and(|it| !it.starts_anew && it.read >= end.number)
+        };
+        league.members.keys().all(is_told)
     }
 
-    /// Notes what the league waits for, if it does not go on.
-    pub fn note_waiting(&self, reason: Option<String>) {
+    /// Notes what the league waits for; says whether that has another reason than before.
+    pub fn note_waiting(&self, waiting: Waiting) -> bool {
         let mut inside = lock(&self.inside);
-        if inside.waiting != reason {
-            inside.waiting = reason;
-            inside.changes += 1;
-        }
+        let is_news = inside.waiting.reason != waiting.reason;
+        inside.changes += u64::from(inside.waiting != waiting);
+        inside.waiting = waiting;
+        is_news
     }
 
-    /// What a league that has started waits for, if it does not go on.
-    pub fn waiting(&self) -> Option<String> {
+    /// What a league that has started waits for.
+    pub fn waiting(&self) -> Waiting {
         lock(&self.inside).waiting.clone()
     }
-
-    /// Notes when the announced matches begin.
-    pub fn note_next_at(&self, at: Option<Timestamp>) {
-        let mut inside = lock(&self.inside);
-        if inside.next_at.is_none() || at.is_none() {
-            inside.next_at = at;
-        }
-    }
-
-    /// When the announced matches begin, if the lead has not passed yet.
-    pub fn next_at(&self) -> Option<Timestamp> {
-        lock(&self.inside).next_at
-    }
 }
 
-/// Where somebody begins to read who has to be told everything that still matters: at the last round's end, or at the
-/// table if that is older.
-fn still_matters_from(notices: &[Option<Arc<Notice>>]) -> usize {
-    let is = |place: &Option<Arc<Notice>>, subject| {
-        place.as_ref().is_some_and(|it| it.subject == subject)
+/// The number of the last notice that does not matter any more to somebody who has to be told everything else: the one
+/// before the last round's end, or before the table if that is older.
+fn outdated(notices: &[Arc<Notice>]) -> u64 {
+    let newest = |name: &str| {
+        let mut newest_first = notices.iter().rev();
+        let notice = newest_first.find(|it| it.news.message.name() == name);
+        notice.map_or(0, |notice| notice.number - 1)
     };
-    let table = notices.iter().position(|place| is(place, Subject::Table));
-    let round_over = notices
-        .iter()
-        .rposition(|place| is(place, Subject::RoundOver));
-    table.unwrap_or(usize::MAX).min(round_over.unwrap_or(0))
+    newest(RoundCompleted::NAME).min(newest(LeagueStandingsUpdate::NAME))
 }
 
-/// Why a referee refuses, if its answer says so.
-fn refusal(answer: &Value) -> Option<String> {
-    let name = answer["message_type"].as_str()?;
-    if !name.ends_with("_ERROR") {
-        return None;
-    }
-    let why = LeagueError::read(answer).map(|error| error.explain()); // GAME_ERROR has the same fields
-    Some(cut(
-        &format!("answered {name} {}", why.unwrap_or_default()),
-        SHOWN,
-    ))
+/// The end of the league, if it is posted.
+fn end(notices: &[Arc<Notice>]) -> Option<&Arc<Notice>> {
+    let last = notices.last()?;
+    matches!(last.news.message, Message::LeagueCompleted(_)).then_some(last)
 }

@@ -155,7 +155,8 @@ impl Document {
     /// Makes the document. A round in which nothing has changed is the one of the document before.
     fn view(&self, league: &League, before: Option<&Made>) -> LeagueView {
         let before = before.filter(|made| made.voids == voids(league));
-        let status = league.status(self.board.waiting());
+        let waiting = self.board.waiting();
+        let status = league.status(waiting.reason);
         let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
         let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
         let round = |round_id: u32, games: &[Match]| {
@@ -187,7 +188,7 @@ impl Document {
             standings: league.table().to_vec(),
             rounds: league.by_round(round),
             reason: status.reason,
-            next_at: self.board.next_at(),
+            next_at: waiting.next_at,
             champion: end.map(|end| end.champion),
         }
     }

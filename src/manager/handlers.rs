@@ -132,13 +132,9 @@ impl Manager {
 
     /// Whether the league has started and no referee is left that can be given matches.
     fn has_no_referee(&self) -> bool {
-        self.store.read(|league| {
-            let usable = |member: &&Member| {
-                let state = self.board.contact(&member.id).referee;
-                matches!(state, RefereeState::Alive | RefereeState::Overdue)
-            };
-            league.started && !league.members(Kind::Referee).iter().any(usable)
-        })
+        let usable = |league: &League| self.board.usable_referees(league);
+        self.store
+            .read(|league| league.started && usable(league).is_empty())
     }
 
     fn turn_away(&self, event_type: &str, words: &str) {

@@ -296,6 +296,12 @@ impl League {
         members
     }
 
+    /// The ids of the agents of a kind, in their order.
+    pub fn ids(&self, kind: Kind) -> Vec<String> {
+        let members = self.members(kind).into_iter();
+        members.map(|member| member.id.clone()).collect()
+    }
+
     /// The player of that id, if there is one.
     pub fn player(&self, id: &str) -> Option<&Member> {
         let member = self.members.get(id)?;

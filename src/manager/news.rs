@@ -1,10 +1,12 @@
 //! What is new in the league, so that it has to be told: the table, the end of a round, the announcement of the next one,
-//! and the end of the league. The board (`board.rs`) asks here whenever something has happened, and tells everybody.
+//! and the end of the league. The board (`board.rs`) asks `news` whenever something has happened, and tells everybody to
+//! whom such a message may be sent. Whoever adds a message that the manager sends has `news` push it.
 //!
 //! A table is told after every result, but in a large league one table stands for several results.
 
 use crate::manager::league::League;
-use crate::protocol::{Kind, Message, Progress};
+use crate::net::client::{About, conversation};
+use crate::protocol::{Entry, Kind, Message, Progress};
 use std::time::{Duration, Instant};
 
 /// How long nothing need be looked at when nothing happens.
@@ -14,26 +16,35 @@ pub const IDLE: Duration = Duration::from_secs(60);
 const UNPACED: usize = 16;
 const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
 
-/// What a notice is about.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Subject {
-    /// The table.
-    Table,
-    /// The end of a round.
-    RoundOver,
-    /// The open matches of a round, and the number of this announcement.
-    Announcement(u32, u64),
-    /// The league's end, after so many changes of the table.
-    LeagueOver(u64),
+/// Something that is to be told.
+pub struct News {
+    /// The message.
+    pub message: Message,
+    /// Its round and its conversation.
+    pub about: About,
+    /// Which announcement of a round it is, as the league counts them; 0 for every other message.
+    pub announcement: u64,
 }
 
-/// Tables are for players; the rest is for everybody.
-pub fn is_for(subject: Subject, kind: Kind) -> bool {
-    subject != Subject::Table || kind == Kind::Player
-}
+impl News {
+    fn new(message: impl Into<Message>, words: &str, round_id: Option<u32>) -> News {
+        News {
+            message: message.into(),
+            about: About {
+                conversation_id: conversation(words),
+                round_id,
+                ..About::default()
+            },
+            announcement: 0,
+        }
+    }
 
-/// What is to be put up: what it is about, the message, and the words and the round of its conversation.
-pub type News = (Subject, Message, String, Option<u32>);
+    /// Whether agents of this kind are told it: those to whom such a message may be sent.
+    pub fn is_for(&self, kind: Kind) -> bool {
+        let row = Entry::of_message(self.message.name());
+        row.is_some_and(|row| row.is_served_by(kind))
+    }
+}
 
 /// How far the league has been posted.
 #[derive(Default)]
@@ -50,12 +61,20 @@ impl Posted {
     /// What is new in the league since it was last posted, and when to look again at the latest.
     pub fn news(&mut self, league: &League) -> (Vec<News>, Duration) {
         let mut news = Vec::new();
-        let next_look = self.table(league, &mut news);
+        let wait = self.wait_for_table(league);
+        if wait.is_zero() {
+            self.tables = league.tables;
+            self.table_at = Some(Instant::now());
+            news.push(News::new(league.standings_update(), "standings", None));
+        }
         let rounds = league.rounds_completed;
         for round in self.rounds.min(rounds) + 1..=rounds {
-            let message = league.round_completed(round).into();
             let words = format!("round-{round}-complete");
-            news.push((Subject::RoundOver, message, words, Some(round)));
+            news.push(News::new(
+                league.round_completed(round),
+                &words,
+                Some(round),
+            ));
         }
         self.rounds = rounds;
         if let Some(round) = league.open_round()
@@ -64,43 +83,34 @@ impl Posted {
             self.announcements = league.announcements;
             let message = league.announcement(round, None);
             if !message.matches.is_empty() {
-                let subject = Subject::Announcement(round, league.announcements);
                 let words = format!("round-{round}-announce");
-                news.push((subject, message.into(), words, Some(round)));
+                news.push(News {
+                    announcement: league.announcements,
+                    ..News::new(message, &words, Some(round))
+                });
             }
         }
         let is_over = league.progress() == Progress::Completed;
-        if let Some(end) = league.completed().filter(|_| is_over && !self.is_over) {
-            news.push((
-                Subject::LeagueOver(league.tables),
-                end.into(),
-                "league-complete".into(),
-                None,
-            ));
+        if is_over && !self.is_over {
+            let end = league.completed();
+            news.extend(end.map(|end| News::new(end, "league-complete", None)));
         }
         self.is_over = is_over;
-        (news, next_look)
+        (news, if wait.is_zero() { IDLE } else { wait })
     }
 
-    /// The table, if there is a new one and it is time for it; else how long until then.
-    fn table(&mut self, league: &League, news: &mut Vec<News>) -> Duration {
+    /// How long it is not yet time for a new table: the end of a round and of the league need not wait.
+    fn wait_for_table(&self, league: &League) -> Duration {
         if league.tables == self.tables {
             return IDLE;
         }
-        let players = league.members(Kind::Player).len();
-        let pace = match players {
-            0..=UNPACED => Duration::ZERO,
-            _ => PACE_PER_PLAYER * players as u32,
-        };
-        let since = self.table_at.map_or(pace, |at| at.elapsed());
         let ends_a_round = league.rounds_completed > self.rounds;
-        if since < pace && !ends_a_round && league.open_round().is_some() {
-            return pace - since;
+        let players = league.members(Kind::Player).len();
+        if players <= UNPACED || ends_a_round || league.open_round().is_none() {
+            return Duration::ZERO;
         }
-        let message = league.standings_update().into();
-        news.push((Subject::Table, message, "standings".into(), None));
-        self.tables = league.tables;
-        self.table_at = Some(Instant::now());
-        IDLE
+        let pace = PACE_PER_PLAYER * players as u32;
+        let since = self.table_at.map_or(pace, |at| at.elapsed());
+        pace.saturating_sub(since)
     }
 }

@@ -7,14 +7,12 @@
 //! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
 //! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
 
-use crate::manager::board::{Board, RefereeState};
-use crate::manager::journal::Store;
+use crate::manager::Manager;
+use crate::manager::board::{RefereeState, Waiting};
 use crate::manager::league::{League, Match};
 use crate::manager::queries::PAUSED;
 use crate::net::log::Level;
 use crate::net::secret::secret;
-use crate::program::Program;
-use crate::program::terminal::{Terminal, shown};
 use crate::protocol::Kind;
 use crate::wire::{Timestamp, token};
 use std::collections::BTreeMap;
@@ -37,22 +35,18 @@ struct Due {
     written: Timestamp,
 }
 
-/// The newest announcement: since when players are being told, and when its matches may begin.
+/// The newest announcement: since when players are being told, and when its matches may begin, for the clock and as text.
 struct Announced {
     number: u64,
     round: u32,
     since: Instant,
     begins: Instant,
+    begins_at: Timestamp,
 }
 
-/// The rounds as they are played.
+/// The rounds of a manager's league as they are played.
 pub struct Rounds<'a> {
-    program: &'a Program,
-    store: &'a Store,
-    board: &'a Board,
-    terminal: Terminal,
-    /// Between the announcement to the players and the release to the referees.
-    lead: Duration,
+    manager: &'a Manager,
     announced: Option<Announced>,
     /// What each referee still has to report.
     due: BTreeMap<String, Due>,
@@ -61,20 +55,10 @@ pub struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// The rounds of the league in `store`.
-    pub fn new(
-        program: &'a Program,
-        store: &'a Store,
-        board: &'a Board,
-        terminal: Terminal,
-        lead: Duration,
-    ) -> Rounds<'a> {
+    /// The rounds of the manager's league.
+    pub fn new(manager: &'a Manager) -> Rounds<'a> {
         Rounds {
-            program,
-            store,
-            board,
-            terminal,
-            lead,
+            manager,
             announced: None,
             due: BTreeMap::new(),
             stood: BTreeMap::new(),
@@ -83,12 +67,13 @@ impl<'a> Rounds<'a> {
 
     /// Plays until no match is open.
     pub fn play(&mut self) {
+        let (store, board) = (&self.manager.store, &self.manager.board);
         let mut changes = 0;
         let mut last_event = Instant::now();
         let mut was_stuck = false;
-        while let Some(round) = self.store.read(League::open_round) {
-            let now_changes = self.store.read(|league| league.changes);
-            let heard = self.board.changes();
+        while let Some(round) = store.read(League::open_round) {
+            let now_changes = store.read(|league| league.changes);
+            let heard = board.changes();
             if now_changes != changes {
                 changes = now_changes;
                 last_event = Instant::now();
@@ -101,37 +86,39 @@ impl<'a> Rounds<'a> {
                 self.warn("going_on", "the league goes on");
             }
             was_stuck = obstacle.is_some();
+            let next_at = self.next_at().filter(|_| !was_stuck);
             let is_silent = last_event.elapsed() >= SILENCE;
-            let reason = obstacle.or_else(|| self.whom_we_wait_for(round).filter(|_| is_silent));
-            let is_news = self.board.waiting() != reason;
-            self.board.note_waiting(reason.clone());
-            if let Some(words) = reason.filter(|_| is_news) {
+            let whom = || self.whom_we_wait_for(round, next_at).filter(|_| is_silent);
+            let reason = obstacle.or_else(whom);
+            let words = reason.clone();
+            if board.note_waiting(Waiting { reason, next_at })
+                && let Some(words) = words
+            {
                 self.warn("waiting", &words);
             }
-            self.store.wait(TICK, |league| {
-                league.changes != changes || self.board.changes() != heard
+            store.wait(TICK, |league| {
+                league.changes != changes || board.changes() != heard
             });
         }
-        self.board.note_waiting(None);
+        board.note_waiting(Waiting::default());
     }
 
     /// Assigns and releases what can be; or says why nothing can be played at the moment.
     fn step(&mut self, round: u32) -> io::Result<Option<String>> {
+        let Manager { store, board, .. } = self.manager;
         let walkover = |league: &League| league.walkover(round, Timestamp::now());
-        while self.store.decide(walkover)? {}
+        while store.decide(walkover)? {}
         self.look_at_referees(round);
-        if self.store.read(|league| league.paused) {
-            self.board.note_next_at(None);
+        if store.read(|league| league.paused) {
             return Ok(Some(PAUSED.into()));
         }
-        let usable = self.usable_referees();
+        let usable = store.read(|league| board.usable_referees(league));
         if usable.is_empty() {
             return Ok(Some(NOBODY.into()));
         }
-        let digits = self.program.config.system.security.token_length.0;
+        let digits = self.manager.program.config.system.security.token_length.0;
         let new_token = |player: &str| token(player, &secret(digits));
-        self.store
-            .decide(|league| league.assign(round, &usable, new_token))?;
+        store.decide(|league| league.assign(round, &usable, new_token))?;
         self.release_when_due(round);
         self.expect_reports(round);
         Ok(None)
@@ -139,26 +126,29 @@ impl<'a> Rounds<'a> {
 
     /// Notes who is overdue; and says of each referee that was lost since the last look what happens to its matches.
     fn look_at_referees(&mut self, round: u32) {
-        let now = Instant::now();
-        let late = self.due.iter().filter(|(_, due)| now > due.until);
-        late.for_each(|(id, _)| self.board.note_referee(id, RefereeState::Overdue));
-        for id in self.ids(Kind::Referee) {
-            let state = self.board.contact(&id).referee;
+        let Manager { store, board, .. } = self.manager;
+        for id in store.read(|league| league.ids(Kind::Referee)) {
+            let due = self.due.get(&id);
+            if due.is_some_and(|due| Instant::now() > due.until) {
+                board.note_referee(&id, RefereeState::Overdue);
+            }
+            let state = board.contact(&id).referee;
             let before = self.stood.insert(id.clone(), state.clone());
             if before.unwrap_or_default() == state {
                 continue;
             }
+            let until = due.map(|due| due.written);
             let why = match state {
                 RefereeState::Alive => continue,
                 RefereeState::Lost(why) => why,
                 RefereeState::Refusing(why) => format!("{why}, so it refuses its matches"),
-                RefereeState::Overdue => match self.due.get(&id) {
-                    Some(due) => format!("has not reported all its matches by {}", due.written),
-                    None => "has not reported all its matches in its time".into(),
-                },
+                RefereeState::Overdue => {
+                    let until = until.unwrap_or_else(Timestamp::now);
+                    format!("has not reported all its matches by {until}")
+                }
             };
             self.due.remove(&id);
-            self.board.tell_anew(&id);
+            board.tell_anew(&id);
             if !self.open_matches(round, &id).is_empty() {
                 let words = format!("{id} {why}; its matches are announced anew");
                 self.warn("referee_lost", &words);
@@ -166,60 +156,52 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
-    fn usable_referees(&self) -> Vec<String> {
-        let those = |wanted: RefereeState| {
-            let mut ids = self.ids(Kind::Referee);
-            ids.retain(|id| self.board.contact(id).referee == wanted);
-            ids
-        };
-        let alive = those(RefereeState::Alive);
-        if alive.is_empty() {
-            those(RefereeState::Overdue)
-        } else {
-            alive
-        }
-    }
-
     /// Looks whether it is time to tell the referees: the players have been told (or do not answer), and the lead has
     /// passed.
     fn release_when_due(&mut self, round: u32) {
+        let Manager {
+            store, board, lead, ..
+        } = self.manager;
         let now = Instant::now();
-        let number = self.store.read(|league| league.announcements);
-        let announced = match self.announced.take() {
-            Some(newest) if newest.number == number && newest.round == round => newest,
-            older => Announced {
-                number,
-                round,
-                since: now,
-                begins: match older {
-                    Some(older) if older.round == round => older.begins, // the lead of a round passes once
-                    _ => now + self.lead,
-                },
-            },
+        let number = store.read(|league| league.announcements);
+        let older = self.announced.take();
+        let older = older.filter(|older| older.round == round); // the lead of a round passes once
+        let (begins, begins_at) = match &older {
+            Some(older) => (older.begins, older.begins_at),
+            None => (now + *lead, Timestamp::now().plus(*lead)),
         };
-        let left = announced.begins.saturating_duration_since(now);
-        let waited = now - announced.since >= PLAYERS_TOLD;
-        self.announced = Some(announced);
-        if self.board.is_released(number) {
-            return;
-        }
-        self.board
-            .note_next_at((!left.is_zero()).then(|| Timestamp::now().plus(left)));
+        let since = older
+            .filter(|older| older.number == number)
+            .map_or(now, |older| older.since);
+        self.announced = Some(Announced {
+            number,
+            round,
+            since,
+            begins,
+            begins_at,
+        });
         let is_told = |id: &String| {
-            let contact = self.board.contact(id);
+            let contact = board.contact(id);
             contact.announced >= number || contact.trouble.is_some()
         };
-        if left.is_zero() && (waited || self.ids(Kind::Player).iter().all(is_told)) {
-            self.board.release(number);
+        let players = || store.read(|league| league.ids(Kind::Player));
+        let are_told = || now - since >= PLAYERS_TOLD || players().iter().all(is_told);
+        if now >= begins && !board.is_released(number) && are_told() {
+            board.release(number);
         }
+    }
+
+    /// When the announced matches begin, while the lead has not passed yet.
+    fn next_at(&self) -> Option<Timestamp> {
+        let announced = self.announced.as_ref()?;
+        (announced.begins > Instant::now()).then_some(announced.begins_at)
     }
 
     /// Notes by when each referee must have reported. More matches give a referee more time; a repeated announcement of
     /// the same matches does not.
     fn expect_reports(&mut self, round: u32) {
         let mut given = BTreeMap::<String, usize>::new();
-        self.store.read(|league| {
+        self.manager.store.read(|league| {
             for (_, assignment) in league.assigned(round) {
                 *given.entry(assignment.referee_id.clone()).or_default() += 1;
             }
@@ -227,16 +209,17 @@ impl<'a> Rounds<'a> {
         self.due.retain(|id, _| given.contains_key(id));
         let number = self.announced.as_ref().map_or(0, |newest| newest.number);
         for (id, matches) in given {
-            let is_told = self.board.contact(&id).announced >= number;
+            let is_told = self.manager.board.contact(&id).announced >= number;
             let known = self.due.get(&id).map_or(0, |due| due.matches);
             if !is_told || matches <= known {
                 continue;
             }
-            let capacity = self.store.read(|league| {
+            let capacity = self.manager.store.read(|league| {
                 let referee = league.members.get(&id);
                 referee.map_or(1, |it| it.max_concurrent_matches.max(1) as usize)
             });
-            let time = self.program.config.match_limit() * matches.div_ceil(capacity) as u32;
+            let time =
+                self.manager.program.config.match_limit() * matches.div_ceil(capacity) as u32;
             let due = Due {
                 matches,
                 until: Instant::now() + time,
@@ -247,8 +230,8 @@ impl<'a> Rounds<'a> {
     }
 
     /// Whom the league waits for, and until when.
-    fn whom_we_wait_for(&self, round: u32) -> Option<String> {
-        if let Some(next_at) = self.board.next_at() {
+    fn whom_we_wait_for(&self, round: u32, next_at: Option<Timestamp>) -> Option<String> {
+        if let Some(next_at) = next_at {
             return Some(format!(
                 "round {round} is announced: its matches begin at {next_at}"
             ));
@@ -265,27 +248,14 @@ impl<'a> Rounds<'a> {
         (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
     }
 
-    /// Says something on the screen and in the log.
     fn warn(&self, event_type: &str, words: &str) {
-        self.program.log().say(Level::Warning, event_type, words);
-        self.terminal.say(&shown(words));
-    }
-
-    fn ids(&self, kind: Kind) -> Vec<String> {
-        let members = |league: &League| {
-            league
-                .members(kind)
-                .iter()
-                .map(|it| it.id.clone())
-                .collect()
-        };
-        self.store.read(members)
+        self.manager.say(Level::Warning, event_type, words);
     }
 
     /// The open matches that a referee has, with who plays in them: `R1M3 of P01 and P06`.
     fn open_matches(&self, round: u32, referee: &str) -> Vec<String> {
         let own = |game: &&Match| game.referee() == Some(referee);
-        self.store.read(|league| {
+        self.manager.store.read(|league| {
             let open = league.open_matches(round).filter(own);
             let named = |game: &Match| format!("{} of {}", game.id, game.players.join(" and "));
             open.map(named).collect()

@@ -37,12 +37,6 @@ impl League {
 
     /// Everybody meets everybody.
     pub fn pairings(&self) -> Vec<Vec<[String; 2]>> {
-        round_robin(&self.player_ids(), self.rules.cycles)
-    }
-
-    /// The ids of the players, in their order.
-    pub fn player_ids(&self) -> Vec<String> {
-        let players = self.members(Kind::Player).into_iter();
-        players.map(|player| player.id.clone()).collect()
+        round_robin(&self.ids(Kind::Player), self.rules.cycles)
     }
 }
