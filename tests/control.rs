@@ -1,8 +1,6 @@
 //! Running a class: what the operator may do to a league, as a story on paper, and with `kill -9` of the manager between
 //! each order.
 
-#[path = "support/script.rs"]
-mod script;
 mod support;
 
 use serde_json::{Value, json};

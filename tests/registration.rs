@@ -1,18 +1,15 @@
 //! Who gets in, under which id, with which token, and whose request a request is: a story, and what no story tells.
 
-#[path = "support/paper.rs"]
-mod paper;
-#[path = "support/script.rs"]
-mod script;
+mod support;
 
 use league::manager::league::League;
 use league::protocol::Kind;
-use paper::{caller, enter, local, meta, register, rules, started};
 use serde_json::json;
+use support::paper::{caller, enter, local, meta, register, rules, started};
 
 #[test]
 fn the_story_of_registration() {
-    script::play("registration.txt");
+    support::script::play("registration.txt");
 }
 
 #[test]

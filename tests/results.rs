@@ -1,20 +1,19 @@
 //! What the manager takes as a result, what it answers, what it announces and to whom, and which referee gets which
 //! match: a story, and the rules that hold in all of many leagues.
 
-#[path = "support/paper.rs"]
-mod paper;
-#[path = "support/script.rs"]
-mod script;
+mod support;
 
 use league::manager::league::League;
 use league::protocol::{AgentMeta, Kind, MatchResultReport};
-use paper::{caller, enter, happen, meta, play_round, referees, rules, seeded, started};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use support::paper::{
+    self, caller, enter, happen, meta, play_round, referees, rules, seeded, started,
+};
 
 #[test]
 fn the_story_of_results() {
-    script::play("results.txt");
+    support::script::play("results.txt");
 }
 
 #[test]
@@ -166,9 +165,4 @@ fn rounds_and_the_league_end_with_sums_that_fit() {
     for (key, value) in end["champion"].as_object().unwrap() {
         assert_eq!(value, &first[key], "{key} of the champion");
     }
-}
-
-#[test]
-fn tmp_control() {
-    script::play("control.txt");
 }

@@ -1,7 +1,6 @@
 //! The rooms that only calculate: schedule, standings, retries. One row per rule.
 
-#[path = "support/paper.rs"]
-mod paper;
+mod support;
 
 use league::games::{Outcome, Scoring, TieBreak, forfeit, judge};
 use league::manager::league::Rules;
@@ -11,8 +10,8 @@ use league::manager::standings::ending;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Ending, Kind, Parity, Refusal, Standing};
 use league::wire::Wire;
-use paper::{at, caller, enter, local, meta, rules, scoring, usual};
 use std::{cell::RefCell, collections::BTreeMap, collections::BTreeSet, time::Duration};
+use support::paper::{at, caller, enter, local, meta, rules, scoring, usual};
 
 fn sec(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

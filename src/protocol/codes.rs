@@ -107,8 +107,8 @@ fn in_one_line(context: &Packet) -> String {
     let text = |key| context.get(key).and_then(Value::as_str);
     let problem = text("problem").unwrap_or_default();
     match text("field") {
-        Some(field) => format!("{field}: {problem}"),
-        None => problem.into(),
+        Some(field) if !field.is_empty() => format!("{field}: {problem}"),
+        _ => problem.into(),
     }
 }
 

@@ -7,7 +7,9 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 mod files;
+pub mod golden;
 pub mod paper;
+pub mod script;
 pub mod stand_in;
 
 use serde_json::{Value, json};

@@ -1,11 +1,8 @@
-//! Stories about a league on paper: the files in `tests/scripts`, each a list of commands with what came of them.
-//!
-//! A line `> command` is done; the indented lines below it are what the league said. Whatever else stands there tells
-//! the story to the reader. A test does all commands anew and compares every word. Who wants other words runs it once
-//! with LEAGUE_TEST_REWRITE=1, which writes what came of the commands into the file, and reads the difference.
+//! Stories about a league on paper, as golden scripts.
 //!
 //! After each command the manager dies: what its journal gives must be the same league, to the last field.
 
+use super::golden;
 use super::paper::{self, Caller, caller, gathered, meta, seeded};
 use league::games::{Outcome, forfeit, judge};
 use league::manager::admission::Admission;
@@ -17,31 +14,12 @@ use league::wire::{Timestamp, Wire};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::{fs, path::Path, time::Duration};
+use std::time::Duration;
 
-/// Does every command of a script; fails where something else comes of it than what stands there.
+/// Plays a story.
 pub fn play(name: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let path = folder.join(name);
-    let text = fs::read_to_string(&path).unwrap();
     let mut story = Story::new(paper::rules());
-    let mut came = String::new();
-    for line in text.lines().filter(|line| !line.starts_with("  ")) {
-        came += line;
-        came += "\n";
-        if let Some(command) = line.strip_prefix("> ") {
-            let said = story.does(&Command::new(command));
-            said.lines().for_each(|it| came += &format!("  {it}\n"));
-        }
-    }
-    if std::env::var_os("LEAGUE_TEST_REWRITE").is_some() {
-        return fs::write(&path, &came).unwrap();
-    }
-    let mut lines = (1..).zip(text.lines().chain([""]).zip(came.lines().chain([""])));
-    if let Some((n, (expected, came))) = lines.find(|(_, (expected, came))| expected != came) {
-        let cure = "LEAGUE_TEST_REWRITE=1 takes what came";
-        panic!("tests/scripts/{name}, line {n}\nexpected: {expected}\ncame:     {came}\n{cure}");
-    }
+    golden::play(name, |command| story.does(&Command::new(command)));
 }
 
 /// A command: words, and options like `at=9001`. Text in single quotes keeps its blanks.
