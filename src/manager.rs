@@ -168,8 +168,8 @@ impl Manager {
             self.stay();
         }
         visitors.wait_until_empty(FAREWELL); // their answers are out
-        if self.store.read(|league| league.again) {
-            return Err(start_anew(self.program.port, self.program.log())); // where the manager finds this league, and sets it aside
+        if self.store.read(goes_on) {
+            return Err(start_anew(self.program.port, self.program.log()));
         }
         Ok(())
     }
@@ -261,13 +261,13 @@ impl Manager {
         self.store.decide(close).map(drop)
     }
 
-    /// Serves on, until the operator wants a new lobby.
+    /// Serves on, until the operator wants a new lobby, or a match played again.
     fn stay(&self) {
         let words =
             "the league is over; still serving (--stay) until the word `again` opens a new lobby";
         self.terminal.say(words);
-        while !self.store.read(|league| league.again) {
-            self.store.wait(IDLE, |league| league.again);
+        while !self.store.read(goes_on) {
+            self.store.wait(IDLE, goes_on);
         }
     }
 
@@ -316,6 +316,12 @@ impl Manager {
         self.store
             .read(|league| league.members.keys().cloned().collect())
     }
+}
+
+/// Whether the operator has opened a closed league again, or a new lobby: the program begins anew, and finds in the
+/// journal what is to be done.
+fn goes_on(league: &League) -> bool {
+    league.again || !league.closed
 }
 
 /// How the manager signs: with its id, where the agents configuration gives it one.

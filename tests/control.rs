@@ -332,3 +332,32 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     assert_eq!(pages.count(), 2, "with its matches");
     check_none_has_ended(players.into_iter().chain([referee]));
 }
+
+#[test]
+fn a_match_of_a_league_that_is_over_is_played_again_until_there_is_a_new_lobby() {
+    let world = World::new(&[]);
+    let run = ["--players", "2", "--stay", "--lead-sec", "0"];
+    let mut manager = world.manager(&run);
+    let players = ["P01", "P02"].map(|id| world.player(&manager, id, &["--stay"]));
+    let referee = world.referee(&manager, "REF01", &["--stay"]);
+    for times in 2..=3 {
+        wait_for_leagues(&world, 1);
+        manager.line("still serving (--stay)");
+        say(&world, &manager, &["replay", "R1M1"]);
+        if times == 2 {
+            manager.restart(&world, &run);
+        }
+        wait_until("the league is over again", || {
+            world.events("Closed").len() == times
+        });
+        let results = world.events("Recorded");
+        assert_eq!(results.len(), times, "{results:?}");
+        let is_played = |it: &Value| it["result"]["details"]["drawn_number"].is_number();
+        assert!(results.iter().all(is_played), "{results:?}");
+        assert!(world.table().iter().all(|row| row["played"] == 1));
+    }
+    say(&world, &manager, &["again"]);
+    wait_for_leagues(&world, 2);
+    assert_eq!(ids(&world), ["P01", "P02"]);
+    check_none_has_ended(players.into_iter().chain([referee, manager]));
+}

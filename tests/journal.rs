@@ -15,7 +15,7 @@ use support::World;
 use support::paper::{self, Caller, assignment, at, caller, judged, local, meta, rules, seeded};
 
 /// The first line.
-const HEAD: &str = "{\"journal_version\":3}\n";
+const HEAD: &str = "{\"journal_version\":4}\n";
 
 /// The league's folder below a data folder.
 fn folder(data: &Path) -> PathBuf {
@@ -141,7 +141,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     let (whole, table) = finished(&world.folder.join("whole"));
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(
-        text.starts_with("{\"journal_version\":3}\n"),
+        text.starts_with("{\"journal_version\":4}\n"),
         "the first line names the version: {text}"
     );
     let counted = ["Registered", "Started", "Assigned", "Recorded", "Closed"]
@@ -232,11 +232,11 @@ fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
     // The first line says of which version the journal is; none before had one that began so.
     for version in [
         "{\"journal_version\":2}",
-        "{\"journal_version\":4}",
+        "{\"journal_version\":5}",
         "{\"event\":\"Closed\"}",
         "7",
     ] {
-        rows.push((version.into(), 0, "is not of this program's version, 3"));
+        rows.push((version.into(), 0, "is not of this program's version, 4"));
     }
     rows.push((b"{".to_vec(), 0, "is damaged ("));
     for (line, at, words) in rows {

@@ -18,9 +18,15 @@ impl League {
         let is_over = self.progress() == Progress::Completed;
         match order.action {
             Action::Again if !is_over => self.not_now(order, "the league is not over yet"),
-            Action::Pause | Action::Resume | Action::Remove | Action::Replay if is_over => {
-                self.not_now(order, "the league is over; restore and again are left")
-            }
+            Action::Pause | Action::Resume | Action::Remove if is_over => self.not_now(
+                order,
+                "the league is over; replay, restore and again are left",
+            ),
+            Action::Replay if self.again => self.not_now(order, "a new lobby is opening"),
+            Action::Replay if is_over && !self.closed => self.not_now(
+                order,
+                "the league is just ending; say it once more in a moment",
+            ),
             Action::Pause if self.paused => {
                 nothing("the league is paused already; resume lets it go on")
             }
@@ -32,7 +38,7 @@ impl League {
             Action::Resume => Ok((Some(Event::Resumed), "the league goes on".into())),
             Action::Remove => self.order_remove(order),
             Action::Restore => self.order_restore(order, now),
-            Action::Replay => self.order_replay(order),
+            Action::Replay => self.order_replay(order, now),
             Action::Again if self.again => nothing("a new lobby is opening already"),
             Action::Again => Ok((
                 Some(Event::Again),
@@ -82,7 +88,7 @@ impl League {
         Ok((Some(event), how))
     }
 
-    fn order_replay(&self, order: &LeagueControl) -> Result<Done, Refusal> {
+    fn order_replay(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
         let id = order.match_id.as_ref().ok_or_else(|| missing("match_id"))?;
         let wrong = |why: String| Err(Refusal::field(Code::E015, "match_id", why));
         let Some(game) = self.find(id) else {
@@ -104,6 +110,7 @@ impl League {
         }
         let event = Event::Voided {
             match_id: id.clone(),
+            at: now,
         };
         Ok((
             Some(event),

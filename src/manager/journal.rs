@@ -19,7 +19,7 @@ use std::{
 };
 
 /// The version of the journal: a change of `Event` needs a new one.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 object! {
     /// The first line.

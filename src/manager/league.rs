@@ -87,8 +87,8 @@ pub enum Event {
     Removed { player_id: String },
     /// The operator: this player plays again; or, if it was not removed, this agent may register without its token.
     Restored { agent_id: String, at: Timestamp },
-    /// The operator: this match's result does not count, and the match is played again.
-    Voided { match_id: String },
+    /// The operator: this match's result does not count, and the match is played again. A league that was closed goes on.
+    Voided { match_id: String, at: Timestamp },
     /// The operator: a new lobby takes the place of the league.
     Again,
 }
@@ -173,7 +173,7 @@ impl League {
             Event::Started { seed, rounds } => self.set_up(*seed, rounds),
             Event::Assigned { assignments } => self.hand_out(assignments),
             Event::Recorded(recorded) => self.record(recorded),
-            Event::Voided { match_id } => self.void(match_id),
+            Event::Voided { match_id, at } => self.void(match_id, *at),
             Event::Paused => self.paused = true,
             Event::Resumed => self.paused = false,
             Event::Removed { player_id } => self.remove(player_id),
@@ -249,14 +249,20 @@ impl League {
         }
     }
 
-    /// Forgets one result, and counts all others anew in the order in which they came.
-    fn void(&mut self, match_id: &str) {
+    /// Forgets one result, and counts all others anew in the order in which they came. The agents of a closed league have
+    /// given their tokens up, so they are let in once more.
+    fn void(&mut self, match_id: &str, at: Timestamp) {
         let Some(game) = self.find_mut(match_id) else {
             return;
         };
         game.assignment = None;
         if let Some(recorded) = game.recorded.take() {
             game.voided.push(recorded.conversation_id);
+        }
+        if self.closed {
+            self.closed = false;
+            let ids = self.members.keys().cloned();
+            self.let_in.extend(ids.map(|id| (id, at)));
         }
         self.records.values_mut().for_each(Record::reset);
         self.rounds_completed = 0;
