@@ -7,30 +7,24 @@ use crate::net::letter::quoted;
 use crate::protocol::{GameError, Kind, LeagueError, Message, Refusal};
 use serde_json::{Value, json};
 
-/// A refusal as a message: a GAME_ERROR where the match is readable and the
-/// agent plays or referees it, else a LEAGUE_ERROR. `sender` is how the agent signs.
+/// A refusal as a message: a GAME_ERROR where the match is readable and the agent plays or referees it, else a
+/// LEAGUE_ERROR. `sender` is how the agent signs.
 pub fn refusal_of(kind: Kind, sender: &str, request: &Value, refusal: &Refusal) -> Message {
     let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
     let error_code = refusal.code.to_string();
     let error_description = refusal.code.name().into();
     let context = Some(refusal.context.clone());
-    let match_id = match kind {
-        Kind::Manager => None,
-        Kind::Referee | Kind::Player => quoted(request, "match_id"),
-    };
-    let Some(match_id) = match_id else {
-        let original_message_type = Some(original);
-        let error = LeagueError {
+    let Some(match_id) = quoted(request, "match_id").filter(|_| kind != Kind::Manager) else {
+        return Message::LeagueError(LeagueError {
             error_code,
             error_description,
-            original_message_type,
+            original_message_type: Some(original),
             context,
-        };
-        return error.into();
+        });
     };
     let player_id = quoted(request, "player_id");
     let own_id = sender.rsplit(':').next().unwrap_or_default();
-    let error = GameError {
+    Message::GameError(GameError {
         match_id,
         error_code,
         error_description,
@@ -40,8 +34,7 @@ pub fn refusal_of(kind: Kind, sender: &str, request: &Value, refusal: &Refusal) 
         retry_info: None,
         context,
         consequence: Some("Refused; nothing has changed".into()),
-    };
-    error.into()
+    })
 }
 
 /// A JSON-RPC result, written.
@@ -49,22 +42,13 @@ pub fn answered(result: &Value, id: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
 }
 
-/// A body that is no request.
-pub fn invalid(id: Value, what: &str) -> Reply {
-    failed(
-        id,
-        Denial::rpc(-32600, format!("Invalid Request: {what}")),
-        OK,
-    )
-}
-
 /// A JSON-RPC error, written.
-pub fn failed(id: Value, denial: Denial, status: &'static str) -> Reply {
+pub fn failed(id: Value, denial: Denial) -> Reply {
     let (code, message, data) = denial.error();
     let mut error = json!({"code": code, "message": message});
     if let Some(data) = data {
         error["data"] = data;
     }
     let whole = json!({"jsonrpc": "2.0", "error": error, "id": id});
-    Reply::new(status, whole.to_string())
+    Reply::new(OK, whole.to_string())
 }

@@ -190,9 +190,10 @@ impl Client {
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
         let params = json!({"auth_token": token}).to_string();
         match self.post(to, "ping", &params) {
-            Err(CallError::Status(..)) => Ok(()),
-            Err(error) if error.is_silence() => Err(error),
-            _ => Ok(()),
+            Ok(_) | Err(CallError::Status(..) | CallError::Rpc(..) | CallError::Wrong(..)) => {
+                Ok(())
+            }
+            Err(silence) => Err(silence),
         }
     }
 
@@ -324,16 +325,13 @@ fn blame(error: ureq::Error, limit: Duration) -> CallError {
 
 /// The cause of a failed connection in plain words.
 fn cause(error: &ureq::Error) -> String {
-    let kind = match error {
-        ureq::Error::HostNotFound => return "host unknown".into(),
-        ureq::Error::Io(error) => error.kind(),
-        other => return other.to_string(),
-    };
-    match kind {
-        io::ErrorKind::ConnectionRefused => "connection refused".into(),
-        io::ErrorKind::ConnectionReset => "connection reset".into(),
-        io::ErrorKind::UnexpectedEof => "it hung up without an answer".into(),
-        _ => error.to_string().trim_start_matches("io: ").into(),
+    match error {
+        ureq::Error::HostNotFound => "host unknown".into(),
+        ureq::Error::Io(error) => match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it hung up without an answer".into(),
+            kind => kind.to_string(),
+        },
+        other => other.to_string(),
     }
 }
 

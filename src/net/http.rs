@@ -14,7 +14,7 @@
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
-use crate::net::bounds::Bounds;
+use crate::net::bounds;
 use crate::net::sync::{lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -128,23 +128,6 @@ pub trait Service: Send + Sync + 'static {
     fn start_anew(&self, _why: &str) {}
 }
 
-/// How many requests are in our hands, so that a program can end when they are answered.
-#[derive(Default)]
-pub struct Door {
-    inside: Mutex<usize>,
-    left: Condvar,
-}
-
-impl Door {
-    /// Waits until no request is being answered, at most so long.
-    pub fn wait_until_empty(&self, limit: Duration) {
-        let is_busy = |inside: &mut usize| *inside > 0;
-        let _ = self
-            .left
-            .wait_timeout_while(lock(&self.inside), limit, is_busy);
-    }
-}
-
 /// Whether a server of tiny_http has stopped by a fault.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 /// Held while a request that claims too much is read past.
@@ -170,15 +153,16 @@ pub fn serve(
 ) -> io::Result<Arc<Door>> {
     bear_no_silence(&listener)?;
     report_panics(Arc::clone(&service));
-    let door = Arc::new(Door::default());
-    let desk = Arc::new(Desk {
+    let door = Arc::new(Door {
         service,
         max_body,
-        door: Arc::clone(&door),
+        inside: Mutex::default(),
+        left: Condvar::new(),
     });
+    let opened = Arc::clone(&door);
     thread::Builder::new()
         .name("accept".into())
-        .spawn(move || accept(&listener, &desk))?;
+        .spawn(move || accept(&listener, &opened))?;
     Ok(door)
 }
 
@@ -201,26 +185,22 @@ fn report_panics(service: Arc<dyn Service>) {
 /// Sees to it, for ever, that there is a server and that somebody waits for its requests. A server on which nobody has
 /// called for a while ends, and the next is built. So it is after a fault too, where the program cannot take its own
 /// place, or has only just begun.
-fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
+fn accept(listener: &TcpListener, door: &Arc<Door>) {
     let began = Instant::now();
-    let bounds = Bounds::find();
     let mut crew: Option<Arc<Crew>> = None;
     loop {
-        let is_broken = IS_BROKEN.swap(false, Ordering::SeqCst);
-        let trouble = match is_broken {
-            true => Some("the server broke".into()),
-            false => bounds.as_ref().and_then(Bounds::excess),
-        };
+        let mut trouble = bounds::excess();
+        if IS_BROKEN.swap(false, Ordering::SeqCst) {
+            trouble = Some("the server broke".into());
+            crew.iter().for_each(|crew| crew.end());
+        }
         if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
-            desk.service.start_anew(&why);
+            door.service.start_anew(&why);
         }
-        if let Some(old) = crew.take_if(|crew| is_broken || crew.has_ended()) {
-            old.has_ended.store(true, Ordering::SeqCst);
+        if crew.as_ref().is_none_or(|crew| crew.has_ended()) {
+            crew = Crew::new(listener, door);
         }
-        if crew.is_none() {
-            crew = Crew::new(listener, desk);
-        }
-        if let Some(crew) = crew.as_ref()
+        if let Some(crew) = &crew
             && crew.waiting.load(Ordering::SeqCst) == 0
         {
             crew.hire();
@@ -241,7 +221,7 @@ fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
 /// The threads that answer the requests of one server: one always waits for the next request, any number answer.
 struct Crew {
     server: Server,
-    desk: Arc<Desk>,
+    door: Arc<Door>,
     waiting: AtomicUsize,
     /// Whether the server accepts no more. The connections that it has accepted are still served.
     has_ended: AtomicBool,
@@ -249,15 +229,19 @@ struct Crew {
 
 impl Crew {
     /// A new server on the listener. Building it spawns threads and takes descriptors: both can be refused just now.
-    fn new(listener: &TcpListener, desk: &Arc<Desk>) -> Option<Arc<Crew>> {
+    fn new(listener: &TcpListener, door: &Arc<Door>) -> Option<Arc<Crew>> {
         let build = || Server::from_listener(listener.try_clone()?, None);
         let server = panic::catch_unwind(build).ok()?.ok()?;
         Some(Arc::new(Crew {
             server,
-            desk: Arc::clone(desk),
+            door: Arc::clone(door),
             waiting: AtomicUsize::new(0),
             has_ended: AtomicBool::new(false),
         }))
+    }
+
+    fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
     }
 
     fn has_ended(&self) -> bool {
@@ -270,7 +254,7 @@ impl Crew {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         if !spawn("request", move || here.work()) {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
-            self.desk.service.fault("no thread for a request");
+            self.door.service.fault("no thread for a request");
         }
     }
 
@@ -281,7 +265,7 @@ impl Crew {
             if others == 0 {
                 self.hire(); // somebody must always wait
             }
-            self.desk.take(request);
+            self.door.take(request);
             if self.waiting.fetch_add(1, Ordering::SeqCst) >= SPARE {
                 break; // enough others wait
             }
@@ -298,9 +282,9 @@ impl Crew {
                 Ok(None) if has_ended => return None,
                 Ok(None) => {}
                 Err(error) => {
-                    self.has_ended.store(true, Ordering::SeqCst);
+                    self.end();
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        self.desk
+                        self.door
                             .service
                             .fault(&format!("the server broke: {error}"));
                         IS_BROKEN.store(true, Ordering::SeqCst);
@@ -311,23 +295,32 @@ impl Crew {
     }
 }
 
-/// Where requests are answered, whichever server they came through.
-struct Desk {
+/// Where requests are answered, whichever server they came through, and counted while they are in our hands, so that
+/// a program can end when they are answered.
+pub struct Door {
     service: Arc<dyn Service>,
     max_body: usize,
-    door: Arc<Door>,
+    inside: Mutex<usize>,
+    left: Condvar,
 }
 
-impl Desk {
+impl Door {
+    /// Waits until no request is being answered, at most so long.
+    pub fn wait_until_empty(&self, limit: Duration) {
+        let is_busy = |inside: &mut usize| *inside > 0;
+        let inside = lock(&self.inside);
+        let _ = self.left.wait_timeout_while(inside, limit, is_busy);
+    }
+
     /// Answers a request, and counts it while it is in our hands.
     fn take(&self, request: Request) {
         if request.body_length().unwrap_or_default() > ABSURD {
             return std::mem::forget(request); // it cannot be dropped: see above
         }
-        *lock(&self.door.inside) += 1;
+        *lock(&self.inside) += 1;
         let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
-        *lock(&self.door.inside) -= 1;
-        self.door.left.notify_all();
+        *lock(&self.inside) -= 1;
+        self.left.notify_all();
         drop(answered); // a panic was reported by the hook
     }
 

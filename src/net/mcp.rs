@@ -9,14 +9,20 @@ use crate::net::agent::{Agent, Denial};
 use crate::net::arguments;
 use crate::net::http::{OK, Visitor};
 use crate::object;
-use crate::protocol::{Entry, GameError, LeagueError, Packet};
+use crate::protocol::{Entry, GameError, LeagueError, Packet, QueryError};
 use crate::wire::{Wire, cut};
 use serde_json::{Value, json};
 
+/// The versions that we speak, newest first. All but the first have a handshake.
+const VERSIONS: &[&str] = &[
+    STATELESS,
+    "2025-11-25",
+    "2025-06-18",
+    "2025-03-26",
+    "2024-11-05",
+];
 /// The version without a handshake.
 const STATELESS: &str = "2026-07-28";
-/// The versions with one, newest first.
-const HANDSHAKE: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// Where a stateless client says which version it speaks.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 /// What else a stateless client must say of itself; its name is optional.
@@ -72,18 +78,19 @@ impl<'a> Mcp<'a> {
         call: impl FnOnce(&str, Value) -> Result<Value, Denial>,
     ) -> Result<Value, (&'static str, Denial)> {
         self.check().map_err(|denial| ("400 Bad Request", denial))?;
+        let handshakes = &VERSIONS[1..];
         let is_asked = |known: &&&str| self.params["protocolVersion"] == **known;
         let server = json!({"name": sender, "version": env!("CARGO_PKG_VERSION")});
         let mut result = match self.method {
             "server/discover" => lasting(json!({
-                "supportedVersions": supported(),
+                "supportedVersions": VERSIONS,
                 "capabilities": {"tools": {}},
                 "instructions": agent.toolbox().instructions,
             })),
             "tools/list" => lasting(json!({"tools": listed(agent)})),
             "tools/call" => self.called(agent, call).map_err(|denial| (OK, denial))?,
             "initialize" if !self.is_stateless => json!({
-                "protocolVersion": HANDSHAKE.iter().find(is_asked).unwrap_or(&HANDSHAKE[0]),
+                "protocolVersion": handshakes.iter().find(is_asked).unwrap_or(&handshakes[0]),
                 "capabilities": {"tools": {}},
                 "serverInfo": server,
                 "instructions": agent.toolbox().instructions,
@@ -108,7 +115,7 @@ impl<'a> Mcp<'a> {
         let header = self.from.header("Mcp-Protocol-Version");
         if !self.is_stateless {
             return match version.or(header) {
-                Some(version) if !HANDSHAKE.contains(&version) => Err(unknown(version)),
+                Some(version) if !VERSIONS.contains(&version) => Err(unknown(version)),
                 _ => Ok(()),
             };
         }
@@ -166,12 +173,8 @@ impl<'a> Mcp<'a> {
     }
 }
 
-fn supported() -> Vec<&'static str> {
-    [&[STATELESS], HANDSHAKE].concat()
-}
-
 fn unknown(version: &str) -> Denial {
-    let data = json!({"supported": supported(), "requested": version});
+    let data = json!({"supported": VERSIONS, "requested": version});
     let words = format!("Unsupported protocol version: {}", cut(version, 60));
     Denial::Rpc(-32022, words, Some(data))
 }
@@ -254,22 +257,16 @@ fn entry(name: &str, says: &str, mut schema: Value, only_shows: bool) -> Value {
     })
 }
 
-/// Why a message grants nothing: it refuses, or rejects a registration, or a query has failed.
+/// Why a message grants nothing: it refuses, or a query has failed, or a registration is rejected.
 fn unwilling(result: &Value) -> Option<String> {
-    let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_string();
-    let error = &result["error"];
-    match &*text(result, "message_type") {
-        LeagueError::NAME | GameError::NAME => Some(LeagueError::read(result).ok()?.explain()),
-        _ if result["status"] == "REJECTED" => {
-            Some(format!("REJECTED: {}", text(result, "reason")))
-        }
-        _ if result["success"] == false => {
-            let (code, name) = (text(error, "error_code"), text(error, "error_name"));
-            Some(format!(
-                "{code} {name}: {}",
-                text(error, "error_description")
-            ))
-        }
-        _ => None,
+    let name = result["message_type"].as_str();
+    if let Some(LeagueError::NAME | GameError::NAME) = name {
+        return Some(LeagueError::read(result).ok()?.explain());
     }
+    if let Ok(error) = QueryError::read(&result["error"]) {
+        let (code, name) = (error.error_code, error.error_name);
+        return Some(format!("{code} {name}: {}", error.error_description));
+    }
+    let reason = result["reason"].as_str().unwrap_or_default();
+    (result["status"] == "REJECTED").then(|| format!("REJECTED: {reason}"))
 }

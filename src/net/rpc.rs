@@ -6,8 +6,8 @@
 //! logged in one line, its reply in another; an address that is refused too often is only counted.
 //! Read next: `mcp.rs`, the same handlers as tools.
 
-use crate::net::agent::{Agent, Denial, Request};
-use crate::net::answer::{answered, failed, invalid, refusal_of};
+use crate::net::agent::{Agent, Denial, Request, Tool};
+use crate::net::answer::{answered, failed, refusal_of};
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{OK, Reply, Service, Visitor};
 use crate::net::letter::quoted;
@@ -20,13 +20,14 @@ use crate::protocol::{
 };
 use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, Wire, cut};
 use serde_json::{Value, json};
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-/// How long no other fault of our own is shown; all of them are logged.
-const AWHILE: Duration = Duration::from_secs(20);
+/// What is said of JSON that is no request.
+const NO_REQUEST: &str = "must be one object (batches are not supported) with \"jsonrpc\": \"2.0\", a \"method\" that \
+     is a string, and an \"id\" that is an integer or a string";
 
 /// An agent as the HTTP server sees it.
 pub struct Server {
@@ -42,8 +43,8 @@ pub struct Server {
     pub complain: fn(&str),
     /// Has the program take its own place, because of this; comes back only if that cannot be.
     pub start_anew: Box<dyn Fn(&str) + Send + Sync>,
-    /// When a fault of our own was last shown.
-    pub shown: Mutex<Option<Instant>>,
+    /// The fault of our own that was last shown: the same again is only logged.
+    pub shown: Mutex<String>,
     /// Who was refused how often.
     pub noise: Noise,
 }
@@ -112,40 +113,41 @@ impl Server {
 
     /// Answers one body; a notification and a reply get 202. A bare league message is answered bare.
     fn answer(&self, body: &[u8], from: &Visitor) -> Reply {
-        let mut request = match serde_json::from_slice(body) {
-            Ok(Value::Object(request)) => request,
-            Ok(_) => return invalid(Value::Null, "must be one object; batches are not supported"),
+        let mut request: Value = match serde_json::from_slice(body) {
+            Ok(request) => request,
             Err(error) => {
                 let denial = Denial::rpc(-32700, format!("Parse error: {error}"));
-                return failed(Value::Null, denial, OK);
+                return failed(Value::Null, denial);
             }
         };
-        let has = |key: &str| request.contains_key(key);
+        let has = |key: &str| request.get(key).is_some();
         if has("message_type") && !has("jsonrpc") && !has("method") {
-            return match self.run("", Value::Object(request), self.peer(from), false) {
+            return match self.run("", request, self.peer(from), false) {
                 Ok(result) => Reply::new(OK, result.to_string()),
-                Err(denial) => failed(Value::Null, denial, OK),
+                Err(denial) => failed(Value::Null, denial),
             };
         }
-        let is_reply = !has("method") && (has("result") || has("error"));
-        let is_version_2 = request.get("jsonrpc") == Some(&json!("2.0"));
-        let params = request.remove("params").unwrap_or_else(|| json!({}));
-        let id = request.remove("id");
-        let echoed = id.clone().unwrap_or_default();
-        if echoed.is_boolean() || echoed.is_array() || echoed.is_object() {
-            return invalid(Value::Null, "id must be an integer or a string");
+        if !has("method") && (has("result") || has("error")) {
+            return Reply::new("202 Accepted", ""); // a reply to nothing that we have asked
         }
-        let method = match request.get("method").and_then(Value::as_str) {
-            _ if !is_version_2 => return invalid(echoed, "jsonrpc must be \"2.0\""),
-            _ if is_reply => return Reply::new("202 Accepted", ""), // to nothing that we have asked
-            None | Some("") => return invalid(echoed, "method must be a string, and not empty"),
-            Some(method) => method,
-        };
-        let outcome = self.run_method(method, params, from);
+        let is_notification = !has("id");
+        let is_id = |id: &Value| id.is_null() || id.is_number() || id.is_string();
+        let id = Some(request["id"].clone()).filter(is_id);
+        let method = request["method"].as_str().unwrap_or_default().to_string();
+        if id.is_none() || method.is_empty() || request["jsonrpc"] != "2.0" {
+            let denial = Denial::rpc(-32600, format!("Invalid Request: {NO_REQUEST}"));
+            return failed(id.unwrap_or_default(), denial);
+        }
+        let id = id.unwrap_or_default();
+        let params = request.get_mut("params").map(Value::take);
+        let outcome = self.run_method(&method, params.unwrap_or_else(|| json!({})), from);
         match outcome {
-            _ if id.is_none() => Reply::new("202 Accepted", ""), // a notification: done, not answered
-            Ok(result) => Reply::new(OK, answered(&result, &echoed)),
-            Err((status, denial)) => failed(echoed, denial, status),
+            _ if is_notification => Reply::new("202 Accepted", ""), // done, not answered
+            Ok(result) => Reply::new(OK, answered(&result, &id)),
+            Err((status, denial)) => Reply {
+                status,
+                ..failed(id, denial)
+            },
         }
     }
 
@@ -160,15 +162,14 @@ impl Server {
             let fault = Fault::new(&params, "an object").under("params");
             return Err((OK, Denial::rpc(-32602, fault.to_string())));
         }
-        let peer = self.peer(from);
+        let run = |name: &str, params: Value, as_tool: bool| {
+            self.run(name, params, self.peer(from), as_tool)
+        };
         match Mcp::find(method, &params, from) {
             Some(mcp) => mcp.answer(&*self.agent, &self.client.sender(), |name, arguments| {
-                self.run(name, arguments, peer, true)
+                run(name, arguments, true)
             }),
-            None => {
-                let result = self.run(method, params, peer, false);
-                result.map_err(|denial| (OK, denial))
-            }
+            None => run(method, params, false).map_err(|denial| (OK, denial)),
         }
     }
 
@@ -182,24 +183,26 @@ impl Server {
         as_tool: bool,
     ) -> Result<Value, Denial> {
         let kind = self.agent.kind();
+        let toolbox = self.agent.toolbox();
+        let tool = toolbox.find(method);
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
         let by_method = Entry::of_method(method);
-        let is_tool = by_method.is_none() && self.agent.toolbox().find(method).is_some();
-        let entry = match by_type.or(by_method) {
-            Some(entry) => entry,
-            None if is_tool => return self.run_tool(method, &params, peer),
-            None if method.is_empty() => return self.run_message(&params, peer, &[]),
-            None => {
-                self.asked_in_vain(method, peer);
-                return Err(Denial::not_taken(kind, method));
-            }
+        let Some(entry) = by_type.or(by_method) else {
+            return match tool {
+                Some(tool) => self.run_tool(tool, &params, peer),
+                None if method.is_empty() => self.run_message(&params, peer, &[]),
+                None => {
+                    self.asked_in_vain(method, peer);
+                    Err(Denial::not_taken(kind, method))
+                }
+            };
         };
-        let (name, tool) = (entry.message_type, entry.tool);
+        let name = entry.message_type;
         if !entry.is_served_by(kind) {
             return Err(Denial::not_taken(kind, name));
         }
-        if is_tool || by_method.is_some_and(|it| it.tool != tool) {
-            let words = format!("method {method}: {name} belongs to {tool}");
+        if tool.is_some() || by_method.is_some_and(|it| it.tool != entry.tool) {
+            let words = format!("method {method}: {name} belongs to {}", entry.tool);
             return Err(Denial::rpc(-32602, words));
         }
         let known = self.known(name, &params, as_tool);
@@ -207,17 +210,13 @@ impl Server {
         self.run_message(&params, peer, &supplied)
     }
 
-    fn run_tool(&self, name: &str, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
+    fn run_tool(&self, tool: &Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         if self.noise.count(peer, &self.client.log) {
             let facts = json!({"peer": peer});
             let message = Body::Beginning(arguments);
             self.client.note("tool_called", arguments, facts, message);
         }
-        let toolbox = self.agent.toolbox();
-        let result = self.guarded(|| match toolbox.find(name) {
-            Some(tool) => (tool.run)(arguments, peer),
-            None => Err(Denial::not_taken(self.agent.kind(), name)),
-        });
+        let result = self.guarded(|| (tool.run)(arguments, peer));
         result.or_else(|denial| self.deny(arguments, peer, denial))
     }
 
@@ -315,20 +314,14 @@ impl Server {
             }
             Denial::Broken(why) => {
                 self.fault(why);
-                self.show_fault(why);
+                let shown = cut(why, SHOWN);
+                if mem::replace(&mut *lock(&self.shown), shown.clone()) != shown {
+                    (self.complain)(&shown);
+                }
             }
             Denial::Rpc(..) => {}
         }
         Err(denial)
-    }
-
-    /// Shows a fault of our own to whoever can mend it; the next one after a while.
-    fn show_fault(&self, why: &str) {
-        let mut shown = lock(&self.shown);
-        if shown.is_none_or(|at| at.elapsed() >= AWHILE) {
-            (self.complain)(&cut(why, SHOWN));
-            *shown = Some(Instant::now());
-        }
     }
 
     /// The reply to a request, whole, in its conversation or a new one.
