@@ -1,5 +1,5 @@
-//! Running a class: what the operator may do to a league, as a story on paper, and with `kill -9` of the manager between
-//! each order.
+//! Running a class: what the operator may do to a league, with `kill -9` of the manager between each order. What each
+//! order does and says is the story `tests/scripts/control.txt`.
 
 mod support;
 
@@ -7,11 +7,6 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::*;
-
-#[test]
-fn the_story_of_control() {
-    script::play("control.txt");
-}
 
 /// Gives a running manager an order, as the operator does; what it says.
 fn say(world: &World, manager: &Agent, words: &[&str]) -> String {
