@@ -36,6 +36,7 @@ use crate::net::client::{MAX_NOTICE, Peer, call, ok};
 use crate::net::retry::{pause, quotable};
 use crate::net::sync::lock;
 use crate::program::args::{Args, Stop};
+use crate::program::config::Timeouts;
 use crate::program::terminal::{Terminal, complain, say, shown};
 use crate::program::{Program, end_with_stdin};
 use crate::protocol::*;
@@ -43,6 +44,7 @@ use crate::wire::{DisplayName, Timestamp, Url, Version, Wire, Within, token};
 use crate::words;
 use exam::*;
 use exchange::*;
+use messages::fill;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -57,16 +59,16 @@ struct Check {
     name: &'static str,
     /// The steps have semicolons between them. Where there is none, the check looks at the registration.
     steps: &'static str,
-    /// The look returns what it finds in a step, or nothing where it cannot see.
-    look: fn(&Exam, &Exchange) -> Option<Finding>,
+    /// The look returns what it sees in a step, or nothing where it cannot see.
+    look: fn(&Exam, &Exchange) -> Option<Seen>,
 }
 
-/// A weight says how a check ends that finds something wrong, and whether our own league forgives that. Where it does
-/// not say, the finding does.
+/// A weight says how a check ends that sees something wrong, and whether our own league forgives that. Where it does
+/// not say, our league forgives that nothing is there.
 type Weight = (Grade, Option<bool>);
-/// The protocol demands these; our own league insists on them always, partly, or never.
+/// The protocol demands these; our own league insists on them, or on what is there, or not at all.
 const MUST: Weight = (Grade::Failed, Some(false));
-const PARTLY: Weight = (Grade::Failed, None);
+const IF_ANY: Weight = (Grade::Failed, None);
 const FORGIVEN: Weight = (Grade::Failed, Some(true));
 /// Nobody insists on these, but they are wise.
 const WISE: Weight = (Grade::Warned, Some(true));
@@ -75,27 +77,27 @@ const WISE: Weight = (Grade::Warned, Some(true));
 const TIME: &str = "a UTC time like \"2025-01-15T10:30:00Z\"";
 
 const REGISTRATION: &[Check] = checks! { exam, it:
-    PARTLY "Transport" "it registers by JSON-RPC 2.0, with an id" "" {
+    IF_ANY "Transport" "it registers by JSON-RPC 2.0, with an id" "" {
         let good = it.json["jsonrpc"] == "2.0" && !it.json["id"].is_null();
-        let found = it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good);
-        found.forgiven_if(it.is_bare())
+        let seen = it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good);
+        Seen { is_absent: it.is_bare(), ..seen }
     };
-    PARTLY "Registration" "its method is that of its kind" "" {
+    IF_ANY "Registration" "its method is that of its kind" "" {
         let (came, expected) = (it.method(), format!("register_{}", exam.kind()));
         let good = came == expected || came == it.text("message_type") || it.is_bare();
-        it.shows(came, expected, good).forgiven_if(Entry::of_method(came).is_none())
+        Seen { is_absent: Entry::of_method(came).is_none(), ..it.shows(came, expected, good) }
     };
     MUST "Registration" "message_type is a registration" "" {
         let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
         it.field("message_type", names.join(" or "), |it| names.iter().any(|name| it == name))
     };
-    PARTLY "Envelope" "protocol is league.v2" "" it.equals("protocol", PROTOCOL);
+    IF_ANY "Envelope" "protocol is league.v2" "" it.equals("protocol", PROTOCOL);
     FORGIVEN "Envelope" "sender names its kind" "" {
         let kind = format!("{}:", exam.kind());
         let good = |it: &Value| it.as_str().is_some_and(|it| it.starts_with(&kind));
         it.field("sender", format!("\"{kind}NAME\""), good)
     };
-    PARTLY "Envelope" "conversation_id is a text" ""
+    IF_ANY "Envelope" "conversation_id is a text" ""
         it.field("conversation_id", "a text", is::<String>);
     FORGIVEN "Time" "timestamp is UTC" "" it.field("timestamp", TIME, is::<Timestamp>);
     WISE "Time" "its clock is right" "" it.field("timestamp", "at most 60 s from ours", |it| {
@@ -122,7 +124,7 @@ const REGISTRATION: &[Check] = checks! { exam, it:
     MUST "Registration" "somebody answers at its contact_endpoint" "" {
         Url::read(&exam.endpoint().into()).ok()?;
         let came = if exam.is_there() { "an answer" } else { "none" };
-        Finding::new("ping", came, "any HTTP answer", exam.is_there())
+        it.shows(came, "any HTTP answer", exam.is_there())
     };
 };
 
@@ -177,45 +179,40 @@ pub fn run(args: Args) -> Result<(), Stop> {
     if exam.terminal.quiet {
         say(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
     }
-    let count = |grade: Grade| {
-        let number = findings.iter().filter(|it| it.grade == grade).count();
-        format!("{number} {grade}")
-    };
-    let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped].map(count);
-    exam.terminal
-        .say(&format!("a {kind}: {}", grades.join(", ")));
-    let failed = || findings.iter().filter(|it| it.grade == Grade::Failed);
-    let fatal: Vec<&str> = failed()
-        .filter(|it| !it.forgiven)
-        .map(|it| &*it.check)
-        .collect();
+    let of = |grade: Grade| findings.iter().filter(move |it| it.grade == grade);
+    let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped];
+    let counts = grades.map(|grade| format!("{} {grade}", of(grade).count()));
+    let counts = format!("a {kind}: {}", counts.join(", "));
+    exam.terminal.say(&counts);
+    let fatal = of(Grade::Failed).filter(|it| !it.forgiven);
+    let fatal: Vec<&str> = fatal.map(|it| &*it.check).collect();
     let line = if exam.terminal.quiet { complain } else { say };
     line(&match fatal.join("; ") {
         why if why.is_empty() => "it WOULD PLAY in our league".into(),
         why => format!("it would NOT play in our league, by what fails: {why}"),
     });
-    failed().next().map_or(Ok(()), |_| Err(Stop::failed("")))
+    match of(Grade::Failed).next() {
+        Some(_) => Err(Stop::failed("")),
+        None => Ok(()),
+    }
 }
 
 impl Exam {
     /// Makes a check, and looks at the worst of its steps.
     fn make(&self, check: &Check) -> Finding {
         let look = |step| (check.look)(self, &self.step(step)?);
-        let mut finding = worst(check.steps.split("; ").map(look)).unwrap_or_else(|| {
-            let nothing = Finding::new("", "", "", false);
-            Finding {
-                grade: Grade::Skipped,
-                ..nothing
-            }
-        });
-        if finding.grade == Grade::Failed {
-            finding.grade = check.weight.0;
-            finding.forgiven = check.weight.1.unwrap_or(finding.forgiven);
-        }
+        let seen = worst(check.steps.split("; ").map(look));
+        let (failing, forgiven) = check.weight;
         Finding {
             check: self.named(check.name),
             section: check.section,
-            ..finding
+            grade: match &seen {
+                None => Grade::Skipped,
+                Some(seen) if seen.good => Grade::Good,
+                Some(_) => failing,
+            },
+            forgiven: forgiven.unwrap_or(seen.as_ref().is_some_and(|seen| seen.is_absent)),
+            seen,
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
         taken: Mutex::default(),
         is_there: OnceLock::new(),
     });
-    for (who, listener) in ["manager", "P91", "P92"].into_iter().zip(listeners) {
+    for (who, listener) in ["manager", "P01", "P04"].into_iter().zip(listeners) {
         http::serve(listener, MAX_NOTICE, Arc::new(Ear(Arc::clone(&exam), who)))?;
     }
     let line = if terminal.quiet { complain } else { say };
@@ -71,9 +71,12 @@ impl Service for Ear {
         let Some(mut answer) = answer else {
             return Reply::new("503 Service Unavailable", "");
         };
-        if answer.get("conversation_id").is_some() {
-            answer["conversation_id"] = asked.message()["conversation_id"].clone();
-        }
+        let same = ["/conversation_id", "/match_id", "/query_type"];
+        let same = same.map(|path| (path, asked.message().pointer(path)));
+        let same = same
+            .into_iter()
+            .filter_map(|(path, came)| Some((path, came?.clone())));
+        fill(&mut answer, same);
         if asked.json["method"] == "tools/call" {
             let content = json!([{"type": "text", "text": answer.to_string()}]);
             answer = json!({"content": content, "structuredContent": answer, "isError": false});
@@ -95,34 +98,33 @@ impl Service for Ear {
 impl Exam {
     /// What the manager answers. The first report of the first match is not heard, so that it must be repeated.
     fn manage(&self, step: &str, asked: &Exchange) -> Option<Value> {
-        let answer = |message_type: &str, key: &str| {
-            let mut answer = self.message(message_type, "R1M1");
-            answer[key] = asked.message()[key].clone();
-            answer
-        };
-        let response = match self.kind() {
-            Kind::Referee => RefereeRegisterResponse::NAME,
-            _ => LeagueRegisterResponse::NAME,
-        };
-        Some(match (asked.text("message_type"), asked.method()) {
-            _ if step == "registration" => self.message(response, "R1M1"),
-            (MatchResultReport::NAME, _) => {
-                let is_first = step.ends_with("R1M1") && self.heard(step).len() == 1;
-                return (!is_first).then(|| answer(MatchResultAck::NAME, "match_id"));
+        let answer = match (asked.text("message_type"), asked.method()) {
+            _ if step == "registration" && self.kind() == Kind::Referee => {
+                RefereeRegisterResponse::NAME
             }
-            (LeagueQuery::NAME, _) => answer(LeagueQueryResponse::NAME, "query_type"),
-            (_, "initialize") => json!({
-                "protocolVersion": asked.json["params"]["protocolVersion"],
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "league_manager", "version": env!("CARGO_PKG_VERSION")},
-            }),
+            _ if step == "registration" => LeagueRegisterResponse::NAME,
+            (MatchResultReport::NAME, _)
+                if step.ends_with("R1M1") && self.heard(step).len() == 1 =>
+            {
+                return None;
+            }
+            (MatchResultReport::NAME, _) => MatchResultAck::NAME,
+            (LeagueQuery::NAME, _) => LeagueQueryResponse::NAME,
+            (_, "initialize") => {
+                return Some(json!({
+                    "protocolVersion": asked.json["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "league_manager", "version": env!("CARGO_PKG_VERSION")},
+                }));
+            }
             (_, "tools/list") => {
                 let described = |it: &Entry| json!({"name": it.tool, "inputSchema": it.schema()});
                 let tools = Entry::served_by(Kind::Manager).map(described);
-                json!({"tools": tools.collect::<Vec<_>>()})
+                return Some(json!({"tools": tools.collect::<Vec<_>>()}));
             }
-            (_, "ping") => json!({}),
-            _ => self.message(LeagueError::NAME, "R1M1"),
-        })
+            (_, "ping") => return Some(json!({})),
+            _ => LeagueError::NAME,
+        };
+        Some(self.message(answer, "R1M1"))
     }
 }

@@ -1,7 +1,7 @@
 //! An examination knows who we are to the agent, what the agent has sent us, and what it has answered.
 //! What happens in an examination is a row of steps, and every step has a name. `GAME_INVITATION R2M1` is a message
 //! that we send in that match, and `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with that
-//! field made other. `ping` is a method without a message. `P91 GAME_OVER R1M1` is what a player of ours is told by a
+//! field made other. `ping` is a method without a message. `P01 GAME_OVER R1M1` is what a player of ours is told by a
 //! referee. A step is taken once, when the first check looks at it, and the steps that must come before it are taken
 //! first.
 
@@ -22,7 +22,7 @@ pub struct Exam {
 }
 
 impl Exam {
-    /// All that came to us so far of that name, `P91 GAME_OVER R1M1` for instance.
+    /// All that came to us so far of that name, `P01 GAME_OVER R1M1` for instance.
     pub fn heard(&self, step: &str) -> Vec<Exchange> {
         let step = self.named(step);
         let heard = lock(&self.heard);
@@ -104,15 +104,13 @@ impl Exam {
 
     /// Whether anybody is there. Agents may register before they listen.
     pub fn is_there(&self) -> bool {
-        let limit = self
-            .program
-            .config
-            .system
-            .timeouts
-            .game_join_ack_timeout_sec
-            .0;
+        let limit = self.timeouts().game_join_ack_timeout_sec.0;
         let ping = || self.post("ping", &call("ping", json!({}), 1), limit).status != 0;
         *self.is_there.get_or_init(|| until(limit, ping))
+    }
+
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.program.config.system.timeouts
     }
 
     /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go
@@ -146,7 +144,7 @@ impl Exam {
         let is_call = name == self.rules().messages.call_name;
         let earlier = match name {
             RoundAnnouncement::NAME if match_id == "R1M1" => return Some(()),
-            RoundAnnouncement::NAME if self.kind() == Kind::Referee => "P92 GAME_OVER R1M1".into(),
+            RoundAnnouncement::NAME if self.kind() == Kind::Referee => "P04 GAME_OVER R1M1".into(),
             GameInvitation::NAME => format!("ROUND_ANNOUNCEMENT {match_id}"),
             _ if is_call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
             RoundAnnouncement::NAME | GameError::NAME | GameOver::NAME => {
@@ -163,35 +161,27 @@ impl Exam {
     fn take(&self, step: &str, name: &str, match_id: &str, added: &str) -> Exchange {
         let progress = format!("  {step} is sent; waiting for what comes of it");
         self.terminal.progress(&progress);
-        let timeouts = &self.program.config.system.timeouts;
+        let timeouts = self.timeouts();
         let limit = match name {
+            _ if added == "a caller that gives up" => Duration::from_millis(1),
             GameInvitation::NAME => timeouts.game_join_ack_timeout_sec.0,
             _ if name == self.rules().messages.call_name => timeouts.move_timeout_sec.0,
             _ => timeouts.generic_response_timeout_sec.0,
         };
-        let more: Packet = serde_json::from_str(added).unwrap_or_default();
-        let id = more.get("id").unwrap_or(&json!(90)).clone();
-        let entry = Entry::of_message(name);
-        let mut params = match step {
-            _ if entry.is_some() => self.message(name, match_id),
-            "2 MB" => json!({"x": "x".repeat(2 << 20)}),
-            _ => json!({}),
+        let mut more: Packet = serde_json::from_str(added).unwrap_or_default();
+        let id = more.remove("id").unwrap_or(json!(90));
+        let body = match (step, Entry::of_message(name)) {
+            ("broken JSON", _) => "{\"jsonrpc\":".into(),
+            ("2 MB", _) => call("ping", json!({"x": "x".repeat(2 << 20)}), id),
+            (_, None) => call(name, json!({}), id),
+            (_, Some(entry)) => {
+                let mut message = self.message(name, match_id);
+                more.into_iter()
+                    .for_each(|(key, value)| message[key] = value);
+                call(entry.tool, message, id)
+            }
         };
-        more.into_iter()
-            .for_each(|(key, value)| params[key] = value);
-        if added == "100 players" {
-            params["standings"] = vec![params["standings"][0].clone(); 100].into();
-        }
-        let method = match step {
-            "2 MB" => "ping",
-            _ => entry.map_or(name, |entry| entry.tool),
-        };
-        let body = call(method, params, id);
-        match (step, added) {
-            ("broken JSON", _) => self.post(step, "{\"jsonrpc\":", limit),
-            (_, "a caller that gives up") => self.post(step, &body, Duration::from_millis(1)),
-            _ => self.post(step, &body, limit),
-        }
+        self.post(step, &body, limit)
     }
 
     /// Posts a body, which `sent` describes.

@@ -9,6 +9,19 @@ words! {
     Grade { Good = "ok", Failed = "FAIL", Warned = "warn", Skipped = "skip", }
 }
 
+/// What a check saw, good or not.
+#[derive(Serialize)]
+pub struct Seen {
+    pub sent: String,
+    pub came: String,
+    pub expected: String,
+    #[serde(skip)]
+    pub good: bool,
+    /// Whether what it looked for is not there.
+    #[serde(skip)]
+    pub is_absent: bool,
+}
+
 /// A finding says how a check ended and what it saw, in a line for people or an object for machines.
 #[derive(Serialize)]
 pub struct Finding {
@@ -17,53 +30,37 @@ pub struct Finding {
     pub grade: Grade,
     /// Whether the agent plays in our own league all the same.
     pub forgiven: bool,
-    pub sent: String,
-    pub came: String,
-    pub expected: String,
+    #[serde(flatten)]
+    pub seen: Option<Seen>,
 }
 
 impl Finding {
-    /// What was seen, good or not. The examination fills in later which check saw it, and how bad it is.
-    pub fn new(sent: &str, came: impl ToString, expected: impl ToString, good: bool) -> Finding {
-        Finding {
-            check: String::new(),
-            section: "",
-            grade: if good { Grade::Good } else { Grade::Failed },
-            forgiven: false,
-            sent: sent.into(),
-            came: quotable(&came.to_string()),
-            expected: expected.to_string(),
-        }
-    }
-
-    pub fn forgiven_if(self, forgiven: bool) -> Finding {
-        Finding { forgiven, ..self }
-    }
-
     pub fn line(&self) -> String {
-        let sent = match self.sent.as_str() {
-            "" => String::new(),
-            sent => format!("sent {sent}, "),
+        let judged = match &self.seen {
+            None => ": cannot be seen, after an earlier fault".into(),
+            Some(seen) if seen.good => String::new(),
+            Some(seen) => {
+                let sent = match &*seen.sent {
+                    "" => String::new(),
+                    sent => format!("sent {sent}, "),
+                };
+                let forgives = match self.forgiven {
+                    true => "forgives",
+                    false => "does not forgive",
+                };
+                let (came, expected) = (&seen.came, &seen.expected);
+                format!(": {sent}came {came}, expected {expected}; our own league {forgives} it")
+            }
         };
-        let seen = format!("{sent}came {}, expected {}", self.came, self.expected);
-        let judged = match self.grade {
-            Grade::Good => String::new(),
-            Grade::Skipped => ": cannot be seen, after an earlier fault".into(),
-            _ if self.forgiven => format!(": {seen}; our own league forgives it"),
-            _ => format!(": {seen}; our own league does not forgive it"),
-        };
-        format!(
-            "{:<4}  {}{judged}  [{}]",
-            self.grade, self.check, self.section
-        )
+        let (grade, check, section) = (self.grade, &self.check, self.section);
+        format!("{grade:<4}  {check}{judged}  [{section}]")
     }
 }
 
 /// The first that is not good, else the last.
-pub fn worst(findings: impl IntoIterator<Item = Option<Finding>>) -> Option<Finding> {
-    let is_good = |it: &Finding| it.grade == Grade::Good;
-    let found = findings.into_iter().flatten();
-    found.reduce(|first, next| if is_good(&first) { next } else { first })
+pub fn worst(seen: impl IntoIterator<Item = Option<Seen>>) -> Option<Seen> {
+    let all = seen.into_iter().flatten();
+    all.reduce(|first, next| if first.good { next } else { first })
 }
 
 /// Whether a value can be read as that.
@@ -137,19 +134,25 @@ impl Exchange {
         is_error || self.json["error"].is_object() || self.status >= 400
     }
 
-    /// A finding about this exchange.
-    pub fn shows(&self, came: impl ToString, expected: impl ToString, good: bool) -> Finding {
-        Finding::new(&self.sent, came, expected, good)
+    /// What a check sees in this exchange, good or not.
+    pub fn shows(&self, came: impl ToString, expected: impl ToString, good: bool) -> Seen {
+        Seen {
+            sent: self.sent.clone(),
+            came: quotable(&came.to_string()),
+            expected: expected.to_string(),
+            good,
+            is_absent: false,
+        }
     }
 
     /// Judges a field of the reply, or of the object in it whose name ends so (`_meta/version`). Nothing is seen
-    /// where that object is not there. Where the field is not there, our league may forgive that.
+    /// where that object is not there.
     pub fn field(
         &self,
         path: &str,
         expected: impl ToString,
         good: impl Fn(&Value) -> bool,
-    ) -> Option<Finding> {
+    ) -> Option<Seen> {
         let mut around = self.reply()?.as_object()?;
         let name = path.rsplit('/').next()?;
         if let Some((outer, _)) = path.split_once('/') {
@@ -161,42 +164,38 @@ impl Exchange {
             Value::Null => format!("no {name}"),
             it => format!("{name} {it}"),
         };
-        let found = self.shows(came, expected, good(it));
-        Some(found.forgiven_if(it.is_null()))
+        Some(Seen {
+            is_absent: it.is_null(),
+            ..self.shows(came, expected, good(it))
+        })
     }
 
     /// Judges whether a field of the reply is exactly this text.
-    pub fn equals(&self, name: &str, text: &str) -> Option<Finding> {
+    pub fn equals(&self, name: &str, text: &str) -> Option<Seen> {
         self.field(name, format!("{text:?}"), |it| it == text)
     }
 
     /// Whether it was answered as JSON-RPC, in time, and not refused.
-    pub fn taken(&self) -> Finding {
+    pub fn taken(&self) -> Seen {
         let good = self.reply().is_some() && self.json.get("result").is_some();
         self.shows(&self.came, "HTTP 200 and a JSON-RPC result, in time", good)
     }
 
     /// Whether it was refused, in any way. Where nothing came nothing is seen.
-    pub fn refused(&self, code: Code) -> Option<Finding> {
-        let found = self.shows(&self.came, format!("a refusal ({code})"), self.is_refusal());
-        Some(found).filter(|_| self.status != 0)
+    pub fn refused(&self, code: Code) -> Option<Seen> {
+        let seen = self.shows(&self.came, format!("a refusal ({code})"), self.is_refusal());
+        Some(seen).filter(|_| self.status != 0)
     }
 
     /// Whether it is a JSON-RPC error of that code.
-    pub fn failed(&self, code: i64) -> Finding {
+    pub fn failed(&self, code: i64) -> Seen {
         let good = self.json["error"]["code"] == code;
         self.shows(&self.came, format!("a JSON-RPC error {code}"), good)
     }
 
     /// Whether its JSON-RPC id came back as it is.
-    pub fn echoes(&self, id: &str) -> Option<Finding> {
-        let came = self
-            .json
-            .as_object()?
-            .get("id")
-            .map(Value::to_string)
-            .unwrap_or_default();
+    pub fn echoes(&self, id: &str) -> Seen {
+        let came = self.json["id"].to_string();
         self.shows(format!("id {came}"), format!("id {id}"), came == id)
-            .into()
     }
 }

@@ -17,81 +17,76 @@ fn example(message_type: &str, word: &str) -> &'static str {
         .unwrap_or_default()
 }
 
-impl Exam {
-    /// The page's example of a message, with everybody's name and address as they are here.
-    fn retold(&self, message_type: &str, match_id: &str) -> String {
-        let ([manager, p91, p92], id) = (&self.urls, self.id());
-        let (word, p01, p04, ref01, referee) = match self.kind() {
-            Kind::Referee => ("tok-ref01", "P91", "P92", &*id, &self.endpoint()),
-            _ => ("tok-p01", &*id, "P91", "REF91", manager),
-        };
-        let text = match message_type {
-            LeagueQueryResponse::NAME => example(message_type, "\"success\": false"),
-            _ => example(message_type, word),
-        };
-        let changes = [
-            ("P02", "P93"),
-            ("P03", "P94"),
-            ("P04", p04),
-            ("P01", p01),
-            ("REF01", ref01),
-            ("R1M1", match_id),
-            (
-                "\"round_id\": 1",
-                &format!("\"round_id\": {}", &match_id[1..2]),
-            ),
-            ("league_2025_even_odd", self.program.league_id()),
-            ("http://localhost:8001/mcp", referee),
-            ("http://localhost:8101/mcp", p91),
-            ("http://localhost:8104/mcp", p92),
-        ];
-        let replace = |text: String, (old, new): (&str, &str)| text.replace(old, new);
-        let text = changes.into_iter().fold(text.into(), replace);
-        self.named(&text)
+/// Puts values into a message, where it has a place for them.
+pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, Value)>) {
+    for (path, value) in values {
+        if let Some(place) = message.pointer_mut(path) {
+            *place = value;
+        }
     }
+}
 
-    /// A message of ours in a match.
+impl Exam {
+    /// A message of ours in a match: the page's example, true of this examination. The agent has the place of P01 or
+    /// REF01; should another of the example have its name, they change names.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
-        let text = self.retold(message_type, match_id);
-        let mut whole = Exchange::new("", 200, text.as_bytes()).message().clone();
+        let (name, word) = match (self.kind(), message_type) {
+            (_, LeagueQueryResponse::NAME) => ("P01", "\"success\": false"),
+            (Kind::Referee, _) => ("REF01", "tok-ref01"),
+            _ => ("P01", "tok-p01"),
+        };
+        let example = example(message_type, word);
+        let mut whole = Exchange::new("", 200, example.as_bytes()).message().clone();
         let [conversation, token] = self.game(match_id);
         let mut own = self.token(&self.id());
-        let sender = whole["sender"].as_str().unwrap_or_default();
-        if sender.starts_with("referee:") {
+        if whole["sender"] == "referee:REF01" {
             whole["conversation_id"] = conversation.into();
             own = token.clone();
         }
-        let now = Timestamp::now();
-        let deadline = now.plus(self.program.config.system.timeouts.move_timeout_sec.0);
-        for (path, value) in [
-            ("/timestamp", now.to_string()),
-            ("/arrival_timestamp", now.to_string()),
-            ("/deadline", deadline.to_string()),
-            ("/auth_token", own),
-            ("/league_id", self.program.league_id().into()),
-            ("/game_type", self.rules().game_type.into()),
-            ("/matches/0/game_type", self.rules().game_type.into()),
-            ("/match_token", token),
-            ("/matches/0/player_A_token", self.token("P91")),
-            ("/matches/0/player_B_token", self.token("P92")),
-        ] {
-            if let Some(place) = whole.pointer_mut(path) {
-                *place = value.into();
-            }
-        }
-        let result = self.outcome([&self.id(), "P91"], Some(1));
-        let result = result.or(self.outcome([&self.id(), "P91"], None));
-        for (key, value) in [
-            ("move_number", json!(1)),
-            ("position", json!((self.rules().position)(&[]))),
-            ("legal_moves", json!((self.rules().legal)(&[]))),
-            ("game_result", json!(result.map(|it| it.for_players()))),
-        ] {
-            if whole.get(key).is_some() {
-                whole[key] = value;
-            }
-        }
-        whole
+        let (now, rules) = (Timestamp::now(), self.rules());
+        let round: Option<u32> = match_id[1..2].parse().ok();
+        let players = ["P01", "P04"];
+        let result = self.outcome(players, Some(1));
+        let result = result.or(self.outcome(players, None));
+        let values = [
+            ("/timestamp", json!(now)),
+            ("/arrival_timestamp", json!(now)),
+            (
+                "/deadline",
+                json!(now.plus(self.timeouts().move_timeout_sec.0)),
+            ),
+            ("/auth_token", json!(own)),
+            ("/league_id", json!(self.program.league_id())),
+            ("/game_type", json!(rules.game_type)),
+            ("/round_id", json!(round)),
+            ("/context/round_id", json!(round)),
+            ("/match_token", json!(token)),
+            ("/matches/0/game_type", json!(rules.game_type)),
+            ("/matches/0/player_A_token", json!(self.token("P01"))),
+            ("/matches/0/player_B_token", json!(self.token("P04"))),
+            ("/move_number", json!(1)),
+            ("/position", json!((rules.position)(&[]))),
+            ("/legal_moves", json!((rules.legal)(&[]))),
+            ("/game_result", json!(result.map(|it| it.for_players()))),
+        ];
+        fill(&mut whole, values);
+        let ([manager, p01, p04], id) = (&self.urls, self.id());
+        let referee = match self.kind() {
+            Kind::Referee => &self.endpoint(),
+            _ => manager,
+        };
+        let changes = [
+            (name, "#"),
+            (&*id, name),
+            ("#", &*id),
+            ("R1M1", match_id),
+            ("http://localhost:8001/mcp", referee),
+            ("http://localhost:8101/mcp", p01),
+            ("http://localhost:8104/mcp", p04),
+        ];
+        let change = |text: String, (old, new): (&str, &str)| text.replace(old, new);
+        let text = changes.into_iter().fold(whole.to_string(), change);
+        serde_json::from_str(&self.named(&text)).unwrap_or_default()
     }
 
     /// The token that somebody has of us.
@@ -109,7 +104,7 @@ impl Exam {
     }
 
     /// Judges the token that stands where that of a match should.
-    pub fn match_token(&self, it: &Exchange, right: impl Fn(&Value) -> bool) -> Option<Finding> {
+    pub fn match_token(&self, it: &Exchange, right: impl Fn(&Value) -> bool) -> Option<Seen> {
         if it.reply()?["auth_token"] == self.token(&self.id()) {
             let own = "its own token, that of its registration, which proves it to the manager";
             return it.shows(own, "the token of the match", false).into();
