@@ -403,7 +403,10 @@ no_such_method | instead | {"result": {}} | FAIL an unknown method is an error
 tools/list | instead | {"error": {"code": -32603}, "id": 90} | warn its tools are listed
 LEAGUE_COMPLETED | instead | {"error": {"code": -32603}, "id": 90} | FAIL LEAGUE_COMPLETED is taken
 "#;
-    let all = ["it registers by JSON-RPC 2.0, with an id", "LEAGUE_COMPLETED is taken"];
+    let all = [
+        "it registers by JSON-RPC 2.0, with an id",
+        "LEAGUE_COMPLETED is taken",
+    ];
     each_fault_fails_its_check_alone("player", table, all);
 }
 

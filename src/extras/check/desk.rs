@@ -28,8 +28,7 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
         program,
         secret: secret(32),
         terminal,
-        heard: Mutex::default(),
-        taken: Mutex::default(),
+        steps: Mutex::default(),
         is_there: OnceLock::new(),
     });
     for (who, listener) in ["manager", "P01", "P04"].into_iter().zip(listeners) {
@@ -52,18 +51,17 @@ impl Service for Ear {
     fn call(&self, body: &[u8], _: &Visitor) -> Reply {
         let (Ear(exam, who), mut asked) = (self, Exchange::new("", 200, body));
         let (name, match_id) = (asked.text("message_type"), asked.text("match_id"));
-        let says_so = |it: &str| it.to_uppercase().contains("REGIST");
+        let words = format!("{name} {}", asked.method()).to_uppercase();
         let metas = ["referee_meta", "player_meta"].map(|key| asked.message().get(key));
-        let registers = says_so(name) || says_so(asked.method()) || metas != [None; 2];
-        let step = if registers {
-            "registration".into()
-        } else {
-            format!("{who} {name} {match_id}")
+        let registers = words.contains("REGIST") || metas != [None; 2];
+        let step = match registers {
+            true => String::new(),
+            false => format!("{who} {name} {match_id}"),
         };
         if !match_id.is_empty() {
             asked.sent = format!("ROUND_ANNOUNCEMENT {match_id}, to {who} {name}");
         }
-        lock(&exam.heard).push((step.clone(), asked.clone()));
+        lock(&exam.steps).push((step.clone(), asked.clone()));
         let answer = match *who {
             "manager" => exam.manage(&step, &asked),
             who => exam.play_as(who, &asked),
@@ -99,10 +97,10 @@ impl Exam {
     /// What the manager answers. The first report of the first match is not heard, so that it must be repeated.
     fn manage(&self, step: &str, asked: &Exchange) -> Option<Value> {
         let answer = match (asked.text("message_type"), asked.method()) {
-            _ if step == "registration" && self.kind() == Kind::Referee => {
-                RefereeRegisterResponse::NAME
-            }
-            _ if step == "registration" => LeagueRegisterResponse::NAME,
+            _ if step.is_empty() => match self.kind() {
+                Kind::Referee => RefereeRegisterResponse::NAME,
+                _ => LeagueRegisterResponse::NAME,
+            },
             (MatchResultReport::NAME, _)
                 if step.ends_with("R1M1") && self.heard(step).len() == 1 =>
             {

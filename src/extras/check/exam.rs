@@ -15,9 +15,8 @@ pub struct Exam {
     /// Where we are: the league manager, and the two players that a referee is given.
     pub urls: [String; 3],
     pub terminal: Terminal,
-    /// What came to us, by whom of us it came to, its type and its match.
-    pub heard: Mutex<Vec<(String, Exchange)>>,
-    pub taken: Mutex<BTreeMap<String, Exchange>>,
+    /// What came of each step so far, and what came to us by itself. The step without a name is the registration.
+    pub steps: Mutex<Vec<(String, Exchange)>>,
     pub is_there: OnceLock<bool>,
 }
 
@@ -25,14 +24,14 @@ impl Exam {
     /// All that came to us so far of that name, `P01 GAME_OVER R1M1` for instance.
     pub fn heard(&self, step: &str) -> Vec<Exchange> {
         let step = self.named(step);
-        let heard = lock(&self.heard);
-        let found = heard.iter().filter(|(name, _)| *name == step);
+        let steps = lock(&self.steps);
+        let found = steps.iter().filter(|(name, _)| *name == step);
         found.map(|(_, it)| it.clone()).collect()
     }
 
     /// The agent's registration, or nothing yet. Whatever else comes to us is none.
     pub fn registration(&self) -> Exchange {
-        let found = self.heard("registration").into_iter().next();
+        let found = self.heard("").into_iter().next();
         found.unwrap_or_else(|| Exchange::new("", 0, b""))
     }
 
@@ -59,12 +58,6 @@ impl Exam {
     /// The game of the league.
     pub fn rules(&self) -> &'static Game {
         games::named(&self.program.config.league.game_type).unwrap_or(&even_odd::GAME)
-    }
-
-    /// The tool by which a player is asked for a move.
-    pub fn call_tool(&self) -> &'static str {
-        let call = Entry::of_message(self.rules().messages.call_name);
-        call.map_or("", |entry| entry.tool)
     }
 
     /// What is said of Even/Odd, said of the game of the league.
@@ -114,43 +107,40 @@ impl Exam {
     }
 
     /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go
-    /// well. The step without a name is the registration.
+    /// well.
     pub fn step(&self, step: &str) -> Option<Exchange> {
         let step = &*self.named(step);
         let (message, added) = step.split_once(" with ").unwrap_or((step, ""));
         let (name, match_id) = message.rsplit_once(' ').unwrap_or((message, "R1M1"));
-        if step.is_empty() {
-            return Some(self.registration());
-        } else if name.contains(' ') {
+        let is_for_us = name.contains(' ');
+        if is_for_us {
             self.step(&format!("{} {match_id}", RoundAnnouncement::NAME))?;
-            return self.heard(step).into_iter().next();
         }
-        let known = lock(&self.taken).get(step).cloned();
-        known.or_else(|| {
-            self.is_there()
-                .then(|| self.before(name, match_id, added))??;
-            let exchange = self.take(step, name, match_id, added);
-            if self.kind() == Kind::Referee && name == RoundAnnouncement::NAME {
-                self.wait_for_match(match_id, &exchange);
-            }
-            lock(&self.taken).insert(step.into(), exchange.clone());
-            Some(exchange)
-        })
+        let known = self.heard(step).into_iter().next();
+        if known.is_some() || is_for_us || !self.is_there() {
+            return known;
+        }
+        self.before(name, match_id, added)?;
+        let exchange = self.take(step, name, match_id, added);
+        if self.kind() == Kind::Referee && name == RoundAnnouncement::NAME {
+            self.wait_for_match(match_id, &exchange);
+        }
+        lock(&self.steps).push((step.into(), exchange.clone()));
+        Some(exchange)
     }
 
     /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches
     /// are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
         let is_call = name == self.rules().messages.call_name;
+        let first = "CHOOSE_PARITY_CALL R1M1".to_string();
         let earlier = match name {
             RoundAnnouncement::NAME if match_id == "R1M1" => return Some(()),
             RoundAnnouncement::NAME if self.kind() == Kind::Referee => "P04 GAME_OVER R1M1".into(),
             GameInvitation::NAME => format!("ROUND_ANNOUNCEMENT {match_id}"),
             _ if is_call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
-            RoundAnnouncement::NAME | GameError::NAME | GameOver::NAME => {
-                "CHOOSE_PARITY_CALL R1M1".into()
-            }
-            _ if is_call => "CHOOSE_PARITY_CALL R1M1".into(),
+            RoundAnnouncement::NAME | GameError::NAME | GameOver::NAME => first,
+            _ if is_call => first,
             _ => return Some(()),
         };
         let earlier = self.step(&earlier)?;
