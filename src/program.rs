@@ -96,7 +96,7 @@ impl Program {
         }
         Ok(Program {
             client: Arc::new(Client::new(&sender, log(&args, &sender))),
-            data: args.text("--data").unwrap_or("data").into(),
+            data: data(&args),
             endpoint: contact.map_or(url(&name), |contact| contact.0),
             address: url(&host.replace("127.0.0.1", "localhost")),
             started: Instant::now(),
@@ -216,6 +216,11 @@ pub fn id_option(kind: Kind) -> &'static str {
     } else {
         "--player-id"
     }
+}
+
+/// The folder of what must survive that the command line names.
+pub fn data(args: &Args) -> PathBuf {
+    args.text("--data").unwrap_or("data").into()
 }
 
 /// The folder of logs that the command line names.

@@ -268,7 +268,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     let world = World::new(&[]);
     let data = world.folder.join("data");
     let view = Arc::new(league("P01>P02 P03=P04", false));
-    let mut pages = Pages::new(&data, "league_2025_even_odd", world.folder.join("logs"));
+    let mut pages = Pages::new(data.clone(), world.folder.join("logs"));
     let folder = data.join("leagues/league_2025_even_odd");
     let in_the_way = ["standings.json", "report.html"].map(|name| folder.join(name));
     in_the_way
@@ -279,7 +279,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
         base_delay: Duration::ZERO,
         backoff: Backoff::Fixed,
     };
-    let failed = pages.keep(&view, &policy).unwrap_err();
+    let failed = pages.keep(&view, &Figures::of(&view), &policy).unwrap_err();
     assert!(
         failed.starts_with("2 of the files to keep cannot be written: "),
         "{failed}"
@@ -294,7 +294,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     in_the_way
         .iter()
         .for_each(|path| fs::remove_dir_all(path).unwrap());
-    let kept = pages.keep(&view, &policy).unwrap();
+    let kept = pages.keep(&view, &Figures::of(&view), &policy).unwrap();
     assert!(
         kept.starts_with("to keep: report.html, results.csv and standings.csv in "),
         "{kept}"

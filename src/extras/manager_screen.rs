@@ -10,42 +10,15 @@ use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind, Progress, Standing};
 use crate::wire::cut;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        mpsc::{Receiver, channel},
-    },
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 /// How often it looks without being called.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// The heads of a table as people read it.
-pub const HEADS: [&str; 8] = [
-    "Rank", "Id  ", "Player", "Played", "Wins", "Draws", "Losses", "Points",
-];
-
-/// A row of it.
-pub fn cells(row: &Standing) -> [String; 8] {
-    let [rank, played, wins, draws, losses] =
-        [row.rank, row.played, row.wins, row.draws, row.losses].map(|n| n.to_string());
-    [
-        rank,
-        row.player_id.clone(),
-        row.display_name.clone(),
-        played,
-        wins,
-        draws,
-        losses,
-        row.points.to_string(),
-    ]
-}
-
 /// So many rows of the table are shown between the rounds.
 const LEADERS: usize = 16;
-
 /// How many registrations that were not accepted are shown within `AWHILE`.
 const TURNED_AWAY: usize = 20;
 /// How long such a line is not repeated.
@@ -62,23 +35,17 @@ pub struct TurnedAway {
 impl TurnedAway {
     /// The line to be shown for one more, if any.
     pub fn line(&mut self, words: String, now: Instant) -> Option<String> {
-        if self
-            .since
-            .is_none_or(|since| now.duration_since(since) >= AWHILE)
-        {
-            *self = TurnedAway {
-                lines: BTreeSet::new(),
-                since: Some(now),
-            };
+        let is_over = |since| now.duration_since(since) >= AWHILE;
+        if self.since.is_none_or(is_over) {
+            self.lines.clear();
+            self.since = Some(now);
         }
         if self.lines.len() > TURNED_AWAY || !self.lines.insert(words.clone()) {
             return None;
         }
-        let all = self.lines.len() > TURNED_AWAY;
-        Some(if all {
-            "more registrations are not accepted; the log tells of them".into()
-        } else {
-            words
+        Some(match self.lines.len() > TURNED_AWAY {
+            true => "more registrations are not accepted; the log tells of them".into(),
+            false => words,
         })
     }
 }
@@ -91,46 +58,30 @@ struct Shown {
     /// Between a round's announcement and its matches.
     lead: Duration,
     /// How often each agent had registered when it was last greeted.
-    greeted: BTreeMap<String, (Kind, u32)>,
+    greeted: BTreeMap<String, u32>,
     started: bool,
     round: u32,
     results: usize,
-    /// How often a match was shown to be played again.
-    voids: BTreeMap<String, usize>,
+    voided: usize,
 }
 
-/// Shows from now on what happens in a manager's league, until the league is completed, and `luck` at its end; what comes back
-/// breaks off then. Agents and results that are there already are known.
-pub fn follow(
-    manager: &Manager,
-    terminal: Terminal,
-    luck: impl FnOnce() -> Option<String> + Send + 'static,
-) -> Receiver<()> {
-    let store = &manager.store;
+/// Shows from now on what happens in a manager's league, until the league is completed; what comes back breaks off then.
+/// Agents and results that are there already are known.
+pub fn follow(manager: &Manager, terminal: Terminal) -> Receiver<()> {
     let mut shown = Shown::of(manager);
     let (line, out) = channel();
-    let store = Arc::clone(store);
+    let store = Arc::clone(&manager.store);
     spawn("screen", move || {
         let _line = line;
         loop {
-            let look = |league: &League| {
-                (
-                    league.changes,
-                    league.progress(),
-                    shown.news(league),
-                    progress(league),
-                )
-            };
-            let (changes, how, lines, progress) = store.read(look);
+            let mut look = |league: &League| (league.changes, shown.news(league), end(league));
+            let (changes, lines, end) = store.read(&mut look);
             lines.iter().for_each(|line| terminal.say(line));
-            match how {
-                Progress::Waiting => {}
-                Progress::Running => terminal.progress(&progress),
-                Progress::Completed => {
-                    store.read(end).iter().for_each(|line| say(line)); // the result, also where it is quiet
-                    luck().iter().for_each(|sentence| terminal.say(sentence));
-                    return;
-                }
+            if let Some(end) = end {
+                return say(&end); // also where it is quiet
+            }
+            if let Some(progress) = store.read(progress) {
+                terminal.progress(&progress);
             }
             store.wait(LOOK, |league| league.changes != changes);
         }
@@ -144,6 +95,7 @@ impl Shown {
         let heading = &manager.document.newest().league;
         let name = heading.name.as_ref().unwrap_or(&heading.display_name);
         let title = format!("{}: {}", shown(name), shown(&heading.game));
+        let greeting = |it: &Member| (it.id.clone(), it.registrations);
         manager.store.read(|league| Shown {
             awaited: manager.awaited,
             title,
@@ -152,7 +104,7 @@ impl Shown {
             started: false,
             round: 0,
             results: league.played.len(),
-            voids: voids(league),
+            voided: voided(league),
         })
     }
 
@@ -165,27 +117,19 @@ impl Shown {
             let rounds = counted(rounds, "round") + &self.least_time(rounds);
             lines.push(format!("\n{}, {players} players, {rounds}", self.title));
         }
-        for game in league.matches.iter().filter(|game| !game.voided.is_empty()) {
-            if self.voids.insert(game.id.clone(), game.voided.len()) != Some(game.voided.len()) {
-                lines.push(format!(
-                    "  {:<7} does not count, and is played again",
-                    game.id
-                ));
-                self.results = self.results.saturating_sub(1);
-            }
-        }
-        for game in league.played[self.results.min(league.played.len())..]
-            .iter()
-            .filter_map(|id| league.find(id))
-        {
+        // Whoever voids a result is answered that the match is played again: the screen says no more of it.
+        let voided = voided(league);
+        let known = self.results.saturating_sub(voided - self.voided);
+        self.voided = voided;
+        self.results = league.played.len();
+        let played = league.played.iter().skip(known);
+        for game in played.filter_map(|id| league.find(id)) {
             self.begin(game.round, league, &mut lines);
             lines.push(result_line(league, game, ""));
         }
-        self.results = league.played.len();
-        league
-            .open_round()
-            .into_iter()
-            .for_each(|round| self.begin(round, league, &mut lines));
+        if let Some(round) = league.open_round() {
+            self.begin(round, league, &mut lines);
+        }
         lines
     }
 
@@ -201,109 +145,100 @@ impl Shown {
 
     /// The head of a round, once; before it the table after the last one.
     fn begin(&mut self, round: u32, league: &League, lines: &mut Vec<String>) {
-        if round > self.round {
-            if self.round > 0 {
-                let table = league.table();
-                let leaders = table.get(..LEADERS).unwrap_or(table);
-                lines.push(format!("\n{}", grid(leaders)));
-                lines.extend(
-                    (leaders.len() < table.len())
-                        .then(|| format!("      … and {} more", table.len() - LEADERS)),
-                );
-            }
-            self.round = round;
-            lines.push(format!(
-                "\n{}",
-                bold(&format!("Round {round} of {}", league.rounds()))
-            ));
+        if round <= self.round {
+            return;
         }
+        if self.round > 0 {
+            let table = league.table();
+            let leaders = table.get(..LEADERS).unwrap_or(table);
+            lines.push(format!("\n{}", grid(leaders)));
+            if leaders.len() < table.len() {
+                lines.push(format!("      … and {} more", table.len() - LEADERS));
+            }
+        }
+        self.round = round;
+        let head = format!("Round {round} of {}", league.rounds());
+        lines.push(format!("\n{}", bold(&head)));
     }
 
     /// Greets whoever has registered since the last time.
     fn arrivals(&mut self, league: &League) -> Vec<String> {
         self.greeted.retain(|id, _| league.members.contains_key(id)); // before the start one may have been removed
-        let is_new = |it: &&Member| {
-            self.greeted
-                .get(&it.id)
-                .is_none_or(|(_, times)| *times != it.registrations)
-        };
-        let arrived: Vec<&Member> = league.members.values().filter(is_new).collect();
         let mut lines = Vec::new();
-        for member in arrived {
-            let (id, times) = greeting(member);
-            let again = self.greeted.insert(id, times).is_some();
-            let count = self
-                .greeted
-                .values()
-                .filter(|(kind, _)| *kind == member.kind)
-                .count();
-            let is_player = member.kind == Kind::Player;
-            let of = self
-                .awaited
-                .map(|(players, referees)| if is_player { players } else { referees });
-            let said = match (again, of) {
-                (true, _) => "is back".into(),
-                (false, Some(of)) => format!("is {} {count} of {of}", member.kind),
-                (false, None) => format!("is {} {count}", member.kind),
+        for member in league.members.values() {
+            let (id, kind) = (&member.id, member.kind);
+            let times = self.greeted.insert(id.clone(), member.registrations);
+            let said = match times {
+                Some(times) if times == member.registrations => continue,
+                Some(_) => "is back".into(),
+                None => {
+                    let of_kind = league.members(kind);
+                    let here = of_kind
+                        .iter()
+                        .filter(|it| self.greeted.contains_key(&it.id));
+                    format!("is {kind} {}{}", here.count(), self.awaited(kind))
+                }
             };
-            lines.push(format!(
-                "{:<5} {} {said}",
-                member.id,
-                pad(&shown(&member.display_name), 16)
-            ));
+            let name = pad(&shown(&member.display_name), 16);
+            lines.push(format!("{id:<5} {name} {said}"));
         }
         lines
     }
+
+    /// ` of 4`, where the league starts when so many are here.
+    fn awaited(&self, kind: Kind) -> String {
+        match (self.awaited, kind) {
+            (None, _) => String::new(),
+            (Some((players, _)), Kind::Player) => format!(" of {players}"),
+            (Some((_, referees)), _) => format!(" of {referees}"),
+        }
+    }
 }
 
-/// How often each match was voided.
-fn voids(league: &League) -> BTreeMap<String, usize> {
-    let matches = league.matches.iter();
-    matches
-        .map(|game| (game.id.clone(), game.voided.len()))
-        .collect()
-}
-
-fn greeting(member: &Member) -> (String, (Kind, u32)) {
-    (member.id.clone(), (member.kind, member.registrations))
+/// How many results have been voided.
+fn voided(league: &League) -> usize {
+    league.matches.iter().map(|game| game.voided.len()).sum()
 }
 
 /// How far the open round is.
-fn progress(league: &League) -> String {
-    let Some(round) = league.open_round() else {
-        return String::new();
-    };
-    let (all, open) = (
-        league.round(round).len(),
-        league.open_matches(round).count(),
-    );
-    format!(
-        "  round {round} of {}: {} of {} matches played",
-        league.rounds(),
-        all - open,
-        all
-    )
+fn progress(league: &League) -> Option<String> {
+    let round = league.open_round()?;
+    let (all, open) = (league.round(round), league.open_matches(round));
+    let (all, rounds) = (all.len(), league.rounds());
+    let played = all - open.count();
+    Some(format!(
+        "  round {round} of {rounds}: {played} of {all} matches played"
+    ))
 }
 
-/// The table with aligned columns.
+/// The table as people read it.
 fn grid(table: &[Standing]) -> String {
-    columns(&HEADS, 2, table.iter().map(|row| cells(row).to_vec()))
+    let heads = [
+        "Rank", "Id  ", "Player", "Played", "Wins", "Draws", "Losses", "Points",
+    ];
+    let cells = |row: &Standing| {
+        vec![
+            row.rank.to_string(),
+            row.player_id.clone(),
+            row.display_name.clone(),
+            row.played.to_string(),
+            row.wins.to_string(),
+            row.draws.to_string(),
+            row.losses.to_string(),
+            row.points.to_string(),
+        ]
+    };
+    columns(&heads, 2, table.iter().map(cells))
 }
 
-/// The final table and the champion.
-fn end(league: &League) -> Vec<String> {
-    let table = league.table();
-    let mut lines = vec![format!("\n{}", grid(table))];
-    if let Some(first) = table.first() {
-        let name = shown(&first.display_name);
-        let words = format!(
-            "Champion: {name} ({}) with {}",
-            first.player_id,
-            counted(first.points, "point")
-        );
-        lines.push(format!("\n{}", bold(&words)));
-    }
-    lines
+/// The final table and the champion, once the league is completed.
+fn end(league: &League) -> Option<String> {
+    let is_over = league.progress() == Progress::Completed;
+    let first = league.table().first().filter(|_| is_over)?;
+    let (name, id) = (shown(&first.display_name), &first.player_id);
+    let points = counted(first.points, "point");
+    let champion = bold(&format!("Champion: {name} ({id}) with {points}"));
+    Some(format!("\n{}\n\n{champion}", grid(league.table())))
 }
 
 /// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was drawn, the sentence that says
@@ -323,33 +258,25 @@ pub fn result_line(league: &League, game: &Match, logs: &str) -> String {
         }
     };
     let [a, b] = &game.players;
-    let (first, second) = if result.winner.as_ref() == Some(b) {
-        (b, a)
-    } else {
-        (a, b)
+    let (first, second) = match result.winner.as_ref() == Some(b) {
+        true => (b, a),
+        false => (a, b),
     };
     let why = match (result.details.drawn_number, &result.details.reason) {
         (Some(number), _) => format!(": the number was {number}"),
         (None, Some(why)) => format!(": {}", sentence(why, first, second)),
         (None, None) => String::new(),
     };
-    let more = match recorded.referee_id == Kind::Manager.word() {
+    let trace = match recorded.referee_id == Kind::Manager.word() {
         true => String::new(), // no log tells of what the manager itself recorded
         false => format!(" (make trace MATCH={}{}{logs})", game.id, of_game(league)),
     };
+    let (first, second) = (who(first), who(second));
     let told = match (ending(result), &result.winner) {
-        (Ending::Draw, _) => format!("{} and {} drew{why}", who(first), who(second)),
-        (Ending::TechnicalLoss, None) => format!(
-            "{} and {} both lost technically{why}{more}",
-            who(first),
-            who(second)
-        ),
-        (Ending::TechnicalLoss, _) => format!(
-            "{} won, {} lost technically{why}{more}",
-            who(first),
-            who(second)
-        ),
-        (Ending::Win, _) => format!("{} beat {}{why}", who(first), who(second)),
+        (Ending::Draw, _) => format!("{first} and {second} drew{why}"),
+        (Ending::Win, _) => format!("{first} beat {second}{why}"),
+        (_, None) => format!("{first} and {second} both lost technically{why}{trace}"),
+        (_, Some(_)) => format!("{first} won, {second} lost technically{why}{trace}"),
     };
     format!("  {:<7} {told}", game.id)
 }

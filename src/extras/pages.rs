@@ -10,7 +10,6 @@ use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,8 +31,7 @@ struct RoundsPage<'a> {
 
 /// The files of a league, and what they said when they were written.
 pub struct Pages {
-    league: PathBuf,
-    matches: PathBuf,
+    data: PathBuf,
     logs: PathBuf,
     /// The document that all files were written from; none after one that could not be written.
     written: Option<Arc<LeagueView>>,
@@ -42,11 +40,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The files of one league below the data folder; its report quotes the logs in `logs`.
-    pub fn new(data: &Path, league_id: &str, logs: PathBuf) -> Pages {
+    /// The files of a league below the folder `data`; its report quotes the logs in `logs`.
+    pub fn new(data: PathBuf, logs: PathBuf) -> Pages {
         Pages {
-            league: data.join("leagues").join(league_id),
-            matches: data.join("matches").join(league_id),
+            data,
             logs,
             written: None,
             has_failed: false,
@@ -56,28 +53,31 @@ impl Pages {
     /// Writes the files in which something is new; gives back what went wrong.
     pub fn write(&mut self, view: &Arc<LeagueView>) -> Vec<io::Error> {
         let before = self.written.take();
-        let rounds = before.iter().flat_map(|before| &before.rounds);
-        let old: BTreeMap<u32, &Arc<RoundView>> =
-            rounds.map(|round| (round.round_id, round)).collect();
-        let is_new = |round: &&Arc<RoundView>| {
-            let old = old.get(&round.round_id);
-            old.is_none_or(|old| !Arc::ptr_eq(old, round))
-        };
+        let folder = self.data.join("matches").join(&view.league_id);
         let mut errors = Vec::new();
-        for round in view.rounds.iter().filter(is_new) {
-            let known = old.get(&round.round_id).map(|old| &old.matches);
+        let mut is_new = before.is_none();
+        for (place, round) in view.rounds.iter().enumerate() {
+            let old = before.as_ref().and_then(|view| view.rounds.get(place));
+            if old.is_some_and(|old| Arc::ptr_eq(old, round)) {
+                continue;
+            }
+            is_new = true;
             for game in round.matches.iter().filter(|it| it.referee_id.is_some()) {
-                if known.is_none_or(|known| !known.contains(game)) {
-                    let path = self.matches.join(format!("{}.json", game.match_id));
+                if old.is_none_or(|old| !old.matches.contains(game)) {
+                    let path = folder.join(format!("{}.json", game.match_id));
                     errors.extend(write_page(&path, game).err());
                 }
             }
         }
-        if before.is_none() || view.rounds.iter().any(|round| is_new(&round)) {
+        if is_new {
             errors.extend(self.write_tables(view));
         }
         self.written = Some(Arc::clone(view)).filter(|_| errors.is_empty());
         errors
+    }
+
+    fn folder(&self, view: &LeagueView) -> PathBuf {
+        self.data.join("leagues").join(&view.league_id)
     }
 
     fn write_tables(&self, view: &LeagueView) -> Vec<io::Error> {
@@ -94,27 +94,33 @@ impl Pages {
             league_id: &view.league_id,
             rounds: &view.rounds,
         };
+        let folder = self.folder(view);
         let written = [
-            write_page(&self.league.join("standings.json"), standings),
-            write_page(&self.league.join("rounds.json"), rounds),
+            write_page(&folder.join("standings.json"), standings),
+            write_page(&folder.join("rounds.json"), rounds),
         ];
         written.into_iter().filter_map(Result::err).collect()
     }
 
     /// Writes what a person keeps of a league that is over, within the retry policy; says where, or what went wrong.
-    pub fn keep(&mut self, view: &Arc<LeagueView>, policy: &RetryPolicy) -> Result<String, String> {
-        let figures = Figures::of(view);
+    pub fn keep(
+        &mut self,
+        view: &Arc<LeagueView>,
+        figures: &Figures,
+        policy: &RetryPolicy,
+    ) -> Result<String, String> {
+        let folder = self.folder(view);
         let standings = csv::standings(view, &figures.expected_points);
         let mut files = vec![
-            ("report.html", report::saved(view, &figures, &self.logs)),
-            ("league.json", report::document(view, &figures)),
+            ("report.html", report::saved(view, figures, &self.logs)),
+            ("league.json", report::document(view, figures)),
             ("results.csv", csv::results(view)),
             ("standings.csv", standings),
         ];
         for attempt in 1.. {
             let mut errors = self.write(view);
             files.retain(|(name, text)| {
-                let kept = storage::replace(&self.league.join(name), Access::Everybody, text);
+                let kept = storage::replace(&folder.join(name), Access::Everybody, text);
                 kept.map_err(|error| errors.push(error)).is_err()
             });
             match errors.first() {
@@ -128,9 +134,9 @@ impl Pages {
                 Some(_) => pause(policy.delay(attempt)),
             }
         }
-        let folder = self.league.display();
         Ok(format!(
-            "to keep: report.html, results.csv and standings.csv in {folder}"
+            "to keep: report.html, results.csv and standings.csv in {}",
+            folder.display()
         ))
     }
 }

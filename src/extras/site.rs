@@ -37,7 +37,6 @@ struct Numbered {
 
 /// The pages of a running manager.
 pub struct Site {
-    document: Arc<Document>,
     /// Where the logs of this machine's agents are.
     logs: PathBuf,
     newest: Mutex<Option<Arc<Numbered>>>,
@@ -46,48 +45,45 @@ pub struct Site {
 }
 
 impl Site {
-    /// Pages that show `document`, and what is told of its matches in the folder `logs`.
-    pub fn new(document: &Arc<Document>, logs: PathBuf) -> Site {
+    /// Pages that show what is told of the matches in the folder `logs`.
+    pub fn new(logs: PathBuf) -> Site {
         Site {
-            document: Arc::clone(document),
             logs,
             newest: Mutex::default(),
             asked: Mutex::default(),
         }
     }
 
-    /// The page at `path`, if there is one; `query` is what stands behind the question mark.
-    pub fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+    /// The page of a league at `path`, if there is one; `query` is what stands behind the question mark.
+    pub fn page(
+        &self,
+        document: &Document,
+        path: &str,
+        query: &str,
+        peer: IpAddr,
+    ) -> Option<Reply> {
         let here = peer.is_loopback();
-        let newest = self.newest();
+        let newest = self.newest(document);
         let (view, figures) = (&newest.view, &newest.figures);
-        match path {
-            "/" => Some(report::live(&newest.since(0, here))),
+        let reply = match path {
+            "/" => report::live(&newest.since(0, here)),
             "/league.json" => {
                 *lock(&self.asked) = Some(Instant::now());
                 let since = query.strip_prefix("since=").and_then(|it| it.parse().ok());
-                Some(Reply::new("200 OK", newest.since(since.unwrap_or(0), here)))
+                Reply::new("200 OK", newest.since(since.unwrap_or(0), here))
             }
-            "/player.py" => Some(Reply::text("200 OK", TEMPLATE)),
-            "/protocol" => Some(Reply::text("200 OK", PROTOCOL)),
-            "/report.html" => Some(download(
-                "text/html",
-                report::saved(view, figures, &self.logs),
-            )),
-            "/results.csv" => Some(download("text/csv", csv::results(view))),
-            "/standings.csv" => Some(download(
-                "text/csv",
-                csv::standings(view, &figures.expected_points),
-            )),
-            _ => path
-                .strip_prefix("/trace/")
-                .map(|match_id| self.traced(&match_id.to_uppercase())),
-        }
-    }
-
-    /// The sentence about the luck of the champion, once the league is over.
-    pub fn luck(&self) -> Option<String> {
-        self.newest().figures.luck.clone()
+            "/player.py" => Reply::text("200 OK", TEMPLATE),
+            "/protocol" => Reply::text("200 OK", PROTOCOL),
+            "/report.html" => download("html", report::saved(view, figures, &self.logs)),
+            "/results.csv" => download("csv", csv::results(view)),
+            "/standings.csv" => download("csv", csv::standings(view, &figures.expected_points)),
+            _ => {
+                let match_id = path.strip_prefix("/trace/")?.to_uppercase();
+                let recorded = || document.is_recorded(&match_id);
+                trace::page(&self.logs, &view.league_id, &match_id, recorded)
+            }
+        };
+        Some(reply)
     }
 
     /// At the end of the league: waits a moment, if somebody is looking, so that the page sees the end.
@@ -98,8 +94,8 @@ impl Site {
         }
     }
 
-    fn newest(&self) -> Arc<Numbered> {
-        let view = self.document.newest();
+    fn newest(&self, document: &Document) -> Arc<Numbered> {
+        let view = document.newest();
         let mut newest = lock(&self.newest);
         match &*newest {
             Some(known) if Arc::ptr_eq(&known.view, &view) => Arc::clone(known),
@@ -108,13 +104,6 @@ impl Site {
                 Arc::clone(newest.insert(Arc::new(next)))
             }
         }
-    }
-
-    /// What was said in a match that is recorded.
-    fn traced(&self, match_id: &str) -> Reply {
-        let league_id = self.document.newest().league_id.clone();
-        let recorded = || self.document.is_recorded(match_id);
-        trace::page(&self.logs, &league_id, match_id, recorded)
     }
 }
 
@@ -171,7 +160,7 @@ fn clock() -> u64 {
 /// A file that the browser keeps under the last part of its address.
 fn download(kind: &str, text: String) -> Reply {
     let headers = [
-        &format!("Content-Type: {kind}; charset=utf-8"),
+        &format!("Content-Type: text/{kind}; charset=utf-8"),
         "Content-Disposition: attachment",
         "X-Content-Type-Options: nosniff",
         "Cache-Control: no-store",
