@@ -16,17 +16,11 @@ use support::*;
 
 /// A league of two, in which P01's choices come by hand, and P02 always chooses even.
 fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4]) {
+    let league = "leagues/league_2025_even_odd.json";
+    let timeout = "/timeouts/move_timeout_sec";
     let world = World::new(&[
-        (
-            "leagues/league_2025_even_odd.json",
-            "/scheduling/cycles",
-            json!(cycles),
-        ),
-        (
-            "system.json",
-            "/timeouts/move_timeout_sec",
-            json!(move_timeout),
-        ),
+        (league, "/scheduling/cycles", json!(cycles)),
+        ("system.json", timeout, json!(move_timeout)),
     ]);
     let manager = world.manager(&["--players", "2"]);
     let by_hand = world.player(&manager, "P01", &["--strategy", strategy]);
@@ -37,29 +31,19 @@ fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4])
 
 /// `tools/call`: what the tool answers, or the code of its refusal.
 fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
-    let mut result = call(
-        url,
-        "tools/call",
-        json!({"name": name, "arguments": arguments}),
-    )["result"]
-        .take();
-    let words = result["content"][0]["text"].as_str().unwrap_or_default();
-    if result["isError"] == true {
-        Err(words[..4].into())
-    } else {
-        Ok(result["structuredContent"].take())
+    let mut result = call_tool(url, name, arguments);
+    match result["isError"] == true {
+        true => Err(text_of(&result["content"][0]["text"])[..4].into()),
+        false => Ok(result["structuredContent"].take()),
     }
 }
 
 /// What P01 chose in each of its matches.
 fn choices(player: &Agent) -> Vec<Value> {
     let state = tool(&player.url(), "get_player_state", json!({})).unwrap();
-    state["matches"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|past| past["result"]["choices"]["P01"].clone())
-        .collect()
+    let matches = list_of(&state["matches"]).iter();
+    let choices = matches.map(|past| past["result"]["choices"]["P01"].clone());
+    choices.collect()
 }
 
 /// A turn in a match with so many seconds left, after sixty matches.
@@ -91,12 +75,8 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         let offer = until("both are asked", || {
             Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some("R62M1"))
         });
-        assert!(
-            offer
-                .seconds_left
-                .is_some_and(|left| (9..=13).contains(&left)),
-            "{offer:?}"
-        );
+        let left = offer.seconds_left.unwrap();
+        assert!((9..=13).contains(&left), "{offer:?}");
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
         let wrong = choose("R62M1", "Even").unwrap_err();
@@ -123,49 +103,31 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
 fn a_league_is_played_through_the_tools_to_its_end() {
     let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:even");
     let url = player.url();
+    let next = || tool(&url, "next_turn", json!({})).unwrap();
+    let choose = |match_id: &str, choice: &str| {
+        let made = json!({"match_id": match_id, "choice": choice});
+        tool(&url, "make_choice", made)
+    };
     for round in 1..=3 {
-        let (match_id, turn) = (
-            format!("R{round}M1"),
-            tool(&url, "next_turn", json!({})).unwrap(),
-        );
-        assert_eq!(turn["status"], "your_turn", "{turn}");
-        assert_eq!(
-            (&turn["match_id"], &turn["opponent_id"]),
-            (&json!(match_id), &json!("P02"))
-        );
-        let history = turn["history"].as_array().unwrap();
+        let (match_id, turn) = (format!("R{round}M1"), next());
+        let told = ["status", "match_id", "opponent_id"].map(|key| text_of(&turn[key]));
+        assert_eq!(told, ["your_turn", &match_id, "P02"]);
+        let history = list_of(&turn["history"]);
         assert_eq!(history.len(), round - 1);
         for past in history {
-            let outcome = if past["result"]["winner_player_id"] == "P01" {
-                "you won"
-            } else {
-                "you lost"
-            };
+            let won = past["result"]["winner_player_id"] == "P01";
+            let outcome = ["you lost", "you won"][usize::from(won)];
             assert_eq!(past["outcome"], outcome, "{past}");
         }
-        assert!(
-            turn["seconds_left"]
-                .as_u64()
-                .is_some_and(|left| (20..=28).contains(&left)),
-            "{turn}"
-        );
-        let choose = |match_id: &str, choice| {
-            tool(
-                &url,
-                "make_choice",
-                json!({"match_id": match_id, "choice": choice}),
-            )
-        };
+        let left = turn["seconds_left"].as_u64().unwrap();
+        assert!((20..=28).contains(&left), "{turn}");
         assert_eq!(choose(&match_id, "Odd"), Err("E004".into()));
         assert_eq!(choose("R9M9", "odd"), Err("E015".into()));
         assert_eq!(choose(&match_id, "odd").unwrap()["choice"], "odd");
     }
-    let end = tool(&url, "next_turn", json!({})).unwrap();
+    let end = next();
     assert_eq!(end["status"], "over", "{end}");
-    assert!(
-        end["notes"][0].as_str().unwrap().starts_with("Champion: "),
-        "{end}"
-    );
+    assert!(text_of(&end["notes"][0]).starts_with("Champion: "), "{end}");
     assert!(manager.wait().success());
     assert_eq!(choices(&player), ["odd"; 3]); // it still answers: mcp implies --stay
 }
@@ -177,90 +139,53 @@ fn where_nobody_chooses_the_fallback_plays_and_says_so() {
     assert_eq!(choices(&player), ["odd"]);
     let end = tool(&player.url(), "next_turn", json!({})).unwrap();
     let words = "R1M1: nobody chose in time; odd chose odd";
-    assert_eq!(
-        (&end["status"], &end["notes"][0]),
-        (&json!("over"), &json!(words))
-    );
-    assert!(player.stderr.lock().unwrap().contains(words));
+    assert_eq!([&end["status"], &end["notes"][0]], ["over", words]);
+    assert!(player.said().contains(words));
 }
 
 #[test]
 fn a_match_that_nobody_announced_is_not_offered() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
-    let player = world.start(
-        "player",
-        &["--manager", &manager.url, "--strategy", "mcp:odd"],
-    );
+    let arguments = ["--manager", &manager.url, "--strategy", "mcp:odd"];
+    let player = world.start("player", &arguments);
     player.line(" is P01");
-    let body = json!({
-        "league_id": stand_in::LEAGUE, "round_id": 7, "match_id": "R7M1", "game_type": "even_odd", "player_id": "P01",
-        "opponent_id": "P02", "role_in_match": "PLAYER_A", "conversation_id": "conv-7", "auth_token": "tok-7",
-    });
-    assert_eq!(
-        send(
-            &player.url(),
-            &message("GAME_INVITATION", "referee:X", body.clone())
-        )["accept"],
-        true
-    );
-    let mut call = message("CHOOSE_PARITY_CALL", "referee:X", body);
-    call["deadline"] = json!(
-        league::wire::Timestamp::now()
-            .plus(Duration::from_secs(60))
-            .to_string()
-    );
+    stand_in::converse(&player.url(), "strange invites R7M1: joins");
+    let deadline = league::wire::Timestamp::now().plus(Duration::from_secs(60));
+    let call = stand_in::spoken(&format!("strange asks R7M1 deadline={deadline}"));
     let began = Instant::now();
     assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
-    assert!(
-        began.elapsed() < Duration::from_secs(10)
-            && !player.stderr.lock().unwrap().contains("nobody chose")
-    );
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(!player.said().contains("nobody chose"));
 }
 
 #[test]
 fn the_tools_are_there_only_by_hand() {
     let world = World::new(&[]);
-    for (strategy, there) in [("mcp", true), ("random", false)] {
-        let player = world.start(
-            "player",
-            &[
-                "--manager",
-                "http://127.0.0.1:1/mcp",
-                "--strategy",
-                strategy,
-            ],
-        );
-        let list = call(&player.url(), "tools/list", json!({}));
-        let tools = list["result"]["tools"].as_array().unwrap();
-        let mut names: Vec<&str> = tools
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap())
-            .collect();
-        names.sort();
-        let by_hand = names == ["get_player_state", "make_choice", "next_turn"];
-        let by_itself = names.contains(&"choose_parity") && !names.contains(&"next_turn");
-        assert_eq!((by_hand, by_itself), (there, !there), "{names:?}");
-        for tool in tools {
+    let nowhere = "http://127.0.0.1:1/mcp";
+    let names = |strategy| {
+        let player = world.start("player", &["--manager", nowhere, "--strategy", strategy]);
+        let mut list = call(&player.url(), "tools/list", json!({}));
+        let tools = list["result"]["tools"].take();
+        for tool in list_of(&tools) {
             let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
-            for (name, argument) in arguments {
-                let says = argument["description"].is_string();
-                assert!(says, "{}: {name}", tool["name"]);
-            }
-            if tool["name"] == "make_choice" {
-                let says = tool["description"].as_str().unwrap();
-                assert!(says.contains("whoever named its parity wins"), "{says}");
-            }
+            let mut arguments = arguments.values();
+            assert!(arguments.all(|it| it["description"].is_string()), "{tool}");
+            let says = text_of(&tool["description"]);
+            let rules = says.contains("whoever named its parity wins");
+            assert!(rules || tool["name"] != "make_choice", "{says}");
         }
-        if !there {
-            assert_eq!(
-                call(&player.url(), "next_turn", json!({}))["error"]["code"],
-                -32601
-            );
-        }
-    }
-    let refused = world
-        .start_unheard("player", &["--strategy", "mcp:nobody"])
-        .wait();
+        let names = list_of(&tools).iter().map(|tool| text_of(&tool["name"]));
+        let mut names: Vec<String> = names.map(String::from).collect();
+        names.sort();
+        names
+    };
+    let by_hand = ["get_player_state", "make_choice", "next_turn"];
+    assert_eq!(names("mcp"), by_hand);
+    let by_itself = names("random");
+    assert!(by_itself.contains(&"choose_parity".into()));
+    assert!(!by_itself.contains(&"next_turn".into()));
+    let (player, wrong) = ("player", ["--strategy", "mcp:nobody"]);
+    let refused = world.start_unheard(player, &wrong).wait();
     assert_eq!(refused.code(), Some(2));
 }
 
@@ -272,31 +197,23 @@ fn strangers_are_refused_before_anything_waits() {
     let world = World::new(&[]);
     let manager = world.manager(&[]);
     let contact = format!("http://{own}:1/mcp"); // nobody needs to reach it there
-    let hosts = [
-        "--host",
-        "0.0.0.0",
-        "--contact-endpoint",
-        &contact,
-        "--strategy",
-        "mcp",
-    ];
-    let player = world.player(&manager, "P01", &hosts);
+    let elsewhere = ["--host", "0.0.0.0", "--contact-endpoint", &contact];
+    let options = [&elsewhere[..], &["--strategy", "mcp"]].concat();
+    let player = world.player(&manager, "P01", &options);
     player.line(" is P01");
     let from_afar = format!("http://{own}:{}/mcp", player.port());
-    let token = world.data("agents/P01.json")["token"].clone();
+    let card = world.data("agents/P01.json");
     let choice = json!({"match_id": "R1M1", "choice": "odd"});
-    for (name, arguments) in [("next_turn", json!({})), ("make_choice", choice.clone())] {
-        assert_eq!(
-            tool(&from_afar, name, arguments.clone()),
-            Err("E011".into()),
-            "{name}"
-        );
-        let mut forged = arguments;
-        forged["auth_token"] = json!("tok-p01-0");
-        assert_eq!(tool(&from_afar, name, forged), Err("E012".into()), "{name}");
+    for (name, arguments, token, code) in [
+        ("next_turn", json!({}), Value::Null, "E011"),
+        ("next_turn", json!({}), json!("tok-p01-0"), "E012"),
+        ("make_choice", choice.clone(), Value::Null, "E011"),
+        ("make_choice", choice.clone(), json!("tok-p01-0"), "E012"),
+        ("make_choice", choice, card["token"].clone(), "E015"), // let in; but nothing is asked
+    ] {
+        let answer = tool(&from_afar, name, but(&arguments, "auth_token", token));
+        assert_eq!(answer, Err(code.into()), "{name}");
     }
-    let choice = json!({"match_id": "R1M1", "choice": "odd", "auth_token": token});
-    assert_eq!(tool(&from_afar, "make_choice", choice), Err("E015".into())); // let in; but nothing is asked
 }
 
 #[test]

@@ -8,29 +8,23 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use support::{Agent, Does, PATIENCE, Peer, World, connect, good_player, http, message, until};
+use support::*;
 
-fn world() -> World {
-    World::new(&[
-        (
-            "system.json",
-            "/timeouts/game_join_ack_timeout_sec",
-            json!(1),
-        ),
-        ("system.json", "/timeouts/move_timeout_sec", json!(1)),
-        (
-            "system.json",
-            "/timeouts/generic_response_timeout_sec",
-            json!(1),
-        ),
-    ])
+/// A world in which others are waited for so many seconds.
+fn world(seconds: u32) -> World {
+    let world = World::new(&[]);
+    for of in ["game_join_ack", "move", "generic_response"] {
+        let key = format!("/timeouts/{of}_timeout_sec");
+        world.edit("system.json", &key, json!(seconds));
+    }
+    world
 }
 
 /// Starts an examination, and says where.
 fn examination(world: &World, options: &[&str]) -> (Agent, String) {
     let check = world.start_unheard("league_manager", &[&["check", "--json"], options].concat());
     let url = until("it listens", || {
-        let said = check.stderr.lock().unwrap();
+        let said = check.said();
         let mut lines = said.lines();
         lines.find_map(|it| it.strip_prefix("listening on ").map(String::from))
     });
@@ -42,28 +36,22 @@ fn findings(check: &mut Agent) -> (Vec<Value>, String) {
     let status = check.wait();
     let all: Vec<Value> = serde_json::from_str(&check.output()).unwrap();
     let named = |it: &Value| {
-        let grade = match it["grade"].as_str().unwrap() {
+        let grade = match text_of(&it["grade"]) {
             "FAIL" if it["forgiven"] == false => "FATAL",
             grade => grade,
         };
-        format!("{grade} {}", it["check"].as_str().unwrap())
+        format!("{grade} {}", text_of(&it["check"]))
     };
-    let names = all.iter().map(named);
-    let bad: Vec<String> = names
-        .filter(|it| !it.starts_with("ok") && !it.starts_with("skip"))
-        .collect();
-    let is_failed = bad.iter().any(|it| it.starts_with("FA"));
-    assert_eq!(status.success(), !is_failed, "{bad:?}");
-    let plays = !bad.iter().any(|it| it.starts_with("FATAL"));
-    let verdict = if plays {
-        "it WOULD PLAY"
-    } else {
-        "it would NOT play"
-    };
-    until("the verdict", || {
-        check.stderr.lock().unwrap().contains(verdict).then_some(())
+    let mut bad: Vec<String> = all.iter().map(named).collect();
+    bad.retain(|it| !it.starts_with("ok") && !it.starts_with("skip"));
+    let bad = bad.join(", ");
+    let is_failed = bad.contains("FAIL ") || bad.contains("FATAL ");
+    assert_eq!(status.success(), !is_failed, "{bad}");
+    check.complains(match bad.contains("FATAL ") {
+        true => "it would NOT play",
+        false => "it WOULD PLAY",
     });
-    (all, bad.join(", "))
+    (all, bad)
 }
 
 /// How many could not look, after an earlier fault.
@@ -71,26 +59,37 @@ fn skipped(all: &[Value]) -> usize {
     all.iter().filter(|it| it["grade"] == "skip").count()
 }
 
+/// The game of the league, an agent and its options, those of the examination, the id that the agent gets, and how many
+/// checks are only for another game.
+const OUR_OWN: &str = "
+even_odd | player | | | P90 | 0
+even_odd | player | --player-id P02 | | P02 | 0
+even_odd | referee | | --as REF07 | REF07 | 0
+even_odd | referee | --referee-id REF01 | --as P01 | REF01 | 0
+tic_tac_toe | player | --strategy random | | P90 | 0
+tic_tac_toe | referee | | | REF90 | 1";
+
 #[test]
 fn our_own_player_and_referee_pass() {
-    let rows: [(&str, &[&str], &[&str], &str); 4] = [
-        ("player", &[], &[], "P90"),
-        ("player", &["--player-id", "P02"], &[], "P02"),
-        ("referee", &[], &["--as", "REF07"], "REF07"),
-        (
-            "referee",
-            &["--referee-id", "REF01"],
-            &["--as", "P01"],
-            "REF01",
-        ),
-    ];
-    for (program, options, wish, id) in rows {
-        let world = world();
-        let (mut check, url) = examination(&world, wish);
-        let mut agent = world.start(program, &[&["--manager", &url], options].concat());
+    for [game, program, options, wish, id, others] in rows(OUR_OWN) {
+        let world = world(1);
+        if game == "tic_tac_toe" {
+            world.play(game);
+        }
+        let [options, wish] = [options, wish].map(|it| it.split_whitespace().collect::<Vec<_>>());
+        let (mut check, url) = examination(&world, &wish);
+        let mut agent = world.start(program, &[&["--manager", &url], &*options].concat());
         let (all, bad) = findings(&mut check);
-        assert_eq!((&*bad, skipped(&all)), ("", 0), "{program}: {all:#?}");
+        assert_eq!(bad, "", "{game} {program}: {all:#?}");
+        assert_eq!(skipped(&all).to_string(), others, "{game} {program}");
         assert!(all.len() >= 40, "{program}");
+        let looked = |call| all.iter().any(|it| text_of(&it["check"]).contains(call));
+        let asked = ["CHOOSE_PARITY_CALL is", "CHOOSE_MOVE_CALL is"].map(looked);
+        assert_eq!(
+            asked,
+            [game == "even_odd", game == "tic_tac_toe"],
+            "{program}"
+        );
         agent.line(&format!(" is {id} in "));
         assert!(agent.wait().success(), "it was told the end of the league");
         let leagues = world.folder.join("data/leagues");
@@ -100,24 +99,21 @@ fn our_own_player_and_referee_pass() {
 
 #[test]
 fn a_player_by_hand_passes_though_nobody_chooses() {
-    let world = world();
-    world.edit("system.json", "/timeouts/move_timeout_sec", json!(4)); // it falls back two seconds before
+    let world = world(4); // it falls back two seconds before
     let (mut check, url) = examination(&world, &[]);
     let player = world.start("player", &["--manager", &url, "--strategy", "mcp:odd"]);
     let (all, bad) = findings(&mut check);
     assert_eq!((&*bad, skipped(&all)), ("", 0));
-    let mut named = all
-        .iter()
-        .filter(|it| it["check"] == "parity_choice is even or odd");
-    assert_eq!(named.next().unwrap()["came"], "parity_choice \"odd\"");
-    let said = player.stderr.lock().unwrap();
-    assert!(said.contains("R6M1: nobody chose in time; odd chose odd"));
+    let mut named = all.iter();
+    let named = named.find(|it| it["check"] == "parity_choice is even or odd");
+    assert_eq!(named.unwrap()["came"], "parity_choice \"odd\"");
+    player.complains("R6M1: nobody chose in time; odd chose odd");
 }
 
 #[test]
 fn lines_say_what_was_sent_what_came_and_what_was_expected() {
-    let world = world();
-    let mut check = world.start("league_manager", &["check"]);
+    let world = world(1);
+    let mut check = world.manager(&["check"]);
     let faults = [
         "CHOOSE_PARITY_CALL R1M1 | /reply/result/parity_choice | \"Even\"",
         "GAME_INVITATION R1M1 | /reply/result/sender | \"P90\"",
@@ -134,12 +130,12 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
     ] {
         assert!(output.contains(line), "no {line} in\n{output}");
     }
-    support::check_no_token(&output);
+    check_no_token(&output);
 }
 
 #[test]
 fn the_least_that_plays_passes() {
-    let world = world();
+    let world = world(1);
     let (mut check, url) = examination(&world, &[]);
     let peer = Peer::new(|request| {
         let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601}, "id": request["id"]});
@@ -154,29 +150,21 @@ fn the_least_that_plays_passes() {
         }
     });
     // It asks in vain for other things first, as a client of tools does, and registers by a tool.
-    let post = |method: &str, params: Value| {
-        let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 7});
-        let (_, body) = http("POST", &url, "", body.to_string().as_bytes());
-        serde_json::from_str::<Value>(&body).unwrap()["result"].clone()
-    };
-    let version =
-        post("initialize", json!({"protocolVersion": "2025-06-18"}))["protocolVersion"].clone();
-    assert_eq!(version, "2025-06-18");
-    let listed = post("tools/list", json!({})).to_string();
+    let ask = |method, params| call(&url, method, params)["result"].take();
+    let version = ask("initialize", json!({"protocolVersion": "2025-06-18"}));
+    assert_eq!(version["protocolVersion"], "2025-06-18");
+    let listed = ask("tools/list", json!({})).to_string();
     assert!(listed.contains("\"register_player\""), "{listed}");
-    assert_eq!(http("POST", &url, "", b"{\"hello\": 1}").0, 200);
     let initialized = br#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
-    assert_eq!(http("POST", &url, "", initialized).0, 202);
+    for (body, status) in [(&b"{\"hello\": 1}"[..], 200), (initialized, 202)] {
+        assert_eq!(http("POST", &url, "", body).0, status);
+    }
     let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
         "contact_endpoint": peer.url});
-    let asked = message(
-        "LEAGUE_REGISTER_REQUEST",
-        "player:a",
-        json!({"player_meta": meta}),
-    );
-    let call = json!({"name": "register_player", "arguments": asked});
-    let answer = post("tools/call", call)["structuredContent"]["status"].clone();
-    assert_eq!(answer, "ACCEPTED");
+    let body = json!({"player_meta": meta});
+    let asked = message("LEAGUE_REGISTER_REQUEST", "player:a", body);
+    let answer = call_tool(&url, "register_player", asked);
+    assert_eq!(answer["structuredContent"]["status"], "ACCEPTED");
     let (all, bad) = findings(&mut check);
     assert!(
         !bad.contains("FA") && bad.contains("warn broken JSON"),
@@ -186,38 +174,35 @@ fn the_least_that_plays_passes() {
 
 /// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where; and what stands
 /// there then.
-#[derive(Clone)]
 struct Fault {
     words: String,
     only: usize,
     place: String,
     value: Value,
-    seen: Arc<AtomicUsize>,
-    turn: Arc<Mutex<()>>,
+    seen: AtomicUsize,
+    turn: Mutex<()>,
 }
 
 impl Fault {
     /// Reads `WORDS #2 | /reply/result/accept | "true"`.
     fn new(row: &str) -> Fault {
-        let [words, place, value] = [0, 1, 2].map(|n| row.split(" | ").nth(n).unwrap().trim());
+        let mut cells = row.split(" | ").map(str::trim);
+        let [words, place, value] = [(); 3].map(|()| cells.next().unwrap());
         let (words, only) = words.split_once('#').unwrap_or((words, "0"));
         Fault {
             words: words.into(),
             only: only.parse().unwrap(),
             place: place.into(),
             value: serde_json::from_str(value).unwrap_or_else(|error| panic!("{error}: {row}")),
-            seen: Arc::default(),
-            turn: Arc::default(),
+            seen: AtomicUsize::default(),
+            turn: Mutex::default(),
         }
     }
 
     /// Whether an exchange is meant, and that place in it.
     fn hits(&self, exchange: &Value, place: &str) -> bool {
-        let text = exchange.to_string();
-        let has_all = self
-            .words
-            .split_whitespace()
-            .all(|word| text.contains(word));
+        let (text, mut words) = (exchange.to_string(), self.words.split_whitespace());
+        let has_all = words.all(|word| text.contains(word));
         let count = || self.seen.fetch_add(1, Ordering::SeqCst) + 1;
         self.place.starts_with(place) && has_all && [0, count()].contains(&self.only)
     }
@@ -226,13 +211,11 @@ impl Fault {
         if !self.hits(exchange, place) {
             return;
         }
-        let (parent, key) = self.place.rsplit_once('/').unwrap();
-        let place = exchange.pointer_mut(parent).unwrap();
-        match self.value.as_str() {
-            Some("OWN") => place[key] = json!(own.wait()),
-            Some("NONE") => drop(place.as_object_mut().unwrap().remove(key)),
-            _ => place[key] = self.value.clone(),
-        }
+        let value = match self.value.as_str() {
+            Some("OWN") => json!(own.wait()),
+            _ => self.value.clone(),
+        };
+        set(exchange, &self.place, value);
     }
 }
 
@@ -240,11 +223,11 @@ impl Fault {
 /// agent.
 fn between(
     to: &Arc<OnceLock<String>>,
-    faults: &[Fault],
+    faults: &Arc<Vec<Fault>>,
     own: &Arc<OnceLock<String>>,
     edit: impl Fn(&mut Value) + Send + Sync + 'static,
 ) -> Peer {
-    let (to, faults, own) = (Arc::clone(to), faults.to_vec(), Arc::clone(own));
+    let (to, faults, own) = (Arc::clone(to), Arc::clone(faults), Arc::clone(own));
     Peer::new(move |request| {
         let mut exchange = json!({"request": request});
         if let Some(fault) = faults.iter().find(|fault| fault.hits(&exchange, "instead")) {
@@ -256,9 +239,9 @@ fn between(
         let in_turn = faults.iter().find(|fault| fault.hits(&exchange, "turn"));
         let _turn = in_turn.map(|fault| fault.turn.lock());
         edit(&mut exchange["request"]);
-        faults
-            .iter()
-            .for_each(|fault| fault.spoil(&mut exchange, "/request", &own));
+        for fault in &*faults {
+            fault.spoil(&mut exchange, "/request", &own);
+        }
         let body = match &exchange["request"] {
             Value::Null => "{".into(),
             request => request.to_string(),
@@ -270,21 +253,19 @@ fn between(
         exchange["reply"] = serde_json::from_str(&body).unwrap_or_default();
         let result = &exchange["reply"]["result"];
         if result["status"] == "ACCEPTED" {
-            let _ = own.set(support::token_of(result));
+            let _ = own.set(token_of(result));
         }
-        faults
-            .iter()
-            .for_each(|fault| fault.spoil(&mut exchange, "/reply", &own));
-        let body = exchange["reply"].to_string();
-        let head = format!("HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: ");
-        Does::Bytes(format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes())
+        for fault in &*faults {
+            fault.spoil(&mut exchange, "/reply", &own);
+        }
+        stand_in::status(&format!("{status} x"), &exchange["reply"].to_string())
     })
 }
 
 /// One of our own agents, and those who stand between it and the examination: the manager, the players of its
 /// matches, and itself.
 fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<Peer>) {
-    let faults: Vec<Fault> = rows.lines().map(Fault::new).collect();
+    let faults = Arc::new(rows.lines().map(Fault::new).collect());
     let own = Arc::default();
     let [manager, home, a, b] = [(); 4].map(|()| Arc::<OnceLock<String>>::default());
     manager.set(check.into()).unwrap();
@@ -318,30 +299,18 @@ fn each_fault_fails_its_check_alone(program: &str, table: &str, [first, last]: [
     let next = || left.lock().unwrap().pop();
     let work = || {
         while let Some(row) = next() {
-            let world = world();
-            if row.contains(" | turn | ") {
-                world.edit(
-                    "system.json",
-                    "/timeouts/game_join_ack_timeout_sec",
-                    json!(5),
-                );
-                world.edit("system.json", "/timeouts/move_timeout_sec", json!(5));
-            }
+            let world = world(if row.contains(" | turn | ") { 5 } else { 1 });
             let (mut check, url) = examination(&world, &[]);
             let _agents = spoilt(&world, program, &url, row);
             let (all, came) = findings(&mut check);
             let [bad, unseen] = [3, 4].map(|n| row.split(" | ").nth(n).unwrap_or("0").trim());
             assert_eq!(came, bad, "{row}: {all:#?}");
             assert_eq!(skipped(&all).to_string(), unseen, "{row}: {all:#?}");
-            let names = all.iter().map(|it| it["check"].as_str().unwrap());
+            let names = all.iter().map(|it| text_of(&it["check"]));
             let mut names: Vec<&str> = names.skip_while(|name| *name != first).collect();
             names.truncate(names.iter().position(|name| *name == last).unwrap() + 1);
-            let is_tested = |name: &&&str| rows.iter().any(|row| row.contains(&format!(" {name}")));
-            let untested: Vec<_> = names.iter().filter(|name| !is_tested(name)).collect();
-            assert!(
-                untested.is_empty(),
-                "every check has a fault that it sees: {untested:?}"
-            );
+            names.retain(|name| !rows.iter().any(|row| row.contains(&format!(" {name}"))));
+            assert!(names.is_empty(), "no fault that these would see: {names:?}");
         }
     };
     thread::scope(|scope| (0..6).for_each(|_| drop(scope.spawn(work))));
@@ -355,7 +324,7 @@ REGISTER_REQUEST | /request/method | "register" | FAIL its method is that of its
 REGISTER_REQUEST | /request/method | "start_league" | FATAL its method is that of its kind
 REGISTER_REQUEST | /request/params/message_type | "REGISTER" | FATAL message_type is a registration
 REGISTER_REQUEST | /request/params/protocol | "league.v1" | FATAL protocol is league.v2
-REGISTER_REQUEST | /request/params/protocol | "NONE" | FAIL protocol is league.v2
+REGISTER_REQUEST | /request/params/protocol | null | FAIL protocol is league.v2
 REGISTER_REQUEST | /request/params/sender | "a" | FAIL sender names its kind
 REGISTER_REQUEST | /request/params/conversation_id | null | FAIL conversation_id is a text
 REGISTER_REQUEST | /request/params/timestamp | "2025-01-15T10:00:00+02:00" | FAIL timestamp is UTC
@@ -377,7 +346,7 @@ CHOOSE_PARITY_CALL | /reply/result/player_id | "P9" | FATAL CHOOSE_PARITY_RESPON
 CHOOSE_PARITY_CALL | /reply/result/parity_choice | 0 | FATAL parity_choice is even or odd
 GAME_INVITATION | /reply/jsonrpc | 2 | FAIL replies are JSON-RPC 2.0 with HTTP 200
 CHOOSE_PARITY_CALL | /reply/result/protocol | "v2" | FATAL replies say protocol league.v2
-CHOOSE_PARITY_CALL | /reply/result/protocol | "NONE" | FAIL replies say protocol league.v2
+CHOOSE_PARITY_CALL | /reply/result/protocol | null | FAIL replies say protocol league.v2
 GAME_INVITATION | /reply/result/sender | "P90" | FAIL replies say who sends them
 CHOOSE_PARITY_CALL | /reply/result/timestamp | 1 | FAIL replies have a UTC timestamp
 GAME_INVITATION | /reply/result/conversation_id | "new" | FAIL replies stay in the conversation
@@ -426,7 +395,7 @@ GAME_INVITATION | /request/params/auth_token | "OWN" | warn players are shown th
 GAME_OVER tok-p01 | instead | {"result": {"status": "ok"}} | FAIL both players are told the result
 GAME_OVER R1M1 | /request/params/game_result/winner_player_id | "P95" | FATAL GAME_OVER names the right winner
 MATCH_RESULT_REPORT R1M1 | /request/params/result/score | {"P01": 2, "P04": 0} | FATAL MATCH_RESULT_REPORT says the same, with the league's points
-MATCH_RESULT_REPORT | /request/params/auth_token | "NONE" | FATAL MATCH_RESULT_REPORT carries its own token
+MATCH_RESULT_REPORT | /request/params/auth_token | null | FATAL MATCH_RESULT_REPORT carries its own token
 MATCH_RESULT_REPORT R1M1 #1 | /reply | {"result": {"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}} | FAIL MATCH_RESULT_REPORT is repeated until it is acknowledged
 GAME_OVER R2M1 | /request/params/game_result/winner_player_id | null | FATAL a silent player loses technically
 "GAME_ERROR" E004 | instead | {"result": {"status": "ok"}} | FATAL a player who chooses "Even" is told E004

@@ -110,22 +110,21 @@ fn strangers_get_nothing_from_a_player() {
     let world = World::new(&[]);
     let (_manager, mut player) = let_in(&world, SCRIPT);
     let url = player.url();
-    for row in REQUESTS.trim().lines() {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let headers = cells[0].replace("OWN", url.trim_end_matches("/mcp"));
+    for [headers, body, expected, words] in rows(REQUESTS) {
+        let headers = headers.replace("OWN", url.trim_end_matches("/mcp"));
         let headers: String = headers
             .split_terminator(',')
             .map(|it| format!("{it}\r\n"))
             .collect();
-        let body = match cells[1] {
+        let sent = match body {
             "PING" => r#"{"jsonrpc":"2.0","method":"ping","id":7}"#.into(),
             "DEEP" => "[".repeat(200_000),
             "LONG" => " ".repeat(300_000),
             other => other.to_string(),
         };
-        let (status, text) = http("POST", &url, &headers, body.as_bytes());
-        assert_eq!(status.to_string(), cells[2], "{row}: {text}");
-        assert!(text.contains(cells[3]), "{row}: {text}");
+        let (status, text) = http("POST", &url, &headers, sent.as_bytes());
+        assert_eq!(status.to_string(), expected, "{headers}{body}: {text}");
+        assert!(text.contains(words), "{headers}{body}: {text}");
     }
     assert_eq!(http("GET", &url, "", b"").0, 405);
 

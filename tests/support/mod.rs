@@ -514,6 +514,16 @@ pub fn set(whole: &mut Value, pointer: &str, value: Value) {
     }
 }
 
+/// The rows of a table that is written as text, with bars between the cells.
+pub fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
+    table.trim_matches('\n').lines().map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        cells
+            .try_into()
+            .unwrap_or_else(|_| panic!("{N} cells: {row}"))
+    })
+}
+
 /// The elements of a list.
 pub fn list_of(value: &Value) -> &[Value] {
     let list = value.as_array();
@@ -546,7 +556,7 @@ pub fn register_referee(manager: &str, sender: &str, endpoint: &str, matches: u3
 }
 
 fn meta(sender: &str, endpoint: &str) -> Value {
-    json!({"display_name": sender, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint})
+    json!({"display_name": sender, "version": "1.0.0", "game_types": ["even_odd", "tic_tac_toe"], "contact_endpoint": endpoint})
 }
 
 /// What a scripted peer does with a request.
@@ -656,7 +666,7 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&str, &Value) -> Does, seen: &Mu
     drop(done); // whoever has gone does not hear it
 }
 
-/// What a good player answers to `request`; `choice` is its parity choice.
+/// What a good player answers to `request`; `choice` is its parity choice, and of moves it takes the first.
 pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
     let asked = &request["params"];
     let reply = |message_type: &str, body: Value| {
@@ -674,6 +684,10 @@ pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
         Some("CHOOSE_PARITY_CALL") => reply(
             "CHOOSE_PARITY_RESPONSE",
             json!({"player_id": id, "parity_choice": choice}),
+        ),
+        Some("CHOOSE_MOVE_CALL") => reply(
+            "CHOOSE_MOVE_RESPONSE",
+            json!({"player_id": id, "move": asked["legal_moves"][0], "move_number": asked["move_number"]}),
         ),
         _ => Does::Answer(json!({"status": "ok"})),
     }

@@ -164,15 +164,25 @@ pub fn enter(league: &mut League, meta: &AgentMeta, from: &Caller) -> Member {
 
 /// A league with so many players, and referees of these capacities, not yet started.
 pub fn gathered(players: u32, capacities: &[u32]) -> League {
-    let mut league = League::new(rules());
+    let names: Vec<String> = (1..=players).map(|n| format!("Player {n}")).collect();
+    gathered_by(rules(), &names, capacities)
+}
+
+/// The same, by these rules and with these names.
+pub fn gathered_by(rules: Rules, names: &[String], capacities: &[u32]) -> League {
+    let mut league = League::new(rules);
+    let agent = |league: &League, kind, endpoint: String| AgentMeta {
+        game_types: vec![league.rules.game_type.clone()],
+        ..meta(kind, &endpoint)
+    };
     for (n, capacity) in (1..).zip(capacities) {
-        let mut referee = meta(Kind::Referee, &local(8000 + n));
+        let mut referee = agent(&league, Kind::Referee, local(8000 + n));
         referee.max_concurrent_matches = Some(*capacity);
         enter(&mut league, &referee, &caller("referee:somebody"));
     }
-    for n in 1..=players {
-        let mut player = meta(Kind::Player, &local(8100 + n));
-        player.display_name = format!("Player {n}");
+    for (n, name) in (1..).zip(names) {
+        let mut player = agent(&league, Kind::Player, local(8100 + n));
+        player.display_name = name.clone();
         enter(&mut league, &player, &caller("player:somebody"));
     }
     league
@@ -180,7 +190,11 @@ pub fn gathered(players: u32, capacities: &[u32]) -> League {
 
 /// The same, started with a seed.
 pub fn started(players: u32, capacities: &[u32]) -> League {
-    let mut league = gathered(players, capacities);
+    start(gathered(players, capacities))
+}
+
+/// Starts a league with a seed.
+pub fn start(mut league: League) -> League {
     let event = league.start(Some(7), league.pairings());
     happen(&mut league, event.unwrap());
     league
@@ -223,7 +237,7 @@ pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResult
         league_id: league.rules.league_id.clone(),
         round_id: game.round,
         match_id: game.id.clone(),
-        game_type: GAME.into(),
+        game_type: league.rules.game_type.clone(),
         result,
     }
 }

@@ -1,7 +1,7 @@
 //! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
 //! notices that it sends. And what a referee says to a player.
 
-use super::{Does, Gate, Peer, message, now, send, set};
+use super::{Does, Gate, Peer, message, now, send, set, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -185,11 +185,12 @@ pub fn spoken(line: &str) -> Value {
     message
 }
 
-/// What an answer says in a word: `joins`, `chooses`, the code of an error, or its status.
+/// What an answer says in a word: `joins`, `chooses`, a move, the code of an error, or its status.
 pub fn told(reply: &Value) -> &str {
     match reply["message_type"].as_str() {
         Some("GAME_JOIN_ACK") if reply["accept"] == true => "joins",
         Some("CHOOSE_PARITY_RESPONSE") => "chooses",
+        Some("CHOOSE_MOVE_RESPONSE") => text_of(&reply["move"]),
         _ => {
             let word = reply["error_code"].as_str().or(reply["status"].as_str());
             word.unwrap_or_else(|| panic!("{reply}"))
