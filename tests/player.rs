@@ -341,7 +341,7 @@ const NO_LETTING_IN: [(Answers, &str); 6] = [
         || Does::Answer(json!({"status": "\u{1b}[2J"})),
         "answered {\"status\":\"\\u001b[2J\"}",
     ),
-    (|| Does::Body("\u{1b}[2Jno".into()), "not JSON"),
+    (|| Does::Body("\u{1b}[2Jno".into()), "not a JSON-RPC reply"),
     (
         || stand_in::status("404 Not Found", "nobody"),
         "answered HTTP 404 \"nobody\"",
