@@ -196,7 +196,7 @@ fn without_a_folder_the_files_that_are_built_in_hold() {
     let world = World::new(&[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_player"));
     command.args(["--port", "0", "--until-stdin-closes"]);
-    let player = Agent::new(command.current_dir(&world.folder.join("config/leagues")));
+    let player = Agent::new(command.current_dir(world.folder.join("config/leagues")));
     player.line("no folder config is here: the built-in configuration holds");
     player.line("listening on ");
 }
