@@ -63,11 +63,6 @@ const USAGE: Usage = Usage {
         ),
         ("--referees", "N", "and so many referees [local: 2; else 1]"),
         (
-            "--seed",
-            "N",
-            "make draws and random strategies of a local league repeatable",
-        ),
-        (
             "--mine",
             "COMMAND",
             "your own player in a local league; several: with commas, or again --mine",
@@ -135,11 +130,6 @@ const USAGE: Usage = Usage {
             "--as",
             "ID",
             "for `check`: the id under which the agent is examined [the one that it asks for]",
-        ),
-        (
-            "--manager",
-            "URL",
-            "for `start`, `status` and orders: the manager [as listed in agents_config.json]",
         ),
     ],
 };

@@ -12,11 +12,6 @@ const USAGE: Usage = Usage {
     words: &[],
     options: &[
         (
-            "--manager",
-            "URL",
-            "the league manager [as listed in agents_config.json]",
-        ),
-        (
             "--display-name",
             "NAME",
             "shown on the manager's screen [as listed, or defaults/referee.json]",
@@ -31,7 +26,6 @@ const USAGE: Usage = Usage {
             "N",
             "matches at once, 1 to 10 [as listed, or defaults/referee.json]",
         ),
-        ("--seed", "N", "make the draws repeatable"),
     ],
 };
 

@@ -37,11 +37,6 @@ use std::time::Duration;
 
 const OPTIONS: &[Opt] = &[
     (
-        "--manager",
-        "URL",
-        "the league manager [as listed in agents_config.json]",
-    ),
-    (
         "--display-name",
         "NAME",
         "shown in the table [as listed, or defaults/player.json]",
@@ -51,7 +46,6 @@ const OPTIONS: &[Opt] = &[
         "ID",
         "the id to ask for, and whose card to use [any]",
     ),
-    ("--seed", "N", "make random choices repeatable"),
 ];
 
 /// How often the history is written to the disk, if something in it has changed.
@@ -131,7 +125,6 @@ fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
         options: &[OPTIONS, Beside::OPTIONS].concat(),
     };
     usage.main(|args| {
-        let seed = args.number("--seed")?;
         let beside = Arc::new(Beside::new(&args)?);
         if let Some(done) = beside.instead(&args, &*choose) {
             return done;
@@ -145,7 +138,6 @@ fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
                 choose,
                 only,
                 beside: companion,
-                seed,
             });
             let writer = Arc::clone(&player);
             spawn("history", move || {
@@ -167,7 +159,6 @@ struct Player {
     /// The only game that `choose` knows; else it knows every game.
     only: Option<&'static str>,
     beside: Arc<Beside>,
-    seed: Option<u64>,
     invitations: Mutex<Invitations>,
     /// There once we are registered.
     history: Mutex<Option<History>>,

@@ -21,7 +21,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::say;
 use crate::protocol::Kind;
-use crate::wire::{DisplayName, Endpoint, Plain, Url, Within};
+use crate::wire::{DisplayName, Endpoint, Plain, Url};
 use std::env;
 use std::fs;
 use std::io;
@@ -81,7 +81,9 @@ impl Program {
         let entry = config.agent(kind, id);
         let display_name = args.value::<DisplayName>("--display-name")?;
         let display_name = display_name.unwrap_or(entry.display_name.clone()).0;
-        let max_concurrent_matches = max_concurrent_matches(&args, &config, entry)?;
+        let most = args.number("--max-concurrent-matches")?;
+        let most = most.or(entry.max_concurrent_matches);
+        let most = most.or(config.referee_defaults.max_concurrent_matches);
         let seed = args.number("--seed")?;
         let contact = args.value::<Url>("--contact-endpoint")?;
         let manager = manager(&args, &config);
@@ -105,7 +107,7 @@ impl Program {
             config,
             wish,
             display_name,
-            max_concurrent_matches,
+            max_concurrent_matches: most.map_or(1, |most| most.0),
             seed,
             operator_token,
             manager,
@@ -138,20 +140,6 @@ impl Program {
         };
         self.log().orchestrator(level, "ended", words);
     }
-}
-
-/// How many matches a referee may play at once.
-fn max_concurrent_matches(args: &Args, config: &Config, entry: &AgentEntry) -> Result<u32, Stop> {
-    let listed = entry.max_concurrent_matches;
-    let listed = listed.or(config.referee_defaults.max_concurrent_matches);
-    let listed = listed.map_or(1, |number| number.0);
-    let option = "--max-concurrent-matches";
-    let number = args.number(option)?.unwrap_or(listed);
-    if Within::<1, 10>::is_good(number) {
-        return Ok(number);
-    }
-    let why = format!("{option}: got {number}, expected 1 to 10");
-    Err(Stop::usage(why))
 }
 
 /// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
@@ -243,7 +231,8 @@ fn folder(args: &Args) -> Option<&Path> {
 /// The configuration that the command line names.
 pub fn load(args: &Args) -> Result<Config, Stop> {
     args.value::<Url>("--manager")?;
-    Config::load(folder(args), args.text("--league-id")).map_err(Stop::usage)
+    let league_id = args.value("--league-id")?;
+    Config::load(folder(args), league_id).map_err(Stop::usage)
 }
 
 /// The URL of the manager: `--manager`, else as listed. A bare address gets its `/mcp`.
@@ -279,10 +268,10 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
 /// Takes the given port; else the listed one; else the first free one of the range that no list names.
 fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
     let port_of = |entry: &AgentEntry| Some(Endpoint::parse(entry.url()).ok()?.port);
-    let listed = match (kind, args.text(id_option(kind))) {
-        (Kind::Manager, _) => Some(config.system.network.default_league_manager_port),
-        (_, Some(id)) => port_of(config.agent(kind, id)),
-        (_, None) => None,
+    let id = args.text(id_option(kind));
+    let listed = match kind {
+        Kind::Manager => Some(config.system.network.default_league_manager_port),
+        _ => id.and_then(|id| port_of(config.agent(kind, id))),
     };
     let mut taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();
     let (mut first, mut last) = config.port_range(kind);

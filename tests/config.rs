@@ -4,7 +4,7 @@
 mod support;
 
 use league::program::config::*;
-use league::wire::Wire;
+use league::wire::{Plain, Wire};
 use serde_json::{Value, json};
 use std::{fs, net::TcpListener, path::Path, process::Command, time::Duration};
 use support::*;
@@ -120,7 +120,7 @@ fn every_key_is_needed_typed_bounded_and_known() {
     let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
         players[0].active players[0].game_types referees[0].active referees[0].game_types \
         referees[0].max_concurrent_matches scheduling.cycles scheduling.round_announcement_lead_sec \
-        games[0].choices games[0].number_range game_types game_types";
+        games[0].choices games[0].number_range game_types max_concurrent_matches game_types";
     assert_eq!(optional.join(" "), expected);
     assert!(count > 90, "{count} wrong values");
 }
@@ -191,7 +191,7 @@ fn without_a_folder_the_files_that_are_built_in_hold() {
     let shipped = Path::new("config"); // tests run where it is
     let [own, built_in] = [Some(shipped), None].map(|folder| Config::load(folder, None).unwrap());
     assert_eq!(format!("{own:?}"), format!("{built_in:?}"));
-    let line = Config::load(None, Some("chess")).unwrap_err();
+    let line = Config::load(None, Some(Plain("chess".into()))).unwrap_err();
     check_line(&line, &["leagues/chess.json is not built in"]);
     let world = World::new(&[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_player"));
@@ -230,7 +230,7 @@ const WRONG_USE: &str = "
     all | --colour red | --colour --help
     all | red | red --help
     all | --port | --port needs a value
-    all | --help=yes | --help takes no value
+    all | --help=yes | yes --help
     all | --port many | --port many
     all | --port 65536 | --port 65536
     all | --port 0 --host 0.0.0.0 | 0.0.0.0 --contact-endpoint

@@ -14,7 +14,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{counted, say};
 use crate::protocol::{Ending, Kind};
-use crate::wire::cut;
+use crate::wire::{Within, cut};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The most cycles: the statistics of so many are as good as any.
-const MAX_CYCLES: u32 = 1000;
+type Cycles = Within<1, 1000>;
 /// How many characters of a strategy's name are shown.
 const NAME: usize = 30;
 
@@ -58,18 +58,15 @@ pub struct Practice {
 
 /// Whether the command line asks for one, and of how many cycles.
 pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
-    let (mine, cycles): (bool, Option<u32>) = (args.has("--mine"), args.number("--cycles")?);
+    let mine = args.has("--mine");
+    let cycles: Option<Cycles> = args.number("--cycles")?;
     if (mine || cycles.is_some()) && args.word != Some("local") {
         return Err(Stop::usage(
             "--mine and --cycles are for a local league: league_manager local --mine COMMAND",
         ));
     }
-    match cycles.filter(|cycles| !(1..=MAX_CYCLES).contains(cycles)) {
-        Some(wrong) => Err(Stop::usage(format!(
-            "--cycles: got {wrong}, expected 1 to {MAX_CYCLES}"
-        ))),
-        None => Ok(cycles.or(mine.then_some(1))),
-    }
+    let cycles = cycles.map(|cycles| cycles.0);
+    Ok(cycles.or(mine.then_some(1)))
 }
 
 /// The commands of `--mine`: several options, or several commands in one, with commas.

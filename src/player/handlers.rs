@@ -165,7 +165,7 @@ impl Player {
             legal_moves: call.legal_moves,
             standings: call.context.and_then(|context| context.your_standings),
             history: self.matches(),
-            seed: self.seed,
+            seed: self.session.program.seed,
             deadline: Instant::now() + time,
         };
         let number = turn.move_number;

@@ -8,7 +8,6 @@ use crate::wire::{Wire, one_slip};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 /// An option: its name, the name of its value (empty for a switch), and what it does.
 pub type Opt = (&'static str, &'static str, &'static str);
@@ -37,6 +36,12 @@ const COMMON: &[Opt] = &[
         "DIR",
         "configuration files [config; without such a folder, those built in]",
     ),
+    (
+        "--manager",
+        "URL",
+        "where the league manager is [as listed in agents_config.json]",
+    ),
+    ("--seed", "N", "make draws and random choices repeatable"),
     ("--data", "DIR", "what must survive [data]"),
     ("--logs", "DIR", "log files [logs]"),
     (
@@ -125,34 +130,33 @@ impl Usage<'_> {
     /// Reads the program's arguments.
     pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
         let mut args = Args::default();
-        let mut rest = arguments.peekable();
+        let split = |argument: String| match argument.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => vec![name.into(), value.into()],
+            _ => vec![argument],
+        };
+        let mut rest = arguments.flat_map(split).peekable();
         let is_value = |next: &String| !next.starts_with("--");
         let mut words = self.words();
         let first = words.find(|(word, _)| rest.next_if_eq(*word).is_some());
         let (word, value) = first.unwrap_or_default();
         args.word = first.map(|(word, _)| word);
-        let takes_many = value.ends_with('…');
-        let takes_one = !value.is_empty() && !takes_many;
+        let most = match value {
+            "" => 0,
+            value if value.ends_with('…') => usize::MAX,
+            _ => 1,
+        };
         while let Some(argument) = rest.next() {
-            let is_wanted = takes_many || takes_one && args.operands.is_empty();
-            if is_wanted && is_value(&argument) {
+            if is_value(&argument) && args.operands.len() < most {
                 args.operands.push(argument);
                 continue;
             }
-            let (name, joined) = match argument.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_string())),
-                None => (&*argument, None),
+            let mut options = self.options();
+            let Some((name, value, _)) = options.find(|option| option.0 == argument) else {
+                return Err(self.unknown(&argument));
             };
-            let Some((name, value, _)) = self.options().find(|option| option.0 == name) else {
-                return Err(self.unknown(name));
-            };
-            let given = match joined {
-                None if value.is_empty() => Some(String::new()),
-                None => rest.next_if(is_value),
-                Some(_) if value.is_empty() => {
-                    return Err(Stop::usage(format!("{name} takes no value")));
-                }
-                joined => joined,
+            let given = match value.is_empty() {
+                true => Some(String::new()),
+                false => rest.next_if(is_value),
             };
             let given = given.ok_or_else(|| needs(name, value))?;
             args.given.entry(name).or_default().push(given);
@@ -161,16 +165,13 @@ impl Usage<'_> {
             return Err(Stop(0, self.help()));
         }
         if args.has("--version") {
-            return Err(Stop(0, self.version()));
+            let version = env!("CARGO_PKG_VERSION");
+            return Err(Stop(0, format!("{} {version}", self.name)));
         }
-        if takes_one && args.operands.is_empty() {
+        if most == 1 && args.operands.is_empty() {
             return Err(needs(word, value));
         }
         Ok(args)
-    }
-
-    fn version(&self) -> String {
-        format!("{} {}", self.name, env!("CARGO_PKG_VERSION"))
     }
 
     /// Refuses an argument, and names the one that was perhaps meant.
@@ -245,17 +246,19 @@ impl Args {
 
     /// Its value as something that can stand in a file too.
     pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
-        let read = |text| T::read(&Value::from(text));
-        let value = self.text(name).map(read).transpose();
-        value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))
+        self.read(name, |text| text.into())
     }
 
-    /// Its value as a number.
-    pub fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Stop> {
-        let read = |text: &str| {
-            text.parse()
-                .map_err(|_| Stop::usage(format!("{name}: got {text:?}, expected a number")))
-        };
-        self.text(name).map(read).transpose()
+    /// The same for a number.
+    pub fn number<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
+        self.read(name, |text| {
+            serde_json::from_str(text).unwrap_or(text.into())
+        })
+    }
+
+    fn read<T: Wire>(&self, name: &str, json: fn(&str) -> Value) -> Result<Option<T>, Stop> {
+        let read = |text| T::read(&json(text));
+        let value = self.text(name).map(read).transpose();
+        value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))
     }
 }

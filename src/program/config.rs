@@ -150,19 +150,18 @@ pub struct Config {
 
 impl Config {
     /// Reads all files below `folder`, or those that are built in, for one league: the named one, or the default one.
-    pub fn load(folder: Option<&Path>, league_id: Option<&str>) -> Result<Config, String> {
+    pub fn load(folder: Option<&Path>, league_id: Option<Plain>) -> Result<Config, String> {
         let system = read(folder, "system.json", check_system)?;
-        let league_id = league_id.unwrap_or(&system.default_league_id.0).to_string();
-        Plain::read(&json!(league_id)).map_err(|fault| format!("--league-id: {fault}"))?;
+        let league_id = league_id.as_ref().unwrap_or(&system.default_league_id);
         let games = read(folder, "games/games_registry.json", check_games)?;
         let league = read(
             folder,
-            &format!("leagues/{league_id}.json"),
-            |file, check| check_league(file, &league_id, &games, check),
+            &format!("leagues/{}.json", league_id.0),
+            |file, check| check_league(file, &league_id.0, &games, check),
         )?;
         Ok(Config {
             agents: read(folder, "agents/agents_config.json", check_agents)?,
-            referee_defaults: read(folder, "defaults/referee.json", check_referee)?,
+            referee_defaults: read(folder, "defaults/referee.json", |_, _| {})?,
             player_defaults: read(folder, "defaults/player.json", |_, _| {})?,
             league,
             games,
@@ -320,35 +319,25 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile, check: Ch
     check("participants.max_players", has_room, "at least min_players");
 }
 
-fn check_referee(file: &AgentEntry, check: Check) {
-    let has_limit = file.max_concurrent_matches.is_some();
-    check("max_concurrent_matches", has_limit, "1 to 10");
-}
-
 /// Every listed agent has an id and an endpoint of its own.
 fn check_agents(file: &AgentsFile, check: Check) {
     let mut ids = Vec::new();
     let mut endpoints = vec![Endpoint::parse(&file.league_manager.endpoint.0).ok()];
     let lists = [
-        (Kind::Referee, &file.referees, "referees", "endpoint"),
-        (Kind::Player, &file.players, "players", "default_endpoint"),
+        (Kind::Referee, &file.referees, "endpoint"),
+        (Kind::Player, &file.players, "default_endpoint"),
     ];
-    for (kind, list, name, endpoint_key) in lists {
+    for (kind, list, endpoint_key) in lists {
         let like = format!("{}, {}, …, each once", kind.numbered(1), kind.numbered(2));
         for (n, entry) in list.iter().enumerate() {
             let id = entry.id();
             let is_good = kind.is_id(id) && !ids.contains(&id);
-            let key = if kind == Kind::Referee {
-                "referee_id"
-            } else {
-                "player_id"
-            };
-            check(&format!("{name}[{n}].{key}"), is_good, &like);
+            check(&format!("{kind}s[{n}].{kind}_id"), is_good, &like);
             ids.push(id);
 
             let endpoint = Endpoint::parse(entry.url()).ok();
             let is_own = endpoint.is_some() && !endpoints.contains(&endpoint);
-            let key = format!("{name}[{n}].{endpoint_key}");
+            let key = format!("{kind}s[{n}].{endpoint_key}");
             check(&key, is_own, "an endpoint of its own");
             endpoints.push(endpoint);
         }
@@ -362,11 +351,15 @@ fn read<T: Wire>(
     checks: impl FnOnce(&T, Check),
 ) -> Result<T, String> {
     let (shown, text) = text(folder, name)?;
-    let value: Value =
-        serde_json::from_str(&text).map_err(|error| format!("{shown}: not JSON: {error}"))?;
-    let known = unknown_key(&value, &T::schema()).map_or(Ok(()), Err);
-    let file = known.and_then(|()| T::read(&value));
-    let file = file.map_err(|fault| format!("{shown}: {fault}"))?;
+    let value = serde_json::from_str(&text);
+    let value = value.map_err(|error| format!("{shown}: not JSON: {error}"))?;
+    checked(&value, checks).map_err(|fault| format!("{shown}: {fault}"))
+}
+
+/// Reads what stands in a file; the first thing that is wrong ends it.
+fn checked<T: Wire>(value: &Value, checks: impl FnOnce(&T, Check)) -> Result<T, Fault> {
+    unknown_key(value, &T::schema()).map_or(Ok(()), Err)?;
+    let file = T::read(value)?;
     let mut first_fault = None;
     checks(&file, &mut |key, good, expected| {
         if !good && first_fault.is_none() {
@@ -375,7 +368,7 @@ fn read<T: Wire>(
             first_fault = Some(Fault::new(came, expected).under(key));
         }
     });
-    first_fault.map_or(Ok(file), |fault| Err(format!("{shown}: {fault}")))
+    first_fault.map_or(Ok(file), Err)
 }
 
 /// What stands in a file, and how the file is called.

@@ -232,6 +232,9 @@ plain! {
         |v: &Value| v.as_u64().and_then(|n| i32::try_from(n).ok()).map(i32::unsigned_abs);
     u16, "a whole number from 0 to 65535", {"type": "integer", "minimum": 0, "maximum": 65535},
         |v: &Value| v.as_u64().and_then(|n| n.try_into().ok());
+    u64, "a whole number", {"type": "integer", "minimum": 0}, Value::as_u64;
+    usize, "a whole number", {"type": "integer", "minimum": 0},
+        |v: &Value| v.as_u64().and_then(|n| n.try_into().ok());
     f64, "a number", {"type": "number"}, Value::as_f64;
     Map<String, Value>, "an object", {"type": "object"}, |v: &Value| v.as_object().cloned();
 }
