@@ -87,9 +87,7 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let seen_by_the_one = "your `choose` panicked at tests/choose.rs:
         index out of bounds: the len is 0 but the index is 0";
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 0.5 s; attempt 1 of 3
-        P02: R1M1: your `choose` is still thinking
         attempt 3 of 3, the last; expected CHOOSE_PARITY_RESPONSE; Technical loss
-        P02: R1M1: it was over before your choice came
         P02: R1M1: your choice came too late, by ";
     for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
         let said = agent.output();

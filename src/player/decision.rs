@@ -31,7 +31,6 @@ thread_local! {
 pub struct Decision {
     /// By number, each once it was asked for.
     moves: Mutex<BTreeMap<u32, Arc<OnceLock<String>>>>,
-    is_thinking: AtomicBool,
     has_panicked: AtomicBool,
 }
 
@@ -43,24 +42,14 @@ impl Decision {
             return Err(Refusal::field(Code::E015, "move_number", problem).into());
         }
         let cell = Arc::clone(lock(&self.moves).entry(number).or_default());
-        let think = || {
-            SHOWS_PANIC.set(!self.has_panicked());
-            self.is_thinking.store(true, Ordering::SeqCst);
-            choose()
-        };
-        let made = panic::catch_unwind(AssertUnwindSafe(|| cell.get_or_init(think).clone()));
+        SHOWS_PANIC.set(!self.has_panicked());
+        let made = panic::catch_unwind(AssertUnwindSafe(|| cell.get_or_init(choose).clone()));
         SHOWS_PANIC.set(false);
-        self.is_thinking.store(false, Ordering::SeqCst);
         made.map_err(|_| {
             self.has_panicked.store(true, Ordering::SeqCst);
             let words = "its `choose` panicked; the player's own terminal says where";
             Denial::rpc(-32603, format!("Internal error: {words}"))
         })
-    }
-
-    /// Whether a move is being chosen at this moment.
-    pub fn is_thinking(&self) -> bool {
-        self.is_thinking.load(Ordering::SeqCst)
     }
 
     /// Whether `choose` has panicked in this match, which its author has been shown.

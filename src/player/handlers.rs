@@ -217,10 +217,6 @@ impl Player {
         if is_news {
             say(&sentences::about(&over.match_id, &words));
         }
-        if joined.decision.is_thinking() {
-            let words = "it was over before your choice came";
-            self.warn(&sentences::about(&over.match_id, words));
-        }
         Ok(())
     }
 
@@ -228,14 +224,8 @@ impl Player {
     /// A `choose` that panicked has been shown already.
     fn show_error(&self, request: &Request, error: &GameError) -> Result<(), Refusal> {
         let joined = self.joined(request, &error.match_id);
-        let decision = joined.as_ref().ok().map(|joined| &joined.decision);
-        if !decision.is_some_and(|decision| decision.has_panicked()) {
+        if !joined.as_ref().is_ok_and(|it| it.decision.has_panicked()) {
             self.warn(&sentences::error(error));
-        }
-        let is_late = error.error_code == Code::E001.code();
-        if is_late && decision.is_some_and(|decision| decision.is_thinking()) {
-            let words = "your `choose` is still thinking";
-            self.warn(&sentences::about(&error.match_id, words));
         }
         joined.map(drop)
     }

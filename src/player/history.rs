@@ -12,17 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 object! {
-    /// The file.
-    HistoryFile { player_id: String, league_id: String, matches: Vec<Past>, }
+    /// The file: every match of ours that is over, oldest first.
+    HistoryFile { player_id: String, league_id: String, matches: Arc<Vec<Past>>, }
 }
 
-/// Every match of ours that is over, oldest first.
+/// What a player has played, and where that is written.
 pub struct History {
     path: PathBuf,
-    player_id: String,
-    league_id: String,
-    matches: Arc<Vec<Past>>,
-    /// Whether the file lacks something.
+    file: HistoryFile,
+    /// Whether the file on the disk lacks something.
     is_stale: bool,
 }
 
@@ -38,25 +36,28 @@ impl History {
             storage::set_aside(folder).map_err(|error| storage::named(folder, error))?;
         }
         let path = folder.join("history.json");
-        let file: Option<HistoryFile> = storage::read_json(&path);
-        Ok(History {
-            path,
+        let file = storage::read_json(&path).unwrap_or(HistoryFile {
             player_id: player_id.into(),
             league_id: league_id.into(),
-            matches: Arc::new(file.map_or(Vec::new(), |file| file.matches)),
-            is_stale: false,
+            matches: Arc::default(),
+        });
+        let is_stale = false;
+        Ok(History {
+            path,
+            file,
+            is_stale,
         })
     }
 
     /// All matches as they are now. A `choose` that is still thinking keeps the list that it was given.
     pub fn matches(&self) -> Arc<Vec<Past>> {
-        Arc::clone(&self.matches)
+        Arc::clone(&self.file.matches)
     }
 
     /// Adds a match that is over; one that was played again replaces its first playing. Says whether that is news: a
     /// referee may tell it twice.
     pub fn remember(&mut self, past: Past) -> bool {
-        let matches = Arc::make_mut(&mut self.matches);
+        let matches = Arc::make_mut(&mut self.file.matches);
         let known = matches.iter_mut().rfind(|it| it.match_id == past.match_id);
         match known {
             Some(known) if *known == past => return false,
@@ -70,12 +71,7 @@ impl History {
     /// Writes the file, if it lacks something.
     pub fn write(&mut self) -> io::Result<()> {
         if self.is_stale {
-            let file = HistoryFile {
-                player_id: self.player_id.clone(),
-                league_id: self.league_id.clone(),
-                matches: self.matches.to_vec(),
-            };
-            storage::replace_json(&self.path, Access::Everybody, &file)?;
+            storage::replace_json(&self.path, Access::Everybody, &self.file)?;
             self.is_stale = false;
         }
         Ok(())
