@@ -12,7 +12,7 @@ pub mod replay;
 pub mod tic_tac_toe;
 
 pub use chance::mix;
-pub use even_odd::{NUMBERS, judge, parity};
+pub use even_odd::{judge, parity};
 pub use messages::{CHOOSE_MOVE, Messages, called, field_of};
 pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
 pub use replay::{made, moves, reported};
@@ -117,12 +117,8 @@ pub fn one_of<'a>(legal: &[&'a str], field: &str, came: &Value) -> Result<&'a st
     })
 }
 
-/// `"1", "2" or "3"`.
+/// `"1" or "2" or "3"`.
 pub fn either(texts: &[&str]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
-    let all = quoted.join(", ");
-    match all.rsplit_once(", ") {
-        Some((others, last)) => format!("{others} or {last}"),
-        None => all,
-    }
+    quoted.join(" or ")
 }

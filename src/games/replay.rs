@@ -67,19 +67,16 @@ impl Game {
                 players[seat]
             ));
         }
-        match (&self.draws, number) {
-            (Some(numbers), Some(number)) if numbers.contains(&number) => {}
-            (None, None) => {}
-            (None, Some(number)) => {
-                return Err(format!(
-                    "got the number {number}, but nothing is drawn in this game"
-                ));
-            }
-            (Some(numbers), number) => {
-                let came = number.map_or("no number".into(), |number| number.to_string());
-                let (least, most) = (numbers.start(), numbers.end());
-                return Err(format!("got {came}, must be {least} to {most}"));
-            }
+        let (can_be, legal) = match &self.draws {
+            Some(numbers) => (
+                number.is_some_and(|number| numbers.contains(&number)),
+                format!("{} to {}", numbers.start(), numbers.end()),
+            ),
+            None => (number.is_none(), "none: nothing is drawn".into()),
+        };
+        if !can_be {
+            let came = number.map_or("no number".into(), |number| number.to_string());
+            return Err(format!("got {came}, must be {legal}"));
         }
         Ok(self.judge(players, moves, number))
     }
