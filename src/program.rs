@@ -273,21 +273,21 @@ fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpLis
         Kind::Manager => Some(config.system.network.default_league_manager_port),
         _ => id.and_then(|id| port_of(config.agent(kind, id))),
     };
-    let mut taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();
-    let (mut first, mut last) = config.port_range(kind);
-    if let Some(port) = args.number("--port")?.or(listed) {
-        (first, last) = (port, port);
-        taken.clear();
-    }
-    let mut failed = format!("ports {first} to {last} are all others'; choose one with --port N");
-    for port in (first..=last).filter(|port| !taken.contains(&Some(*port))) {
+    let mut ports: Vec<u16> = match args.number("--port")?.or(listed) {
+        Some(port) => vec![port],
+        None => {
+            let taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();
+            let is_free = |port: &u16| !taken.contains(&Some(*port));
+            config.port_range(kind).filter(is_free).collect()
+        }
+    };
+    ports.extend(args.has("--any-port").then_some(0));
+    let mut failed = "all ports of the range are others'; choose one with --port N".to_string();
+    for port in ports {
         match http::listen(host, port) {
             Ok(listener) => return Ok(listener),
             Err(why) => failed = why,
         }
-    }
-    if args.has("--any-port") {
-        return http::listen(host, 0).map_err(Stop::usage);
     }
     let with_make = match args.word {
         Some("local") => ", or make league PORT=N",

@@ -13,10 +13,7 @@ use crate::player::invitations::Joined;
 use crate::player::{Companion, Past, Player, Turn, record, sentences};
 use crate::program::card::Card;
 use crate::program::terminal::say;
-use crate::protocol::{
-    AgentState, ChooseMoveResponse, Code, GameError, GameInvitation, GameJoinAck, GameOver,
-    GameResult, Kind, LeagueCompleted, Message, Refusal, Tally,
-};
+use crate::protocol::*;
 use crate::wire::{Timestamp, Unread, cut};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -48,7 +45,8 @@ impl Agent for Player {
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
         let name = message.name();
         let card = self.session.wait_for_card()?;
-        let manager_is_true = || self.session.check_manager(request);
+        let token = request.envelope.auth_token.as_deref();
+        let manager_is_true = || self.session.check_manager(token);
         match message {
             // From a referee.
             Message::GameInvitation(it) => return self.join(&card, request, it).map(Some),

@@ -5,7 +5,7 @@
 
 use crate::games::{self, even_odd, mix};
 use crate::object;
-use crate::protocol::{Ending, GameResult, Parity, Tally};
+use crate::protocol::{GameResult, Parity, Tally};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -90,23 +90,13 @@ impl Turn {
     /// even, P02 odd, and P01 won with a 4.
     pub fn sample() -> Turn {
         let [us, them] = ["P01", "P02"].map(String::from);
-        let choices = [
-            (us.clone(), Some(Parity::Even)),
-            (them.clone(), Some(Parity::Odd)),
-        ];
+        let players = [us.clone(), them.clone()];
+        let outcome = games::judge(players, [Parity::Even, Parity::Odd], 4);
         let past = Past {
             match_id: "R1M1".into(),
             conversation_id: "conv-r1m1-0123abcd".into(),
             opponent_id: them.clone(),
-            result: GameResult {
-                status: Ending::Win,
-                winner_player_id: Some(us.clone()),
-                drawn_number: Some(4),
-                number_parity: Some(Parity::Even),
-                choices: choices.into(),
-                moves: None,
-                reason: Some("P01 chose even, number was 4 (even)".into()),
-            },
+            result: outcome.for_players(),
         };
         Turn {
             player_id: us,

@@ -16,6 +16,7 @@ use crate::{object, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -187,14 +188,14 @@ impl Config {
         referees.chain(self.agents.players.iter().map(|it| (Kind::Player, it)))
     }
 
-    /// The first and the last port for agents that no list names.
-    pub fn port_range(&self, kind: Kind) -> (u16, u16) {
+    /// The ports for agents that no list names.
+    pub fn port_range(&self, kind: Kind) -> RangeInclusive<u16> {
         let network = &self.system.network;
         let range = match kind {
             Kind::Referee => &network.default_referee_port_range,
             _ => &network.default_player_port_range,
         };
-        (range[0], range[1]) // two, as checked
+        range[0]..=range[1] // two, as checked
     }
 
     /// How long a token is good.

@@ -4,12 +4,11 @@
 //! Requests that come before the agent knows its id wait until it does. How it joins is in `registration.rs`. Read
 //! next: `server.rs`, or the agents themselves, `player.rs` and `referee.rs`.
 
-use crate::net::agent::{Agent, Request};
+use crate::net::agent::Agent;
 use crate::net::client::MAX_NOTICE;
 use crate::net::log::Level;
 use crate::net::secret::secret;
 use crate::net::sync::lock;
-use crate::object;
 use crate::program::args::{Args, Stop};
 use crate::program::card::{self, Card};
 use crate::program::server::{self, FAREWELL};
@@ -17,18 +16,13 @@ use crate::program::terminal::{say, shown};
 use crate::program::{Program, registration, storage};
 use crate::protocol::*;
 use crate::wire::equal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a request waits for a registration that is under way.
 const REGISTRATION: Duration = Duration::from_secs(5);
-
-object! {
-    /// `GET /health` of a referee or player; the uptime is in seconds.
-    AgentHealth { name: String, kind: Kind, state: AgentState, uptime: u32, id: Option<String>, }
-}
 
 /// A referee or a player in its league.
 pub struct Session {
@@ -204,12 +198,7 @@ impl Session {
 
     /// The manager proves itself with our own token: see "Tokens" in `protocol.md`. A referee always demands it, a
     /// player where the manager has said that it proves itself; a wrong one is refused in any case.
-    pub fn check_manager(&self, request: &Request) -> Result<(), Refusal> {
-        self.check_token(request.envelope.auth_token.as_deref())
-    }
-
-    /// The same for a tool, which brings no envelope.
-    pub fn check_token(&self, token: Option<&str>) -> Result<(), Refusal> {
+    pub fn check_manager(&self, token: Option<&str>) -> Result<(), Refusal> {
         let card = self.wait_for_card()?;
         let security = &self.program.config.system.security;
         let denied = |code, problem| Err(Refusal::field(code, "auth_token", problem));
@@ -237,16 +226,15 @@ impl Session {
         }
     }
 
-    /// What `GET /health` shows of us.
+    /// What `GET /health` shows of us; the uptime is in seconds.
     pub fn health(&self) -> Value {
-        let health = AgentHealth {
-            name: self.program.display_name.clone(),
-            kind: self.program.kind,
-            state: self.state(),
-            uptime: self.program.started.elapsed().as_secs() as u32,
-            id: self.card_now().map(|card| card.agent_id),
-        };
-        serde_json::to_value(health).unwrap_or_default()
+        json!({
+            "name": self.program.display_name,
+            "kind": self.program.kind,
+            "state": self.state(),
+            "uptime": self.program.started.elapsed().as_secs(),
+            "id": self.card_now().map(|card| card.agent_id),
+        })
     }
 
     /// The league is over: our card says so, and `run` returns when the answers in hand are out. Says whether that is

@@ -164,6 +164,14 @@ impl Assignments {
         Ok(())
     }
 
+    /// Takes one match, handed over without an announcement.
+    pub fn started(&self, given: StartMatch) -> Result<(), Refusal> {
+        let new = Assignment::new(given).map_err(|fault| fault.under("match"))?;
+        lock(&self.inside).take(new);
+        self.bell.notify_all();
+        Ok(())
+    }
+
     /// The next match to play; waits until there is one.
     pub fn next_match(&self) -> Arc<Assignment> {
         self.wait_for(|inside| inside.queue.pop_front())

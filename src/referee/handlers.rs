@@ -32,7 +32,8 @@ impl Agent for Referee {
     }
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
-        self.session.check_manager(request)?;
+        let token = request.envelope.auth_token.as_deref();
+        self.session.check_manager(token)?;
         match message {
             Message::RoundAnnouncement(round) => {
                 let our_endpoint = &self.session.program.endpoint;
@@ -102,20 +103,13 @@ impl Agent for Referee {
 impl Referee {
     /// One match, handed over without an announcement.
     fn start_match(&self, given: StartMatch) -> Result<Done, Denial> {
-        self.session.check_token(given.auth_token.as_deref())?;
+        self.session.check_manager(given.auth_token.as_deref())?;
         let ours = self.session.wait_for_card()?.league_id;
         if given.league_id != ours {
             let but = format_args!("expected {ours:?}");
             return Err(Refusal::got(Code::E003, "league_id", &given.league_id, but).into());
         }
-        let announcement = RoundAnnouncement {
-            league_id: given.league_id,
-            round_id: given.round_id,
-            matches: vec![given.r#match],
-            match_token: None,
-        };
-        let our_endpoint = &self.session.program.endpoint;
-        self.assignments.announced(announcement, our_endpoint)?;
+        self.assignments.started(given)?;
         let status = "ok".into();
         Ok(Done { status })
     }
