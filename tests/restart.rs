@@ -4,6 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::{fs, process::Command};
@@ -412,6 +413,30 @@ fn however_the_launcher_ends_no_process_is_left() {
             processes(&world).is_empty()
         });
     }
+}
+
+#[test]
+fn the_referees_of_a_class_come_back_where_they_were() {
+    let world = World::new(&[]);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let port = free.unwrap().port().to_string();
+    let class = ["class", "--host", "127.0.0.1", "--port", &port];
+    let all_answer = || {
+        let (_, page) = http(
+            "GET",
+            &format!("http://127.0.0.1:{port}/league.json"),
+            "",
+            b"",
+        );
+        page.matches(r#""reachable":true"#).count() == 4
+    };
+    let mut manager = world.start("league_manager", &class);
+    wait_until("four referees answer", all_answer);
+    manager.kill();
+    let _again = world.start("league_manager", &class);
+    wait_until("they answer again", all_answer);
+    let seen = world.count("Registered");
+    assert_eq!(seen, 4, "nobody had to say a new place");
 }
 
 /// The processes whose command line names the folder of this world.

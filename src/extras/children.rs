@@ -14,7 +14,7 @@ use crate::program::{self, Program, id_option};
 use crate::protocol::Kind;
 use crate::wire::Endpoint;
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -121,10 +121,14 @@ impl Children {
         Children::start(manager, referees, &seats, before)
     }
 
-    /// Starts the referees of a class.
+    /// Starts the referees of a class. Those of an interrupted league come back where they were: a referee that took
+    /// the port of another could not be told from it.
     pub fn of_class(manager: &Manager) -> Result<Children, Stop> {
-        let referees = manager.program.args.number("--referees")?;
-        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[], "")
+        let program = &manager.program;
+        let referees = program.args.number("--referees")?;
+        let folder = program.data.join("leagues").join(program.league_id());
+        let before = fs::read_to_string(folder.join("journal.jsonl"))?;
+        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[], &before)
     }
 
     /// Starts agents for a manager. They get its folders and the seed. Players of other machines come by themselves and
