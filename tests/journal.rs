@@ -3,7 +3,6 @@
 
 mod support;
 
-use league::manager::admission::Admission;
 use league::manager::journal::{Journal, Store};
 use league::manager::league::{Event, League};
 use league::program::storage;
@@ -70,11 +69,9 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
         if known.is_some_and(|known| known.registrations > u32::from(again)) {
             return None;
         }
-        let admission = paper::register(league, &meta(from.kind, &local(port)), &from);
-        match &admission {
-            Admission::Accepted { member, .. } if member.id == id => admission.event(),
-            other => panic!("{id}: {other:?}"),
-        }
+        let (event, admission) = paper::register(league, &meta(from.kind, &local(port)), &from);
+        assert_eq!(admission.unwrap().id, id);
+        event
     });
 }
 

@@ -6,7 +6,6 @@ mod paper;
 
 use fastrand::Rng;
 use league::games::{Outcome, forfeit};
-use league::manager::admission::Admission;
 use league::manager::league::{Event, League, Match};
 use league::manager::standings::ending;
 use league::protocol::{AgentMeta, Ending, Kind, LeagueControl};
@@ -73,15 +72,14 @@ impl Paper {
                 .unwrap(),
             ..meta(kind, &local(port).replace("localhost", host))
         };
-        let admission = register(&self.league, &agent, &from);
-        let event = admission.event();
-        if let Admission::Accepted { member, .. } = admission {
+        let (event, admission) = register(&self.league, &agent, &from);
+        if let Ok(member) = admission {
             let is_known = self.league.members.contains_key(&member.id);
             let may_come = is_known || !self.league.started || kind == Kind::Referee;
             assert!(may_come, "no player comes late");
             self.commit(event);
             let now = &self.league.members[&member.id];
-            assert_eq!(now, &*member, "what was answered holds");
+            assert_eq!(now, &member, "what was answered holds");
         }
     }
 

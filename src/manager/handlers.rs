@@ -5,9 +5,10 @@
 
 use crate::manager::Manager;
 use crate::manager::about;
+use crate::manager::admission::{Admission, Rejection, for_player, for_referee};
 use crate::manager::board::RefereeState;
 use crate::manager::league::{League, Member};
-use crate::manager::{admission::Admission, registration::Applicant};
+use crate::manager::registration::Applicant;
 use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -29,11 +30,11 @@ impl Agent for Manager {
         Ok(Some(match message {
             Message::RefereeRegisterRequest(it) => {
                 let admission = self.admit(Kind::Referee, &it.referee_meta, request)?;
-                admission.for_referee(league_id).into()
+                for_referee(admission, league_id).into()
             }
             Message::LeagueRegisterRequest(it) => {
                 let admission = self.admit(Kind::Player, &it.player_meta, request)?;
-                admission.for_player(league_id).into()
+                for_player(admission, league_id).into()
             }
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
@@ -84,8 +85,8 @@ impl Agent for Manager {
     }
 
     fn holder(&self, token: &str) -> Option<String> {
-        let signs = |member: &Member| format!("{}:{}", member.kind, member.id);
-        self.store.read(|league| league.holder(token).map(signs))
+        self.store
+            .read(|league| league.holder(token).map(Member::signature))
     }
 
     fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
@@ -108,18 +109,15 @@ impl Manager {
             secret: &secret(self.program.config.system.security.token_length.0),
             now: Timestamp::now(),
         };
-        let admission = self.store.commit(|league| {
-            let admission = league.register(meta, &applicant);
-            let event = admission.event();
-            Ok::<_, io::Error>((event, admission))
-        })?;
+        let decide = |league: &League| Ok::<_, io::Error>(league.register(meta, &applicant));
+        let admission = self.store.commit(decide)?;
         match &admission {
-            Admission::Accepted { member, .. } => {
+            Ok(member) => {
                 self.board.note_registered(&member.id);
                 self.store.nudge();
                 self.start_if_complete()?;
             }
-            Admission::Rejected { reason, .. } => {
+            Err(Rejection { reason, .. }) => {
                 let name = cut(&meta.display_name, 50);
                 let endpoint = cut(&meta.contact_endpoint, 200);
                 let peer = request.peer;

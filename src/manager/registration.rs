@@ -4,9 +4,8 @@
 //! is: a member that shows its token or its registration key, somebody at a member's endpoint, or a newcomer. The rules
 //! in words stand in `protocol.md`, under "Registration" and "Registering again".
 
-use crate::manager::admission::Admission;
-use crate::manager::league::Listed;
-use crate::manager::league::{League, Member};
+use crate::manager::admission::{Admission, Rejection, reject};
+use crate::manager::league::{Event, League, Listed, Member};
 use crate::net::agent::Request;
 use crate::protocol::{AgentMeta, Code, Kind, Refusal};
 use crate::wire::{DisplayName, Endpoint, Timestamp, Version, Within, cut, equal, token};
@@ -18,6 +17,8 @@ const LONGEST_ENDPOINT: usize = 200;
 const LET_IN: Duration = Duration::from_secs(10 * 60);
 /// Why a removed player is not let in.
 const REMOVED: &str = "Removed by the operator, until the operator restores it";
+/// The code for whoever comes after the start.
+const LATE: Option<Code> = Some(Code::E019);
 
 /// A registration as it came, and what its sender cannot know.
 #[derive(Debug)]
@@ -36,64 +37,57 @@ pub struct Applicant<'a> {
     pub now: Timestamp,
 }
 
-/// Why an agent is not let in, and the protocol's code for that, where one exists.
-type Rejection = (String, Option<Code>);
-
-/// Who asks to be registered, as far as the manager can tell.
-enum Who<'a> {
-    /// A member, by its token.
-    ShowsToken(&'a Member),
-    /// A member, by the key that it made before it first asked.
-    ShowsKey(&'a Member),
-    /// A member that the operator let in again without its token.
-    LetIn(&'a Member),
-    /// Somebody at the endpoint of a member.
-    AtEndpointOf(&'a Member),
-    /// Nobody that is known.
-    Nobody,
+/// What shows that an agent is the member whose place it takes.
+#[derive(Clone, Copy, PartialEq)]
+enum Proof {
+    /// It shows the member's token, or the key that the member made before it first asked.
+    Shown,
+    /// The operator let this member in again without its token.
+    LetIn,
+    /// Nothing: it only asks from the member's endpoint.
+    None,
 }
 
 impl League {
-    /// Lets an agent in, or in again, or says why not.
-    pub fn register(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
+    /// Lets an agent in, or in again, or says why not. Nothing is new where the agent stays as it was.
+    pub fn register(&self, meta: &AgentMeta, from: &Applicant) -> (Option<Event>, Admission) {
+        let admission = self.admit(meta, from);
+        let is_new = |it: &&Member| self.members.get(&it.id) != Some(*it);
+        let new = admission.as_ref().ok().filter(is_new);
+        (new.cloned().map(Event::Registered), admission)
+    }
+
+    fn admit(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
         let who = self.who(meta, from);
-        if let Err((reason, code)) = self.check(meta, from, &who) {
-            return Admission::rejected(reason, code);
-        }
+        self.check(meta, from, who)?;
         match who {
-            Who::ShowsToken(member) => self.re_attach(member, meta, from),
-            Who::ShowsKey(member) => self.re_attach(member, meta, from),
-            Who::LetIn(member) => self.renew(member, meta, from),
-            Who::AtEndpointOf(member) => self.without_token(member, meta, from),
-            Who::Nobody => self.newcomer(meta, from),
+            Some((member, Proof::Shown)) => self.re_attach(member, meta, from),
+            Some((member, Proof::LetIn)) => Ok(self.renew(member, meta, from)),
+            Some((member, Proof::None)) => self.without_token(member, meta, from),
+            None => self.newcomer(meta, from),
         }
     }
 
-    fn who(&self, meta: &AgentMeta, from: &Applicant) -> Who<'_> {
+    /// The member that asks to be registered, as far as the manager can tell.
+    fn who(&self, meta: &AgentMeta, from: &Applicant) -> Option<(&Member, Proof)> {
         let of_kind = || self.members.values().filter(|it| it.kind == from.kind);
         let envelope = &from.request.envelope;
-        if let Some(shown) = &envelope.auth_token
-            && let Some(member) = of_kind().find(|it| equal(&it.token, shown))
-        {
-            return Who::ShowsToken(member);
-        }
-        if let Some(shown) = &meta.registration_key {
-            let has_key = |it: &&Member| {
-                it.registration_key
-                    .as_ref()
-                    .is_some_and(|key| equal(key, shown))
-            };
-            if let Some(member) = of_kind().find(has_key) {
-                return Who::ShowsKey(member);
-            }
+        let (token, key) = (&envelope.auth_token, &meta.registration_key);
+        let is = |known: &String, shown: &Option<String>| {
+            shown.as_ref().is_some_and(|shown| equal(known, shown))
+        };
+        let is_itself = |it: &&Member| {
+            is(&it.token, token) || it.registration_key.as_ref().is_some_and(|own| is(own, key))
+        };
+        if let Some(member) = of_kind().find(is_itself) {
+            return Some((member, Proof::Shown));
         }
         let here = self.at_endpoint(meta);
-        let wish = of_kind().find(|it| envelope.sender == signature(it.kind, &it.id));
+        let wish = of_kind().find(|it| envelope.sender == it.signature());
         let known = here.filter(|it| it.kind == from.kind).or(wish);
-        match known.filter(|member| self.is_let_in(member, from)) {
-            Some(member) => Who::LetIn(member),
-            None => here.map_or(Who::Nobody, Who::AtEndpointOf),
-        }
+        let let_in = known.filter(|member| self.is_let_in(member, from));
+        let let_in = let_in.map(|member| (member, Proof::LetIn));
+        let_in.or(here.map(|member| (member, Proof::None)))
     }
 
     fn at_endpoint(&self, meta: &AgentMeta) -> Option<&Member> {
@@ -110,25 +104,27 @@ impl League {
     }
 
     /// Whether this agent may register at all, and what it says of itself is legal.
-    fn check(&self, meta: &AgentMeta, from: &Applicant, who: &Who) -> Result<(), Rejection> {
-        let is_known = !matches!(who, Who::AtEndpointOf(_) | Who::Nobody);
+    fn check(
+        &self,
+        meta: &AgentMeta,
+        from: &Applicant,
+        who: Option<(&Member, Proof)>,
+    ) -> Result<(), Rejection> {
+        let is_known = who.is_some_and(|(_, proof)| proof != Proof::None);
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
-            return Err((format!("Not permitted: {who}"), None));
+            return reject(format!("Not permitted: {who}"), None);
         }
         self.check_meta(meta, from)?;
         self.check_endpoint(meta, from)?;
-        if let Some(listed) = self.listed_at(from.kind, meta)
-            && !listed.active
-        {
-            let why = format!("the agents configuration lists {} as inactive", listed.id);
-            return Err((format!("Not active: {why}"), None));
+        let listed = self.listed_at(from.kind, meta);
+        if let Some(Listed { id, .. }) = listed.filter(|listed| !listed.active) {
+            let why = format!("the agents configuration lists {id} as inactive");
+            return reject(format!("Not active: {why}"), None);
         }
         match who {
-            Who::ShowsToken(it) | Who::ShowsKey(it) | Who::LetIn(it) | Who::AtEndpointOf(it)
-                if self.removed.contains(&it.id) =>
-            {
-                Err((format!("{REMOVED}: {}", it.id), None))
+            Some((Member { id, .. }, _)) if self.removed.contains(id) => {
+                reject(format!("{REMOVED}: {id}"), None)
             }
             _ => Ok(()),
         }
@@ -155,7 +151,7 @@ impl League {
         } else {
             return Ok(());
         };
-        Err((reason, code))
+        reject(reason, code)
     }
 
     /// Whether the manager can call an agent where it says that it is.
@@ -177,64 +173,62 @@ impl League {
             Ok(_) => return Ok(()),
         };
         let reason = format!("{}: contact_endpoint {problem}", unreachable(from.kind));
-        Err((reason, None))
+        reject(reason, None)
     }
 
     /// The agent shows its token, be it expired, or its key: the same id and token, for another lifetime. Only what is
     /// new goes into the journal, so that asking again does not make the journal grow.
     fn re_attach(&self, own: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
-        if let Some(here) = self.at_endpoint(meta)
-            && here.id != own.id
-        {
-            let reason = format!("{}: {}", unreachable(from.kind), taken(here));
-            return Admission::rejected(reason, None);
+        if let Some(here) = self.at_endpoint(meta).filter(|here| here.id != own.id) {
+            return others(here, from.kind);
         }
         let member = described(own, meta);
-        if member == *own && own.expires >= from.now.plus(self.rules.token_lifetime / 2) {
-            return Admission::unchanged(own);
-        }
-        Admission::accepted(self.registered(member, from))
+        let lasts = own.expires >= from.now.plus(self.rules.token_lifetime / 2);
+        Ok(match lasts && member == *own {
+            true => member,
+            false => self.registered(member, from),
+        })
     }
 
     /// The agent asks from the endpoint of a member, but shows neither its token nor its key.
     fn without_token(&self, member: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
         if !self.is_open_to(from) {
             // Whoever waits for the next league must learn that it is only too late for this one.
-            let reason = format!("{}: {}", late(from.kind), taken(member));
-            return Admission::rejected(reason, Some(Code::E019));
+            return reject(format!("{}: {}", late(from.kind), taken(member)), LATE);
         }
         if member.kind != from.kind || member.peer != from.request.peer {
-            let reason = format!("{}: {}", unreachable(from.kind), taken(member));
-            return Admission::rejected(reason, None);
+            return others(member, from.kind);
         }
         let asked_just_now = from.now <= member.registered_at;
-        match asked_just_now {
-            true => Admission::unchanged(member), // a new token at most once a second
+        Ok(match asked_just_now {
+            true => member.clone(), // a new token at most once a second
             false => self.renew(member, meta, from),
-        }
+        })
     }
 
     /// A known agent with a new token; the old one is void.
-    fn renew(&self, known: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
+    fn renew(&self, known: &Member, meta: &AgentMeta, from: &Applicant) -> Member {
         let renewed = Member {
             token: token(&known.id, from.secret),
             registration_key: meta.registration_key.clone(),
             ..described(known, meta)
         };
-        Admission::accepted(self.registered(renewed, from))
+        self.registered(renewed, from)
     }
 
     fn newcomer(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
         if !self.is_open_to(from) {
-            return Admission::rejected(late(from.kind), Some(Code::E019));
+            return reject(late(from.kind), LATE);
         }
         let room = self.rules.max_players;
         if from.kind == Kind::Player && self.members(Kind::Player).len() >= room {
-            let reason = format!("Maximum players reached: {room} may register");
-            return Admission::rejected(reason, None);
+            return reject(
+                format!("Maximum players reached: {room} may register"),
+                None,
+            );
         }
         let id = self.id_for(meta, from);
-        let nobody = Member {
+        let newcomer = Member {
             kind: from.kind,
             display_name: String::new(),
             endpoint: String::new(),
@@ -248,7 +242,7 @@ impl League {
             registered_at: from.now,
             registrations: 0,
         };
-        Admission::accepted(self.registered(described(&nobody, meta), from))
+        Ok(self.registered(described(&newcomer, meta), from))
     }
 
     /// Whether an agent without a token may register: before the start; later a referee, while no live one is left.
@@ -270,9 +264,9 @@ impl League {
 
     /// The agent that the configuration lists at that endpoint, if there is one.
     fn listed_at(&self, kind: Kind, meta: &AgentMeta) -> Option<&Listed> {
-        let of_kind = self.rules.listed.iter().filter(|it| it.kind == kind);
-        let same = |it: &&Listed| Endpoint::same(&it.endpoint, &meta.contact_endpoint);
-        of_kind.into_iter().find(same)
+        let mut listed = self.rules.listed.iter();
+        let is_here = |it: &Listed| Endpoint::same(&it.endpoint, &meta.contact_endpoint);
+        listed.find(|it| it.kind == kind && is_here(it))
     }
 
     /// The id that a newcomer asks for; else the one listed for its endpoint; else the lowest free one.
@@ -280,11 +274,11 @@ impl League {
         let is_free = |id: &String| !self.members.contains_key(id);
         let sender = from.request.envelope.sender.split_once(':');
         let wish = sender.filter(|(kind, id)| *kind == from.kind.word() && from.kind.is_id(id));
-        let wish = wish.map(|(_, id)| id.to_string());
-        let listed = || self.listed_at(from.kind, meta).map(|it| it.id.clone());
-        let lowest = || (1..).map(|n| from.kind.numbered(n)).find(is_free);
-        let id = wish.filter(is_free).or_else(|| listed().filter(is_free));
-        id.or_else(lowest).unwrap_or_default()
+        let wish = wish.map(|(_, id)| id.to_string()).into_iter();
+        let listed = self.listed_at(from.kind, meta).map(|it| it.id.clone());
+        let numbered = (1..).map(|n| from.kind.numbered(n));
+        let mut ids = wish.chain(listed).chain(numbered);
+        ids.find(is_free).unwrap_or_default()
     }
 
     /// Who holds a token, expired or not.
@@ -300,13 +294,14 @@ impl League {
         now: Timestamp,
     ) -> Result<&Member, Refusal> {
         let mut members = self.members.values();
-        let named = members.find(|it| sender == signature(it.kind, &it.id));
+        let named = members.find(|it| sender == it.signature());
         let nobody = || {
             let is_referee = sender.starts_with(Kind::Referee.word());
             let code = if is_referee { Code::E013 } else { Code::E005 };
             let problem = format!("got {:?}, which is not registered here", cut(sender, 60));
             Refusal::field(code, "sender", problem)
         };
+        let invalid = |problem: String| Refusal::field(Code::E012, "auth_token", problem);
         if !self.rules.tokens {
             return named.ok_or_else(nobody);
         }
@@ -316,24 +311,18 @@ impl League {
         };
         let Some(member) = self.holder(token) else {
             let named = named.ok_or_else(nobody)?;
-            let problem = format!("not the token of {}", named.id);
-            return Err(Refusal::field(Code::E012, "auth_token", problem)
+            return Err(invalid(format!("not the token of {}", named.id))
                 .with("provided_token", cut(token, 60))
                 .with("expected_format", "tok-{agent_id}-{hash}"));
         };
         if named.is_some_and(|named| named.id != member.id) {
-            let problem = format!(
-                "this is the token of {}, not of {}",
-                member.id,
-                cut(sender, 60)
-            );
-            return Err(Refusal::field(Code::E012, "auth_token", problem));
+            let (id, came) = (&member.id, cut(sender, 60));
+            return Err(invalid(format!("this is the token of {id}, not of {came}")));
         }
         if member.expires <= now {
             let cure = "register again with it, and it is good again";
             let problem = format!("expired at {}; {cure}", member.expires);
-            return Err(Refusal::field(Code::E012, "auth_token", problem)
-                .with("expired_at", member.expires.to_string()));
+            return Err(invalid(problem).with("expired_at", member.expires.to_string()));
         }
         Ok(member)
     }
@@ -351,15 +340,22 @@ fn described(known: &Member, meta: &AgentMeta) -> Member {
 }
 
 /// The endpoint is that of a member, and the request does not show that it comes from this member.
+fn others<T>(member: &Member, kind: Kind) -> Result<T, Rejection> {
+    reject(format!("{}: {}", unreachable(kind), taken(member)), None)
+}
+
+/// What somebody is told who asks from the endpoint of a member.
 fn taken(member: &Member) -> String {
     let id = &member.id;
     let cure = format!("if {id} lost its card, the operator can say: restore {id}");
     format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}")
 }
 
-/// How an agent signs.
-fn signature(kind: Kind, id: &str) -> String {
-    format!("{kind}:{id}")
+impl Member {
+    /// How the member signs.
+    pub fn signature(&self) -> String {
+        format!("{}:{}", self.kind, self.id)
+    }
 }
 
 fn late(kind: Kind) -> &'static str {

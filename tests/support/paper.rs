@@ -132,7 +132,7 @@ pub fn request(sender: &str, conversation_id: &str) -> Request {
 }
 
 /// What the league says to a registration; nothing happens yet.
-pub fn register(league: &League, meta: &AgentMeta, from: &Caller) -> Admission {
+pub fn register(league: &League, meta: &AgentMeta, from: &Caller) -> (Option<Event>, Admission) {
     let mut request = request(&from.sender, "conv-registration");
     request.envelope.auth_token.clone_from(&from.token);
     request.peer = from.peer;
@@ -154,12 +154,9 @@ pub fn happen(league: &mut League, event: Option<Event>) {
 
 /// Registers an agent, which must be let in.
 pub fn enter(league: &mut League, meta: &AgentMeta, from: &Caller) -> Member {
-    let admission = register(league, meta, from);
-    happen(league, admission.event());
-    match admission {
-        Admission::Accepted { member, .. } => *member,
-        rejected => panic!("{rejected:?}"),
-    }
+    let (event, admission) = register(league, meta, from);
+    happen(league, event);
+    admission.unwrap()
 }
 
 /// A league with so many players, and referees of these capacities, not yet started.

@@ -5,7 +5,7 @@
 use super::golden;
 use super::paper::{self, Caller, caller, gathered, meta, seeded};
 use league::games::{Outcome, forfeit, judge};
-use league::manager::admission::Admission;
+use league::manager::admission::{Rejection, for_player, for_referee};
 use league::manager::league::{Event, League, Match, Rules};
 use league::protocol::{
     AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Parity, Refusal, Standing,
@@ -239,17 +239,16 @@ impl Story {
         let mut meta = meta(from.kind, &endpoint);
         meta.registration_key = command.text("key").map(String::from);
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
-        let admission = paper::register(&self.league, &meta, &from);
+        let (event, admission) = paper::register(&self.league, &meta, &from);
         if command.has("whole") {
             return match from.kind {
-                Kind::Referee => json!(admission.for_referee("paper")).to_string(),
-                _ => json!(admission.for_player("paper")).to_string(),
+                Kind::Referee => json!(for_referee(admission, "paper")).to_string(),
+                _ => json!(for_player(admission, "paper")).to_string(),
             };
         }
-        let event = admission.event();
         let member = match admission {
-            Admission::Accepted { member, .. } => member,
-            Admission::Rejected { reason, code } => {
+            Ok(member) => member,
+            Err(Rejection { reason, code }) => {
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
                 return format!("rejected{code}: {reason}");
             }
@@ -257,7 +256,7 @@ impl Story {
         let old = self.league.members.get(&member.id).cloned();
         let said = self.happens(event, &format!("{} {}", member.id, member.token));
         let now = &self.league.members[&member.id];
-        assert_eq!(now, &*member, "what was answered holds");
+        assert_eq!(now, &member, "what was answered holds");
         match old.filter(|old| old.token != member.token) {
             Some(old) => {
                 let who = self.league.identify("", Some(&old.token), self.now);
