@@ -10,7 +10,7 @@ use league::extras::pages::Pages;
 use league::extras::season::add_up;
 use league::games::TieBreak;
 use league::manager::document::LeagueView;
-use league::manager::standings::{Record, ranked};
+use league::manager::standings::{Career, ranked};
 use league::net::retry::{Backoff, RetryPolicy};
 use league::protocol::MatchResult;
 use league::wire::Wire;
@@ -23,7 +23,7 @@ use support::World;
 /// another; `P01=P02` drawn, with equal choices; `P01!P02` lost technically by the second; `P01?P02` is not played yet.
 fn league(script: &str, is_local: bool) -> LeagueView {
     let mut rounds = Vec::new();
-    let mut rows = BTreeMap::<&str, Record>::new();
+    let mut rows = BTreeMap::<&str, Career>::new();
     let mut recorded: Vec<MatchResult> = Vec::new();
     for (round, line) in (1..).zip(script.split('|')) {
         let mut matches = Vec::new();
@@ -39,10 +39,7 @@ fn league(script: &str, is_local: bool) -> LeagueView {
             let score = json!({a: points[0], b: points[1]});
             let choices = json!({a: "even", b: choice});
             for id in [a, b] {
-                rows.entry(id).or_insert_with(|| Record {
-                    display_name: id.into(),
-                    ..Record::default()
-                });
+                rows.entry(id).or_default();
             }
             let mut game = json!({
                 "match_id": format!("R{round}M{n}"), "player_A_id": a, "player_B_id": b, "status": "scheduled",
@@ -66,7 +63,7 @@ fn league(script: &str, is_local: bool) -> LeagueView {
         rounds.push(json!({"round_id": round, "matches": matches}));
     }
     let ties = [TieBreak::Wins, TieBreak::HeadToHead, TieBreak::Draws];
-    let rows = rows.iter().map(|(id, record)| record.row(id));
+    let rows = rows.iter().map(|(id, career)| career.row(id, id));
     let table = ranked(rows.collect(), &ties, |id, group| {
         let among = recorded
             .iter()

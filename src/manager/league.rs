@@ -10,7 +10,7 @@
 //! (`queries.rs`) and notices (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust.
 
 pub use crate::manager::rules::{Listed, Rules};
-use crate::manager::standings::{Record, by_number, ranked};
+use crate::manager::standings::{Career, by_number, ranked};
 use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing};
 use crate::wire::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -134,8 +134,10 @@ pub struct League {
     pub announcements: u64,
     /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,
-    /// What each player has done so far.
-    records: BTreeMap<String, Record>,
+    /// Where the matches of each player stand in `matches`.
+    games: BTreeMap<String, Vec<usize>>,
+    /// What each player has done so far; nothing of those that have not played yet.
+    careers: BTreeMap<String, Career>,
     /// The table is sorted when somebody first looks at it.
     table: OnceLock<Vec<Standing>>,
 }
@@ -160,7 +162,8 @@ impl League {
             tables: 0,
             announcements: 0,
             places: BTreeMap::new(),
-            records: BTreeMap::new(),
+            games: BTreeMap::new(),
+            careers: BTreeMap::new(),
             table: OnceLock::new(),
         }
     }
@@ -189,14 +192,7 @@ impl League {
             self.announcements += 1;
         }
         self.let_in.remove(&member.id);
-        if member.kind == Kind::Player {
-            let record = self.records.entry(member.id.clone());
-            record
-                .or_default()
-                .display_name
-                .clone_from(&member.display_name);
-            self.table = OnceLock::new();
-        }
+        self.table = OnceLock::new();
     }
 
     fn set_up(&mut self, seed: Option<u64>, rounds: &[Vec<[String; 2]>]) {
@@ -206,9 +202,7 @@ impl League {
         for (place, game) in self.matches.iter().enumerate() {
             self.places.insert(game.id.clone(), place);
             for player in &game.players {
-                if let Some(record) = self.records.get_mut(player) {
-                    record.games.push(place);
-                }
+                self.games.entry(player.clone()).or_default().push(place);
             }
         }
     }
@@ -232,9 +226,8 @@ impl League {
         }
         game.recorded = Some(recorded.clone());
         for player in game.players.clone() {
-            if let Some(record) = self.records.get_mut(&player) {
-                record.add(&player, &recorded.result);
-            }
+            let career = self.careers.entry(player.clone()).or_default();
+            career.add(&player, &recorded.result);
         }
         self.played.push(recorded.match_id.clone());
         self.tables += 1;
@@ -264,7 +257,7 @@ impl League {
             let ids = self.members.keys().cloned();
             self.let_in.extend(ids.map(|id| (id, at)));
         }
-        self.records.values_mut().for_each(Record::reset);
+        self.careers.clear();
         self.rounds_completed = 0;
         self.tables += 1;
         self.table = OnceLock::new();
@@ -282,7 +275,6 @@ impl League {
             self.removed.insert(player_id.into());
         } else {
             self.members.remove(player_id);
-            self.records.remove(player_id);
             self.table = OnceLock::new();
         }
     }
@@ -325,9 +317,8 @@ impl League {
 
     /// A player's matches, in the order of the schedule.
     pub fn games(&self, player_id: &str) -> impl Iterator<Item = &Match> {
-        let record = self.records.get(player_id);
-        let places = record.map_or(&[][..], |record| &record.games);
-        places.iter().filter_map(|place| self.matches.get(*place))
+        let places = self.games.get(player_id).into_iter().flatten();
+        places.filter_map(|place| self.matches.get(*place))
     }
 
     /// How many rounds the schedule has; 0 before the start.
@@ -366,7 +357,8 @@ impl League {
     /// The table as it stands, best first.
     pub fn table(&self) -> &[Standing] {
         self.table.get_or_init(|| {
-            let rows = self.records.iter().map(|(id, record)| record.row(id));
+            let players = self.members(Kind::Player).into_iter();
+            let rows = players.map(|it| self.career(&it.id).row(&it.id, &it.display_name));
             let against = |id: &str, group: &BTreeSet<String>| {
                 let among = self
                     .games(id)
@@ -379,19 +371,18 @@ impl League {
     }
 
     /// What a player has done so far.
-    pub fn record_of(&self, player_id: &str) -> Option<&Record> {
-        self.records.get(player_id)
+    pub fn career(&self, player_id: &str) -> Career {
+        self.careers.get(player_id).copied().unwrap_or_default()
     }
 
     /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
     /// invited, and recovers with the next match that it plays.
     pub fn state_of(&self, member: &Member) -> AgentState {
-        let record = self.records.get(&member.id);
         if self.closed {
             AgentState::Shutdown
         } else if !self.started {
             AgentState::Registered
-        } else if record.is_some_and(|record| record.suspended) {
+        } else if self.career(&member.id).suspended {
             AgentState::Suspended
         } else {
             AgentState::Active

@@ -6,7 +6,7 @@
 //! read. See "Rounds" and "Standings and notices" in `protocol.md`.
 
 use crate::manager::league::{League, Match, MatchAssignment, Member};
-use crate::manager::standings::{Record, ending};
+use crate::manager::standings::ending;
 use crate::protocol::{
     Champion, Ending, FinalRow, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
     RoundAnnouncement, RoundCompleted, RoundSummary, Standing,
@@ -17,14 +17,12 @@ impl League {
     /// `referee`, who finds in it where the players are, how they stand, and the match tokens of its own matches.
     pub fn announcement(&self, round_id: u32, referee: Option<&Member>) -> RoundAnnouncement {
         let assigned = self.assigned(round_id);
-        let entries = assigned.map(|(game, given)| match referee {
-            None => self.entry(game, given),
-            Some(referee) => self.entry_for(referee, game, given),
-        });
         RoundAnnouncement {
             league_id: self.rules.league_id.clone(),
             round_id,
-            matches: entries.collect(),
+            matches: assigned
+                .map(|(game, given)| self.entry(game, given, referee))
+                .collect(),
             match_token: None,
         }
     }
@@ -44,79 +42,53 @@ impl League {
         (!token.is_empty()).then(|| token.clone())
     }
 
-    fn endpoint(&self, id: &str) -> Option<String> {
-        let member = self.members.get(id)?;
-        Some(member.endpoint.clone())
-    }
-
-    /// A match as everybody may see it.
-    fn entry(&self, game: &Match, given: &MatchAssignment) -> MatchEntry {
+    /// A match as everybody may see it, or with what a referee may see beside that.
+    fn entry(&self, game: &Match, given: &MatchAssignment, referee: Option<&Member>) -> MatchEntry {
         let [a, b] = &game.players;
+        let endpoint = |id: &String| Some(self.members.get(id)?.endpoint.clone());
+        let tally = |id: &String| self.career(id).tally();
+        let own = referee.filter(|referee| referee.id == given.referee_id);
+        let token = |seat: usize| {
+            let token = own.map(|_| given.tokens[seat].clone());
+            token.filter(|token| !token.is_empty())
+        };
         MatchEntry {
             match_id: game.id.clone(),
             game_type: self.rules.game_type.clone(),
             player_A_id: a.clone(),
             player_B_id: b.clone(),
-            referee_endpoint: self.endpoint(&given.referee_id).unwrap_or_default(),
-            player_A_endpoint: None,
-            player_B_endpoint: None,
-            player_A_standings: None,
-            player_B_standings: None,
-            player_A_token: None,
-            player_B_token: None,
-            referee_id: None,
-            match_token: None,
-        }
-    }
-
-    /// A match as a referee may see it.
-    fn entry_for(&self, referee: &Member, game: &Match, given: &MatchAssignment) -> MatchEntry {
-        let [a, b] = &game.players;
-        let token = |seat: usize| {
-            let token = &given.tokens[seat];
-            let is_its_own = referee.id == given.referee_id;
-            (is_its_own && !token.is_empty()).then(|| token.clone())
-        };
-        MatchEntry {
-            referee_id: Some(given.referee_id.clone()),
-            player_A_endpoint: self.endpoint(a),
-            player_B_endpoint: self.endpoint(b),
-            player_A_standings: self.record_of(a).map(Record::tally),
-            player_B_standings: self.record_of(b).map(Record::tally),
+            referee_endpoint: endpoint(&given.referee_id).unwrap_or_default(),
+            player_A_endpoint: referee.and_then(|_| endpoint(a)),
+            player_B_endpoint: referee.and_then(|_| endpoint(b)),
+            player_A_standings: referee.map(|_| tally(a)),
+            player_B_standings: referee.map(|_| tally(b)),
             player_A_token: token(0),
             player_B_token: token(1),
-            ..self.entry(game, given)
+            referee_id: referee.map(|_| given.referee_id.clone()),
+            match_token: None,
         }
     }
 
     /// The table as a notice, with the round of the last result.
     pub fn standings_update(&self) -> LeagueStandingsUpdate {
-        let last = self
-            .played
-            .last()
-            .and_then(|id| self.find(id))
-            .map_or(1, |game| game.round);
-        let standings = self.table().to_vec();
+        let last = self.played.last().and_then(|id| self.find(id));
         LeagueStandingsUpdate {
             league_id: self.rules.league_id.clone(),
-            round_id: last,
-            standings,
+            round_id: last.map_or(1, |game| game.round),
+            standings: self.table().to_vec(),
         }
     }
 
     /// A round's end.
     pub fn round_completed(&self, round: u32) -> RoundCompleted {
         let games = self.round(round);
-        let endings = || {
-            games
-                .iter()
-                .filter_map(|game| Some(ending(&game.recorded.as_ref()?.result)))
-        };
-        let count = |wanted| endings().filter(|ending| *ending == wanted).count() as u32;
+        let recorded = games.iter().filter_map(|game| game.recorded.as_ref());
+        let endings: Vec<Ending> = recorded.map(|it| ending(&it.result)).collect();
+        let count = |wanted| endings.iter().filter(|it| **it == wanted).count() as u32;
         RoundCompleted {
             league_id: self.rules.league_id.clone(),
             round_id: round,
-            matches_completed: endings().count() as u32,
+            matches_completed: endings.len() as u32,
             next_round_id: (round < self.rounds()).then_some(round + 1),
             summary: RoundSummary {
                 total_matches: games.len() as u32,
@@ -131,7 +103,6 @@ impl League {
     pub fn completed(&self) -> Option<LeagueCompleted> {
         let table = self.table();
         let first = table.first()?;
-        let (player_id, display_name) = (first.player_id.clone(), first.display_name.clone());
         let row = |row: &Standing| FinalRow {
             rank: row.rank,
             player_id: row.player_id.clone(),
@@ -143,8 +114,8 @@ impl League {
             total_rounds: self.rounds(),
             total_matches: self.matches.len() as u32,
             champion: Champion {
-                player_id,
-                display_name,
+                player_id: first.player_id.clone(),
+                display_name: first.display_name.clone(),
                 points: first.points,
             },
             final_standings: table.iter().map(row).collect(),

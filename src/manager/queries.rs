@@ -4,14 +4,15 @@
 //! Whatever is wrong with a question is `success: false`, not an error; see "Queries" in `protocol.md`.
 //! Read next: `notices.rs`, what is told unasked.
 
-use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::Record;
+use crate::manager::league::{League, Match, Member, Recorded};
+use crate::manager::standings::Career;
 use crate::protocol::{
     AgentState, Code, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity,
     Progress, QueryError, QueryType, Refusal, Standing, Tally,
 };
-use crate::wire::{Fault, Wire, cut};
+use crate::wire::{Wire, cut};
 use crate::{object, words};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// What a paused league waits for.
@@ -70,29 +71,30 @@ impl League {
     }
 
     fn answer_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Packet, Refusal> {
-        let at = |field: &'static str| move |fault: Fault| Refusal::from(fault.under(field));
-        let query_type = query.query_type.get().map_err(at("query_type"))?;
-        let asked = query.query_params.as_ref().map(|params| params.get());
-        let asked = asked.transpose().map_err(at("query_params"))?;
-        let (player_id, round) = asked.map_or((None, None), |it| (it.player_id, it.round_id));
+        let query_type = query.query_type.get();
+        let query_type = query_type.map_err(|fault| fault.under("query_type"))?;
+        let params = query.query_params.as_ref().map(|params| params.get());
+        let params = params.transpose();
+        let params = params.map_err(|fault| fault.under("query_params"))?;
+        let (player_id, round) = params.map_or((None, None), |it| (it.player_id, it.round_id));
         let player = || {
             let own = (sender.kind == Kind::Player).then(|| sender.id.clone());
             let missing = || Refusal::field(Code::E003, "query_params.player_id", "missing");
             let id = player_id.clone().or(own).ok_or_else(missing)?;
             let unknown = || format!("Player ID {} not found in registry", cut(&id, 60));
-            self.player(&id)
-                .ok_or_else(|| Refusal::new(Code::E005, unknown()))
+            let player = self.player(&id);
+            player.ok_or_else(|| Refusal::new(Code::E005, unknown()))
         };
         let data = match query_type {
-            QueryType::Standings => serde_json::to_value(self.standings_data()),
-            QueryType::Schedule => serde_json::to_value(self.schedule(round)?),
-            QueryType::NextMatch => serde_json::to_value(NextMatchData {
-                next_match: self.next_match(&player()?.id),
-            }),
-            QueryType::PlayerStats => serde_json::to_value(self.stats(player()?)),
+            QueryType::Standings => json!(self.standings_data()),
+            QueryType::Schedule => json!(self.schedule(round)?),
+            QueryType::NextMatch => {
+                let next_match = self.next_match(&player()?.id);
+                json!(NextMatchData { next_match })
+            }
+            QueryType::PlayerStats => json!(self.stats(player()?)),
         };
-        let data = data.ok().and_then(|data| data.as_object().cloned());
-        Ok(data.unwrap_or_default())
+        Ok(data.as_object().cloned().unwrap_or_default())
     }
 
     /// The table as an answer.
@@ -104,14 +106,11 @@ impl League {
 
     /// What `each` makes of every round; before the start of those that there would be with the players so far.
     pub fn by_round<T>(&self, each: impl Fn(u32, &[Match]) -> T) -> Vec<T> {
-        let preview = if self.started {
-            Vec::new()
-        } else {
-            self.preview()
-        };
+        let preview;
         let matches = if self.started {
             &self.matches
         } else {
+            preview = self.preview();
             &preview
         };
         let rounds = matches.chunk_by(|one, other| one.round == other.round);
@@ -125,12 +124,10 @@ impl League {
             ScheduledRound { round_id, matches }
         });
         let last = rounds.len();
-        if let Some(round) = round {
-            rounds.retain(|it| it.round_id == round);
-            if rounds.is_empty() {
-                let problem = format!("must be 1 to {last}");
-                return Err(Refusal::field(Code::E003, "query_params.round_id", problem));
-            }
+        rounds.retain(|it| round.is_none_or(|round| round == it.round_id));
+        if round.is_some() && rounds.is_empty() {
+            let problem = format!("must be 1 to {last}");
+            return Err(Refusal::field(Code::E003, "query_params.round_id", problem));
         }
         Ok(ScheduleData { rounds })
     }
@@ -148,15 +145,13 @@ impl League {
 
     /// What a player has done so far: its row of the table, and what only its matches tell.
     pub fn stats(&self, player: &Member) -> PlayerStats {
-        let record = self.record_of(&player.id).cloned().unwrap_or_default();
-        let row = record.row(&player.id);
+        let career = self.career(&player.id);
         let mut choices = ChoiceCounts { even: 0, odd: 0 };
-        let mut opponents = BTreeMap::<String, Record>::new();
+        let mut opponents = BTreeMap::<String, Career>::new();
         for game in self.games(&player.id) {
-            let Some(recorded) = &game.recorded else {
+            let Some(Recorded { result, .. }) = &game.recorded else {
                 continue;
             };
-            let result = &recorded.result;
             let opponent = opponents.entry(game.opponent(&player.id).into());
             opponent.or_default().add(&player.id, result);
             match result.details.choices.get(&player.id) {
@@ -166,19 +161,20 @@ impl League {
             }
         }
         let against = opponents.into_iter();
+        let played = career.wins + career.draws + career.losses;
         PlayerStats {
-            player_id: row.player_id,
-            display_name: row.display_name,
+            player_id: player.id.clone(),
+            display_name: player.display_name.clone(),
             state: self.state_of(player),
-            played: row.played,
-            wins: row.wins,
-            draws: row.draws,
-            losses: row.losses,
-            points: row.points,
-            win_rate: f64::from(row.wins) / f64::from(row.played.max(1)),
-            technical_losses: record.technical_losses,
+            played,
+            wins: career.wins,
+            draws: career.draws,
+            losses: career.losses,
+            points: career.points,
+            win_rate: f64::from(career.wins) / f64::from(played.max(1)),
+            technical_losses: career.technical_losses,
             choices,
-            opponents: against.map(|(id, record)| (id, record.tally())).collect(),
+            opponents: against.map(|(id, career)| (id, career.tally())).collect(),
         }
     }
 

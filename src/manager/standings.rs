@@ -1,6 +1,6 @@
 //! Points, tie-breaks, ranks.
 //!
-//! A `Record` counts what one player has done, result by result. `ranked` makes the table of all records: first by
+//! A `Career` counts what one player has done, result by result. `ranked` makes the table of all players: first by
 //! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
 use crate::games::{self, Scoring, TieBreak};
@@ -37,10 +37,9 @@ pub fn points(players: &[String; 2], result: &MatchResult, scoring: &Scoring) ->
 }
 
 /// What a player has done in the league so far.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Record {
-    pub display_name: String,
+pub struct Career {
     pub wins: u32,
     pub draws: u32,
     pub losses: u32,
@@ -48,11 +47,9 @@ pub struct Record {
     pub technical_losses: u32,
     /// Whether it lost the match technically that was recorded last.
     pub suspended: bool,
-    /// Where its matches stand in `League::matches`.
-    pub games: Vec<usize>,
 }
 
-impl Record {
+impl Career {
     /// Counts a result, with the points that it brought when it was recorded.
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
         self.points += result.score.get(player_id).copied().unwrap_or_default();
@@ -65,15 +62,6 @@ impl Record {
         }
     }
 
-    /// Forgets all results, before they are counted anew.
-    pub fn reset(&mut self) {
-        *self = Record {
-            display_name: std::mem::take(&mut self.display_name),
-            games: std::mem::take(&mut self.games),
-            ..Record::default()
-        };
-    }
-
     /// What the player has won, lost and drawn.
     pub fn tally(&self) -> Tally {
         Tally {
@@ -84,11 +72,11 @@ impl Record {
     }
 
     /// The row of the table, without a rank.
-    pub fn row(&self, player_id: &str) -> Standing {
+    pub fn row(&self, player_id: &str, display_name: &str) -> Standing {
         Standing {
             rank: 0,
             player_id: player_id.into(),
-            display_name: self.display_name.clone(),
+            display_name: display_name.into(),
             played: self.wins + self.draws + self.losses,
             wins: self.wins,
             draws: self.draws,
