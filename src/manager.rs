@@ -123,26 +123,24 @@ pub fn run(args: Args, around: Arc<dyn Around>) -> Result<(), Stop> {
 
 impl Manager {
     fn new(program: Program, around: Arc<dyn Around>) -> Result<Manager, Stop> {
-        let config = &program.config;
-        let args = &program.args;
         let client = &program.client;
         let awaited = awaited(&program)?;
         let lead = lead(&program)?;
         let rules = rules(&program, awaited.map(|(players, _)| players))?;
-        client.sign_as(&signature(config), program.league_id());
-        let (league, journal) = Journal::find(&program.data, rules, args.has("--fresh"))?;
+        client.sign_as(&signature(&program.config), program.league_id());
+        let is_fresh = program.args.has("--fresh");
+        let (league, journal) = Journal::find(&program.data, rules, is_fresh)?;
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         client.log.open("league_manager", &log_file);
         let seed = program.seed.or(league.seed);
         let store = Arc::new(Store::new(league, journal));
         let board = Board::new(&store, &program);
-        let document = Document::new(&store, &board, heading(&program, awaited));
         Ok(Manager {
+            document: Arc::new(Document::new(&store, &board, heading(&program, awaited))),
             store,
             board,
-            document: Arc::new(document),
             terminal: Terminal {
-                quiet: args.has("--quiet"),
+                quiet: program.args.has("--quiet"),
             },
             awaited,
             seed,
@@ -178,23 +176,25 @@ impl Manager {
     fn resume(&self) {
         if self.store.read(|league| league.changes > 0) {
             let words = "an unfinished league was found";
-            self.program
-                .log()
-                .orchestrator(Level::Info, "resumed", words);
+            let log = self.program.log();
+            log.orchestrator(Level::Info, "resumed", words);
             let more = "it goes on (--fresh sets it aside instead)";
             self.terminal.say(&format!("{words}: {more}"));
         }
-        let token = operator_file(&self.program);
         if self.program.args.word != Some("local") {
-            self.terminal
-                .say(&format!("operator token in {}", token.display()));
+            let file = operator_file(&self.program);
+            let words = format!("operator token in {}", file.display());
+            self.terminal.say(&words);
         }
     }
 
-    /// Waits until the league has started, and until everybody is there who belongs to it.
+    /// Waits until the league has started, and until everybody is there who belongs to it. With `--players` the league
+    /// starts when as many have registered.
     fn wait_for_start(&self) -> Result<(), Stop> {
-        self.start_if_complete()?;
         loop {
+            if let Some((players, referees)) = self.awaited {
+                self.start(players, referees)?;
+            }
             let is_ready = self.around.is_ready(self)?;
             let (changes, started) = self.store.read(|league| (league.changes, league.started));
             if started && is_ready {
@@ -231,8 +231,7 @@ impl Manager {
             let Some(why) = trouble(id) else {
                 continue;
             };
-            let is_player = self.store.read(|league| league.player(id).is_some());
-            let meanwhile = match is_player {
+            let meanwhile = match self.store.read(|league| league.player(id).is_some()) {
                 true => "it forfeits",
                 false => "it gets no matches",
             };
@@ -263,19 +262,11 @@ impl Manager {
 
     /// Serves on, until the operator wants a new lobby, or a match played again.
     fn stay(&self) {
-        let words =
-            "the league is over; still serving (--stay) until the word `again` opens a new lobby";
-        self.terminal.say(words);
+        let until = "until the word `again` opens a new lobby";
+        let words = format!("the league is over; still serving (--stay) {until}");
+        self.terminal.say(&words);
         while !self.store.read(goes_on) {
             self.store.wait(IDLE, goes_on);
-        }
-    }
-
-    /// Starts the league when as many have registered as were asked for.
-    fn start_if_complete(&self) -> io::Result<()> {
-        match self.awaited {
-            Some((players, referees)) => self.start(players, referees),
-            None => Ok(()),
         }
     }
 

@@ -342,13 +342,11 @@ impl Board {
         league.members.keys().all(is_told)
     }
 
-    /// Notes what the league waits for; says whether that has another reason than before.
-    pub fn note_waiting(&self, waiting: Waiting) -> bool {
+    /// Notes what the league waits for.
+    pub fn note_waiting(&self, waiting: Waiting) {
         let mut inside = lock(&self.inside);
-        let is_news = inside.waiting.reason != waiting.reason;
         inside.changes += u64::from(inside.waiting != waiting);
         inside.waiting = waiting;
-        is_news
     }
 
     /// What a league that has started waits for.

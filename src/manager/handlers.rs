@@ -115,7 +115,6 @@ impl Manager {
             Ok(member) => {
                 self.board.note_registered(&member.id);
                 self.store.nudge();
-                self.start_if_complete()?;
             }
             Err(Rejection { reason, .. }) => {
                 let name = cut(&meta.display_name, 50);

@@ -339,6 +339,12 @@ impl League {
         matches.filter(|game| game.recorded.is_none())
     }
 
+    /// Those of them that a referee has.
+    pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Match> {
+        self.open_matches(round)
+            .filter(move |game| game.referee() == Some(referee))
+    }
+
     /// The first round that is not over; none in a league that is closed.
     pub fn open_round(&self) -> Option<u32> {
         let is_open = !self.closed && self.rounds_completed < self.rounds();

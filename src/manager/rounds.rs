@@ -9,7 +9,7 @@
 
 use crate::manager::Manager;
 use crate::manager::board::{RefereeState, Waiting};
-use crate::manager::league::{League, Match};
+use crate::manager::league::{League, Match, Member};
 use crate::manager::queries::PAUSED;
 use crate::net::log::Level;
 use crate::net::secret::secret;
@@ -35,11 +35,12 @@ struct Due {
     written: Timestamp,
 }
 
-/// The newest announcement: since when players are being told, and when its matches may begin, for the clock and as text.
+/// What players have been told: the newest announcement and since when, its round, and when the matches of that round
+/// may begin, for the clock and as text.
 struct Announced {
     number: u64,
-    round: u32,
     since: Instant,
+    round: u32,
     begins: Instant,
     begins_at: Timestamp,
 }
@@ -47,7 +48,7 @@ struct Announced {
 /// The rounds of a manager's league as they are played.
 pub struct Rounds<'a> {
     manager: &'a Manager,
-    announced: Option<Announced>,
+    announced: Announced,
     /// What each referee still has to report.
     due: BTreeMap<String, Due>,
     /// How each referee stood when the loop last looked.
@@ -59,7 +60,13 @@ impl<'a> Rounds<'a> {
     pub fn new(manager: &'a Manager) -> Rounds<'a> {
         Rounds {
             manager,
-            announced: None,
+            announced: Announced {
+                number: 0,
+                since: Instant::now(),
+                round: 0,
+                begins: Instant::now(),
+                begins_at: Timestamp::now(),
+            },
             due: BTreeMap::new(),
             stood: BTreeMap::new(),
         }
@@ -71,8 +78,9 @@ impl<'a> Rounds<'a> {
         let mut changes = 0;
         let mut last_event = Instant::now();
         let mut was_stuck = false;
-        while let Some(round) = store.read(League::open_round) {
-            let now_changes = store.read(|league| league.changes);
+        let mut said = None;
+        let open = |league: &League| Some((league.open_round()?, league.changes));
+        while let Some((round, now_changes)) = store.read(open) {
             let heard = board.changes();
             if now_changes != changes {
                 changes = now_changes;
@@ -90,12 +98,11 @@ impl<'a> Rounds<'a> {
             let is_silent = last_event.elapsed() >= SILENCE;
             let whom = || self.whom_we_wait_for(round, next_at).filter(|_| is_silent);
             let reason = obstacle.or_else(whom);
-            let words = reason.clone();
-            if board.note_waiting(Waiting { reason, next_at })
-                && let Some(words) = words
-            {
-                self.warn("waiting", &words);
+            if let Some(words) = reason.as_ref().filter(|_| reason != said) {
+                self.warn("waiting", words);
             }
+            said.clone_from(&reason);
+            board.note_waiting(Waiting { reason, next_at });
             store.wait(TICK, |league| {
                 league.changes != changes || board.changes() != heard
             });
@@ -159,67 +166,68 @@ impl<'a> Rounds<'a> {
     /// Looks whether it is time to tell the referees: the players have been told (or do not answer), and the lead has
     /// passed.
     fn release_when_due(&mut self, round: u32) {
-        let Manager {
-            store, board, lead, ..
-        } = self.manager;
+        let Manager { store, board, .. } = self.manager;
+        let announced = &mut self.announced;
         let now = Instant::now();
         let number = store.read(|league| league.announcements);
-        let older = self.announced.take();
-        let older = older.filter(|older| older.round == round); // the lead of a round passes once
-        let (begins, begins_at) = match &older {
-            Some(older) => (older.begins, older.begins_at),
-            None => (now + *lead, Timestamp::now().plus(*lead)),
-        };
-        let since = older
-            .filter(|older| older.number == number)
-            .map_or(now, |older| older.since);
-        self.announced = Some(Announced {
-            number,
-            round,
-            since,
-            begins,
-            begins_at,
-        });
+        if announced.number != number {
+            announced.number = number;
+            announced.since = now;
+        }
+        // The lead of a round passes once, however often the round is announced.
+        if announced.round != round {
+            announced.round = round;
+            announced.begins = now + self.manager.lead;
+            announced.begins_at = Timestamp::now().plus(self.manager.lead);
+        }
+        if now < announced.begins || board.is_released(number) {
+            return;
+        }
         let is_told = |id: &String| {
             let contact = board.contact(id);
             contact.announced >= number || contact.trouble.is_some()
         };
         let players = || store.read(|league| league.ids(Kind::Player));
-        let are_told = || now - since >= PLAYERS_TOLD || players().iter().all(is_told);
-        if now >= begins && !board.is_released(number) && are_told() {
+        if now - announced.since >= PLAYERS_TOLD || players().iter().all(is_told) {
             board.release(number);
         }
     }
 
     /// When the announced matches begin, while the lead has not passed yet.
     fn next_at(&self) -> Option<Timestamp> {
-        let announced = self.announced.as_ref()?;
-        (announced.begins > Instant::now()).then_some(announced.begins_at)
+        let Announced {
+            begins, begins_at, ..
+        } = self.announced;
+        (begins > Instant::now()).then_some(begins_at)
     }
 
     /// Notes by when each referee must have reported. More matches give a referee more time; a repeated announcement of
     /// the same matches does not.
     fn expect_reports(&mut self, round: u32) {
-        let mut given = BTreeMap::<String, usize>::new();
-        self.manager.store.read(|league| {
-            for (_, assignment) in league.assigned(round) {
-                *given.entry(assignment.referee_id.clone()).or_default() += 1;
+        let Manager {
+            store,
+            board,
+            program,
+            ..
+        } = self.manager;
+        let given = |league: &League| {
+            let given = |it: &Member| {
+                let matches = league.open_matches_of(&it.id, round).count();
+                (it.id.clone(), it.max_concurrent_matches.max(1), matches)
+            };
+            let referees = league.members(Kind::Referee).into_iter();
+            referees.map(given).collect::<Vec<_>>()
+        };
+        for (id, capacity, matches) in store.read(given) {
+            if matches == 0 {
+                self.due.remove(&id);
             }
-        });
-        self.due.retain(|id, _| given.contains_key(id));
-        let number = self.announced.as_ref().map_or(0, |newest| newest.number);
-        for (id, matches) in given {
-            let is_told = self.manager.board.contact(&id).announced >= number;
             let known = self.due.get(&id).map_or(0, |due| due.matches);
-            if !is_told || matches <= known {
+            if matches <= known || board.contact(&id).announced < self.announced.number {
                 continue;
             }
-            let capacity = self.manager.store.read(|league| {
-                let referee = league.members.get(&id);
-                referee.map_or(1, |it| it.max_concurrent_matches.max(1) as usize)
-            });
-            let time =
-                self.manager.program.config.match_limit() * matches.div_ceil(capacity) as u32;
+            let turns = (matches as u32).div_ceil(capacity);
+            let time = program.config.match_limit() * turns;
             let due = Due {
                 matches,
                 until: Instant::now() + time,
@@ -254,11 +262,8 @@ impl<'a> Rounds<'a> {
 
     /// The open matches that a referee has, with who plays in them: `R1M3 of P01 and P06`.
     fn open_matches(&self, round: u32, referee: &str) -> Vec<String> {
-        let own = |game: &&Match| game.referee() == Some(referee);
-        self.manager.store.read(|league| {
-            let open = league.open_matches(round).filter(own);
-            let named = |game: &Match| format!("{} of {}", game.id, game.players.join(" and "));
-            open.map(named).collect()
-        })
+        let named = |game: &Match| format!("{} of {}", game.id, game.players.join(" and "));
+        let read = |league: &League| league.open_matches_of(referee, round).map(named).collect();
+        self.manager.store.read(read)
     }
 }
