@@ -13,12 +13,11 @@ use crate::program::storage;
 use crate::program::{self, Program, id_option};
 use crate::protocol::Kind;
 use crate::wire::Endpoint;
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::env::{consts::EXE_SUFFIX, current_exe};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// How often it is looked whether the children have ended.
 const LOOK: Duration = Duration::from_millis(2);
@@ -31,39 +30,38 @@ const FEWEST_RIVALS: usize = 2;
 
 /// Says on the command line what a local league does not have to be told: how many play, and that there is no lead.
 pub fn fill_in(args: &mut Args, entrants: &[Entrant]) -> Result<(), Stop> {
-    if args.has("--entrants") {
-        if ["--players", "--mine", "--new", "--cycles"]
-            .iter()
-            .any(|it| args.has(it))
-        {
-            let words =
-                "--entrants FILE says who plays: it needs no --players, --mine, --new or --cycles";
-            return Err(Stop::usage(words));
+    let alone = |args: &Args, says: &str, others: &[&str]| {
+        let words = format!("{says}: it needs no {}", others.join(", "));
+        match others.iter().any(|other| args.has(other)) {
+            true => Err(Stop::usage(words)),
+            false => Ok(()),
         }
+    };
+    if args.has("--entrants") {
+        let others = ["--players", "--mine", "--new", "--cycles"];
+        alone(args, "--entrants FILE says who plays", &others)?;
         args.set("--players", &entrants.len().to_string());
     }
-    let mine = practice::mine(args).len();
     if args.has("--new") {
-        if args.has("--mine") || args.has("--cycles") || args.has("--players") {
-            let words = "--new NEW --old OLD needs no --mine, --cycles or --players: it plays until it is decided";
-            return Err(Stop::usage(words));
-        }
-        let game_type = program::load(args)?.league.game_type;
-        let rivals = strategies::names(&game_type).len().max(FEWEST_RIVALS);
-        args.set("--players", &(2 + rivals).to_string());
+        let others = ["--mine", "--cycles", "--players"];
+        alone(
+            args,
+            "--new NEW --old OLD plays until it is decided",
+            &others,
+        )?;
+        let rivals = strategies::names(&program::load(args)?.league.game_type).len();
+        args.set("--players", &(2 + rivals.max(FEWEST_RIVALS)).to_string());
     }
-    let players: Option<usize> = args.number("--players")?;
-    if players.is_some_and(|players| players < mine) {
-        let least = format!("expected at least the {mine} of --mine");
-        let came = players.unwrap_or_default();
-        return Err(Stop::usage(format!("--players: got {came}, {least}")));
+    let mine = practice::mine(args).len();
+    if let Some(players) = args.number::<usize>("--players")?
+        && players < mine
+    {
+        let words = format!("--players: got {players}, expected at least the {mine} of --mine");
+        return Err(Stop::usage(words));
     }
-    for (option, value) in [
-        ("--players", 4.max(mine + 1)),
-        ("--referees", 2),
-        ("--lead-sec", 0),
-    ] {
-        if args.text(option).is_none() {
+    let players = 4.max(mine + 1);
+    for (option, value) in [("--players", players), ("--referees", 2), ("--lead-sec", 0)] {
+        if !args.has(option) {
             args.set(option, &value.to_string());
         }
     }
@@ -74,36 +72,24 @@ pub fn fill_in(args: &mut Args, entrants: &[Entrant]) -> Result<(), Stop> {
 /// practice, after those of the command line.
 fn seats(program: &Program, players: usize, entrants: &[Entrant]) -> Result<Vec<Seat>, Stop> {
     let finished = strategies::names(&program.config.league.game_type);
+    let args = &program.args;
     if !entrants.is_empty() {
         let here = entrants.iter().filter(|entrant| !entrant.is_elsewhere());
-        return Ok(here.map(|entrant| seat(entrant, &finished)).collect());
+        let seat = |entrant: &Entrant| Seat {
+            name: Some(entrant.name.clone()),
+            ..practice::seats(&practice::commands(&[&entrant.command]), &finished, 1).remove(0)
+        };
+        return Ok(here.map(seat).collect());
     }
-    let args = &program.args;
-    if let Some(new) = args.text("--new") {
-        let old = args.text("--old").unwrap_or("random");
-        return Ok(practice::seats(
-            &practice::commands(&[new, old]),
-            &finished,
-            players,
-        ));
-    }
-    if practice::cycles(args)?.is_some() {
-        return Ok(practice::seats(&practice::mine(args), &finished, players));
-    }
-    let names = finished.iter().take(UNLEARNED).cycle().take(players);
-    Ok(names.map(|name| Seat::example(name, None)).collect())
-}
-
-/// An entrant as a player of a local league. Its program is one beside this one, or any other.
-fn seat(entrant: &Entrant, finished: &[&str]) -> Seat {
-    let commands = practice::commands(&[&entrant.command]);
-    let seat = practice::seats(&commands, finished, 1).swap_remove(0);
-    let beside = seat.command.first().map(|program| beside_us(program));
-    Seat {
-        is_beside: beside.is_some_and(|path| path.is_ok_and(|path| path.is_file())),
-        name: Some(entrant.name.clone()),
-        ..seat
-    }
+    let mine = match (args.text("--new"), practice::cycles(args)?) {
+        (Some(new), _) => practice::commands(&[new, args.text("--old").unwrap_or("random")]),
+        (None, Some(_)) => practice::mine(args),
+        (None, None) => {
+            let names = finished.iter().take(UNLEARNED).cycle().take(players);
+            return Ok(names.map(|name| Seat::example(name, None)).collect());
+        }
+    };
+    Ok(practice::seats(&mine, &finished, players))
 }
 
 /// The children of a local league. Their standard inputs close when we end.
@@ -118,7 +104,9 @@ impl Children {
     ) -> Result<Children, Stop> {
         let (players, referees) = manager.awaited.unwrap_or_default();
         let seats = seats(&manager.program, players, entrants)?;
-        Children::start(manager, referees, &seats, before)
+        // Players of other machines come by themselves and take the lowest ids, so ours have the last.
+        let others = players.saturating_sub(seats.len()) as u32;
+        Children::start(manager, referees, (1 + others..).zip(seats), before)
     }
 
     /// Starts the referees of a class. Those of an interrupted league come back where they were: a referee that took
@@ -128,35 +116,28 @@ impl Children {
         let referees = program.args.number("--referees")?;
         let folder = program.data.join("leagues").join(program.league_id());
         let before = fs::read_to_string(folder.join("journal.jsonl"))?;
-        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), &[], &before)
+        Children::start(manager, referees.unwrap_or(CLASS_REFEREES), [], &before)
     }
 
-    /// Starts agents for a manager. They get its folders and the seed. Players of other machines come by themselves and
-    /// take the lowest ids, so ours have the last.
+    /// Starts agents for a manager, players with the numbers of their ids.
     fn start(
         manager: &Manager,
         referees: usize,
-        players: &[Seat],
+        players: impl IntoIterator<Item = (u32, Seat)>,
         before: &str,
     ) -> Result<Children, Stop> {
-        let awaited = manager.awaited.map_or(0, |(players, _)| players);
-        let first = 1 + awaited.saturating_sub(players.len()) as u32;
         let referee = Seat {
             command: vec!["referee".into()],
-            is_beside: true,
             name: None,
         };
-        let referees = (1..=referees as u32).map(|n| (Kind::Referee, n, &referee));
-        let players = (first..).zip(players);
+        let referees = (1..=referees as u32).map(|n| (Kind::Referee, n, referee.clone()));
+        let players = players.into_iter();
         let players = players.map(|(n, seat)| (Kind::Player, n, seat));
         let mut children = Vec::new();
         for (kind, n, seat) in referees.chain(players) {
             let id = kind.numbered(n);
             let port = take_along(&manager.program, &id, before)?;
-            let mut command = command(&manager.program, kind, seat, &id, manager.seed)?;
-            if let Some(port) = port {
-                command.args(["--port", &port.to_string()]);
-            }
+            let mut command = command(manager, kind, &seat, &id, port);
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let child = started.map_err(|error| {
                 let error = storage::named(Path::new(command.get_program()), error);
@@ -211,28 +192,13 @@ fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, 
 
 /// A program, as the agent of that id. Who has no name and is not listed is named after its id; a port that is not free
 /// is another's, and any free one will do.
-fn command(
-    program: &Program,
-    kind: Kind,
-    seat: &Seat,
-    id: &str,
-    seed: Option<u64>,
-) -> io::Result<Command> {
-    let name = seat.command.first().map(String::as_str).unwrap_or_default();
-    let path = match seat.is_beside {
-        true => beside_us(name)?,
-        false => name.into(),
-    };
-    let mut command = Command::new(path);
+fn command(manager: &Manager, kind: Kind, seat: &Seat, id: &str, old_port: Option<u16>) -> Command {
+    let program = &manager.program;
+    let name = seat.command.first().map_or("", String::as_str);
+    let mut command = Command::new(beside_us(name).unwrap_or(name.into()));
     command.args(seat.command.iter().skip(1));
-    command.args([
-        id_option(kind),
-        id,
-        "--manager",
-        &from_here(program),
-        "--until-stdin-closes",
-        "--any-port",
-    ]);
+    command.args([id_option(kind), id, "--manager", &from_here(program)]);
+    command.args(["--until-stdin-closes", "--any-port"]);
     for shared in ["--config", "--data", "--logs", "--league-id"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
@@ -243,17 +209,17 @@ fn command(
         Kind::Referee => format!("Referee {id}"),
         _ => format!("Agent {id}"),
     };
-    let name = seat.name.clone().or_else(|| (!is_listed).then(by_id));
-    if let Some(name) = name {
+    if let Some(name) = seat.name.clone().or_else(|| (!is_listed).then(by_id)) {
         command.args(["--display-name", &name]);
     }
-    if program.args.has("--port") {
-        command.args(["--port", "0"]); // a league beside another: any free ports
+    let any = program.args.has("--port").then_some(0); // a league beside another
+    if let Some(port) = old_port.or(any) {
+        command.args(["--port", &port.to_string()]);
     }
-    if let Some(seed) = seed {
+    if let Some(seed) = manager.seed {
         command.args(["--seed", &seed.to_string()]);
     }
-    Ok(command)
+    command
 }
 
 /// Where a child of ours reaches the manager: one that listens on every address also listens on this one.
@@ -264,7 +230,9 @@ pub fn from_here(program: &Program) -> String {
     }
 }
 
-fn beside_us(program: &str) -> io::Result<PathBuf> {
-    Ok(std::env::current_exe()?
-        .with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+/// The program of that name that was built beside this one, if there is one.
+fn beside_us(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}{EXE_SUFFIX}");
+    let path = current_exe().ok()?.with_file_name(file);
+    path.is_file().then_some(path)
 }

@@ -7,10 +7,10 @@ use crate::manager::Manager;
 use crate::manager::document::{AgentView, LeagueView};
 use crate::net::agent::Denial;
 use crate::net::client::{About, Client, Peer, conversation};
+use crate::net::retry::CallError;
 use crate::net::sync::spawn;
 use crate::program;
 use crate::program::args::{Args, Stop};
-use crate::program::config::Config;
 use crate::program::terminal::{counted, say, shown};
 use crate::protocol::*;
 use crate::wire::{Wire, one_slip};
@@ -50,18 +50,14 @@ pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
 /// Says the word of the command line to the manager, and shows what it answers.
 pub fn run(args: &Args) -> Result<(), Stop> {
     let caller = Caller::new(args)?;
-    let word = args.word.unwrap_or_default();
-    let league_id = caller.config.league.league_id.clone();
-    match word {
+    let league_id = caller.league_id.clone();
+    match args.word.unwrap_or_default() {
         "status" => caller.status(),
-        "start" => {
-            let status = caller.order(StartLeague { league_id }.into())?;
-            match status.status {
-                Progress::Waiting => Err(Stop::failed("the league has not started")),
-                _ => Ok(()),
-            }
-        }
-        _ => {
+        "start" => match caller.order(StartLeague { league_id }.into())?.status {
+            Progress::Waiting => Err(Stop::failed("the league has not started")),
+            _ => Ok(()),
+        },
+        word => {
             let order = order(word, args.operands.first().cloned(), league_id)?;
             caller.order(order.into()).map(drop)
         }
@@ -85,7 +81,7 @@ fn order(word: &str, about: Option<String>, league_id: String) -> Result<LeagueC
 
 /// What a word from another terminal needs: where the manager is, and how to speak to it.
 struct Caller {
-    config: Config,
+    league_id: String,
     manager: Peer,
     client: Client,
     operator_token: Option<String>,
@@ -94,20 +90,18 @@ struct Caller {
 impl Caller {
     fn new(args: &Args) -> Result<Caller, Stop> {
         let config = program::load(args)?;
-        let data = PathBuf::from(args.text("--data").unwrap_or("data"));
-        let here = fs::read_to_string(address_file(&data, &config.league.league_id));
-        let manager = match (args.text("--manager"), here) {
-            (None, Ok(here)) => here.trim().to_string(),
-            _ => program::manager(args, &config).to_string(),
+        let league_id = &config.league.league_id;
+        let here = fs::read_to_string(address_file(&program::data(args), league_id));
+        let manager = match here {
+            Ok(here) if !args.has("--manager") => here.trim().to_string(),
+            _ => program::manager(args, &config),
         };
-        let log = program::log(args, "launcher");
-        let client = Client::new("launcher", log);
-        client.sign_as("launcher", &config.league.league_id);
-        let manager = Peer::manager(&manager, config.generic_limit());
+        let client = Client::new("launcher", program::log(args, "launcher"));
+        client.sign_as("launcher", league_id);
         Ok(Caller {
             operator_token: program::operator_token(args)?,
-            config,
-            manager,
+            manager: Peer::manager(&manager, config.generic_limit()),
+            league_id: config.league.league_id,
             client,
         })
     }
@@ -119,49 +113,42 @@ impl Caller {
             auth_token: self.operator_token.clone(),
             ..About::default()
         };
-        match self.client.ask(&self.manager, &message, &about) {
-            Ok(Message::LeagueStatus(status)) => {
-                let league = shown(&status.league_id);
+        let answer = self.client.ask(&self.manager, &message, &about);
+        match answer.map_err(|error| self.no_answer(&error))? {
+            Message::LeagueStatus(status) => {
                 let sentence = match &status.reason {
                     Some(reason) => shown(reason),
                     None => format!("the league is {}", status.status),
                 };
-                say(&format!(
-                    "{league} at {}: {sentence}",
-                    self.manager.endpoint
-                ));
+                let (league, place) = (shown(&status.league_id), &self.manager.endpoint);
+                say(&format!("{league} at {place}: {sentence}"));
                 Ok(status)
             }
-            Ok(Message::LeagueError(error)) => Err(Stop::failed(self.from(problem(&error)))),
-            Ok(other) => Err(Stop::failed(
-                self.from(format!("answered with {}", other.name())),
-            )),
-            Err(error) => Err(self.no_answer(&error.explain())),
+            Message::LeagueError(error) => Err(self.failed(&problem(&error))),
+            other => Err(self.failed(&format!("answered with {}", other.name()))),
         }
     }
 
     /// Asks the manager how far its league is, and shows it.
     fn status(&self) -> Result<(), Stop> {
         let answer = self.client.send(&self.manager, "get_league", &json!({}));
-        let answer = answer.map_err(|error| self.no_answer(&error.explain()))?;
+        let answer = answer.map_err(|error| self.no_answer(&error))?;
         let view = LeagueView::read(&answer).map_err(|fault| {
-            Stop::failed(self.from(format!("answered something else than its league: {fault}")))
+            self.failed(&format!("answered something else than its league: {fault}"))
         })?;
         say(&format!("{} at {}", called(&view), self.manager.endpoint));
         status_lines(&view).iter().for_each(|line| say(line));
         Ok(())
     }
 
-    fn from(&self, words: String) -> String {
-        format!("the league manager at {}: {words}", self.manager.endpoint)
+    fn no_answer(&self, error: &CallError) -> Stop {
+        let cure = "start one, or name it with --manager URL";
+        self.failed(&format!("{}; {cure}", error.explain()))
     }
 
-    fn no_answer(&self, why: &str) -> Stop {
-        let cure = "start one, or name it with --manager URL";
-        Stop::failed(format!(
-            "the league manager at {} {why}; {cure}",
-            self.manager.endpoint
-        ))
+    fn failed(&self, words: &str) -> Stop {
+        let place = &self.manager.endpoint;
+        Stop::failed(format!("the league manager at {place}: {words}"))
     }
 }
 
@@ -172,23 +159,20 @@ fn problem(error: &LeagueError) -> String {
     shown(&problem.unwrap_or_else(|| error.explain()))
 }
 
-/// Has a thread do what is typed into this terminal; whether anything is listened to.
-pub fn listen(manager: &Arc<Manager>) -> bool {
+/// Has a thread do what is typed into this terminal.
+pub fn listen(manager: &Arc<Manager>) {
     let is_class = manager.program.args.word == Some("class");
     let is_typed = stdin().is_terminal() && is_in_foreground();
     if !is_class && !is_typed {
-        return false;
+        return;
     }
     let manager = Arc::clone(manager);
     spawn("keyboard", move || {
         for line in stdin().lines().map_while(Result::ok) {
-            if !line.trim().is_empty() {
-                answer(&manager, line.trim())
-                    .iter()
-                    .for_each(|line| say(line));
-            }
+            let answer = answer(&manager, line.trim());
+            answer.iter().for_each(|line| say(line));
         }
-    })
+    });
 }
 
 /// A program in the background that reads the terminal is stopped. Only Linux says which program is in front.
@@ -201,37 +185,32 @@ fn is_in_foreground() -> bool {
 }
 
 /// What a typed line is answered.
-fn answer(manager: &Arc<Manager>, line: &str) -> Vec<String> {
+fn answer(manager: &Manager, line: &str) -> Vec<String> {
     let (word, about) = line.split_once(' ').unwrap_or((line, ""));
     let word = word.to_lowercase();
-    let about = about.trim();
+    let about = Some(about.trim().to_string()).filter(|about| !about.is_empty());
     let mut known = WORDS
         .iter()
-        .map(|(word, _)| word.split(' ').next().unwrap_or(word));
-    match word.as_str() {
-        "help" => help(),
-        "status" => status_lines(&manager.document.newest()),
-        "start" => vec![start(manager)],
-        _ if known.any(|known| known == word) => {
-            let about = (!about.is_empty()).then(|| about.to_string());
-            let league_id = manager.program.league_id().to_string();
-            let order = match order(&word, about, league_id) {
-                Ok(order) => order,
-                Err(stop) => return vec![stop.1],
-            };
-            match manager.obey(&order) {
-                Ok(words) => vec![shown(&words)],
-                Err(Denial::Refused(refusal)) => vec![shown(&refusal.explain())],
-                Err(denial) => vec![format!("{denial:?}")],
-            }
+        .filter_map(|(usage, _)| usage.split(' ').next());
+    match known.find(|known| one_slip(&word, known)) {
+        _ if word.is_empty() => Vec::new(),
+        None | Some("help") => help(),
+        Some(meant) if word != meant => {
+            let word = shown(&word);
+            vec![format!("{word} is no word here; did you mean {meant}?")]
         }
-        _ => match nearest(&word) {
-            Some(meant) => vec![format!(
-                "{} is no word here; did you mean {meant}?",
-                shown(&word)
-            )],
-            None => help(),
-        },
+        Some("status") => status_lines(&manager.document.newest()),
+        Some("start") => vec![start(manager)],
+        Some(_) => {
+            let league_id = manager.program.league_id().to_string();
+            let done = order(&word, about, league_id).map(|order| manager.obey(&order));
+            vec![match done {
+                Ok(Ok(words)) => shown(&words),
+                Ok(Err(Denial::Refused(refusal))) => shown(&refusal.explain()),
+                Ok(Err(denial)) => denial.error().1,
+                Err(stop) => stop.1,
+            }]
+        }
     }
 }
 
@@ -239,10 +218,10 @@ fn answer(manager: &Arc<Manager>, line: &str) -> Vec<String> {
 fn start(manager: &Manager) -> String {
     match manager.start_now() {
         Err(error) => error.to_string(),
-        Ok(()) => match manager.status().reason {
-            Some(reason) => reason,
-            None => "the league has started".into(),
-        },
+        Ok(()) => {
+            let missing = manager.status().reason;
+            missing.unwrap_or("the league has started".into())
+        }
     }
 }
 
@@ -252,21 +231,10 @@ pub fn help() -> Vec<String> {
     WORDS.iter().map(line).collect()
 }
 
-fn nearest(word: &str) -> Option<&'static str> {
-    let mut words = WORDS
-        .iter()
-        .map(|(known, _)| known.split(' ').next().unwrap_or(known));
-    words.find(|known| one_slip(word, known))
-}
-
 /// The name of a league: its own, or what all leagues of its file are called.
-fn called(view: &LeagueView) -> String {
-    shown(
-        view.league
-            .name
-            .as_ref()
-            .unwrap_or(&view.league.display_name),
-    )
+pub fn called(view: &LeagueView) -> String {
+    let heading = &view.league;
+    shown(heading.name.as_ref().unwrap_or(&heading.display_name))
 }
 
 /// How far a league is, as lines.
@@ -274,13 +242,10 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
     let mut lines = Vec::new();
     if view.status == Progress::Waiting {
         for kind in [Kind::Referee, Kind::Player] {
-            let of_kind: Vec<&AgentView> =
-                view.agents.iter().filter(|it| it.kind == kind).collect();
-            lines.push(format!(
-                "{} here",
-                counted(of_kind.len() as u32, kind.word())
-            ));
-            lines.extend(of_kind.into_iter().map(agent_line));
+            let agents = view.agents.iter().filter(|it| it.kind == kind);
+            let count = agents.clone().count() as u32;
+            lines.push(format!("{} here", counted(count, kind.word())));
+            lines.extend(agents.map(agent_line));
         }
     } else {
         let (round, rounds) = (view.current_round, view.total_rounds);
@@ -290,24 +255,17 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
             view.status
         ));
         for row in view.standings.iter().take(5) {
-            let name = shown(&row.display_name);
-            lines.push(format!(
-                "  {}. {name} ({}) {}",
-                row.rank,
-                row.player_id,
-                counted(row.points, "point")
-            ));
+            let (rank, name, id) = (row.rank, shown(&row.display_name), &row.player_id);
+            let points = counted(row.points, "point");
+            lines.push(format!("  {rank}. {name} ({id}) {points}"));
         }
         let silent = view.agents.iter().filter(|agent| agent.trouble.is_some());
         lines.extend(silent.map(agent_line));
     }
-    match &view.reason {
-        Some(reason) => lines.push(shown(reason)),
-        None if view.status == Progress::Waiting => {
-            lines.push("enough are here; the word that begins is: start".into());
-        }
-        None => {}
-    }
+    let begin = "enough are here; the word that begins is: start";
+    let is_waiting = view.status == Progress::Waiting;
+    let reason = view.reason.as_deref();
+    lines.extend(reason.or(is_waiting.then_some(begin)).map(shown));
     lines
 }
 

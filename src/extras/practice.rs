@@ -31,8 +31,6 @@ const NAME: usize = 30;
 pub struct Seat {
     /// A program and its first options.
     pub command: Vec<String>,
-    /// Whether the program is one built beside this one.
-    pub is_beside: bool,
     /// Its display name.
     pub name: Option<String>,
 }
@@ -42,7 +40,6 @@ impl Seat {
     pub fn example(strategy: &str, name: Option<String>) -> Seat {
         Seat {
             command: ["player", "--strategy", strategy].map(String::from).into(),
-            is_beside: true,
             name,
         }
     }
@@ -99,10 +96,8 @@ pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Sea
             .find(|word| !word.starts_with('-'))
             .map_or("", String::as_str);
         let name = cut(last.rsplit(['/', '\\']).next().unwrap_or(last), NAME);
-        let is_beside = command.len() == 1 && !command[0].contains(['/', '\\']);
         Seat {
             command: command.clone(),
-            is_beside,
             name: Some(name),
         }
     };
