@@ -51,7 +51,7 @@ fn announcement(
 
 /// What a refusal is, in short.
 fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
-    outcome.map_or_else(|refusal| refusal.code.code(), |_| "ok")
+    outcome.map_or_else(|refusal| refusal.code.word(), |_| "ok")
 }
 
 /// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token (`-` for none), and

@@ -159,7 +159,7 @@ impl Script {
             assert!(
                 Code::ALL
                     .iter()
-                    .any(|code| (code.code(), code.name()) == named)
+                    .any(|code| (code.word(), code.name()) == named)
             );
             assert_eq!((&*error.match_id, &*error.affected_player), ("R1M1", *id));
             assert!(error.consequence.is_some(), "{error:?}");

@@ -19,7 +19,7 @@ use crate::net::sync::{lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -99,11 +99,16 @@ impl Reply {
         }
     }
 
+    /// No body, but a header of its own.
+    fn headed(status: &'static str, header: &str) -> Reply {
+        let mut reply = Reply::new(status, "");
+        reply.headers += &format!("{header}\r\n");
+        reply
+    }
+
     /// That the path wants another method.
     fn only(method: &str) -> Reply {
-        let mut reply = Reply::new("405 Method Not Allowed", "");
-        reply.headers += &format!("Allow: {method}\r\n");
-        reply
+        Reply::headed("405 Method Not Allowed", &format!("Allow: {method}"))
     }
 
     /// The whole response as it goes over the wire.
@@ -176,7 +181,7 @@ fn report_panics(service: Arc<dyn Service>) {
             let place = panic.location().map(|place| place.file());
             let is_of_worker = place.is_some_and(|file| file.ends_with("client.rs"));
             if thread::current().name().is_none() && !is_of_worker {
-                IS_BROKEN.store(true, Ordering::SeqCst);
+                IS_BROKEN.store(true, SeqCst);
             }
         }));
     });
@@ -190,7 +195,7 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
     let mut crew: Option<Arc<Crew>> = None;
     loop {
         let mut trouble = bounds::excess();
-        if IS_BROKEN.swap(false, Ordering::SeqCst) {
+        if IS_BROKEN.swap(false, SeqCst) {
             trouble = Some("the server broke".into());
             crew.iter().for_each(|crew| crew.end());
         }
@@ -201,7 +206,7 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
             crew = Crew::new(listener, door);
         }
         if let Some(crew) = &crew
-            && crew.waiting.load(Ordering::SeqCst) == 0
+            && crew.waiting.load(SeqCst) == 0
         {
             crew.hire();
         }
@@ -241,19 +246,19 @@ impl Crew {
     }
 
     fn end(&self) {
-        self.has_ended.store(true, Ordering::SeqCst);
+        self.has_ended.store(true, SeqCst);
     }
 
     fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::SeqCst)
+        self.has_ended.load(SeqCst)
     }
 
     /// Starts one more thread.
     fn hire(self: &Arc<Self>) {
         let here = Arc::clone(self);
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.waiting.fetch_add(1, SeqCst);
         if !spawn("request", move || here.work()) {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            self.waiting.fetch_sub(1, SeqCst);
             self.door.service.fault("no thread for a request");
         }
     }
@@ -261,16 +266,16 @@ impl Crew {
     /// Answers requests, one after the other: a thread that is used again costs less than a new one.
     fn work(self: &Arc<Self>) {
         while let Some(request) = self.next() {
-            let others = self.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
+            let others = self.waiting.fetch_sub(1, SeqCst) - 1;
             if others == 0 {
                 self.hire(); // somebody must always wait
             }
             self.door.take(request);
-            if self.waiting.fetch_add(1, Ordering::SeqCst) >= SPARE {
+            if self.waiting.fetch_add(1, SeqCst) >= SPARE {
                 break; // enough others wait
             }
         }
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, SeqCst);
     }
 
     /// The next request; none when there will be no more.
@@ -287,7 +292,7 @@ impl Crew {
                         self.door
                             .service
                             .fault(&format!("the server broke: {error}"));
-                        IS_BROKEN.store(true, Ordering::SeqCst);
+                        IS_BROKEN.store(true, SeqCst);
                     }
                 }
             }
@@ -345,9 +350,7 @@ impl Door {
     fn at_the_wrong_door(&self, visitor: &Visitor) -> Reply {
         let accepted = visitor.header("Accept").unwrap_or_default();
         if accepted.contains("text/html") && self.service.page("/", visitor).is_some() {
-            let mut reply = Reply::new("303 See Other", "");
-            reply.headers += "Location: /\r\n";
-            return reply;
+            return Reply::headed("303 See Other", "Location: /");
         }
         Reply::only("POST")
     }

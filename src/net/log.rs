@@ -115,11 +115,9 @@ impl Log {
 
     fn write(&self, level: Level, event_type: &str, facts: &Value, message: Body) {
         let mut target = lock(&self.target);
-        let Target {
-            component, lines, ..
-        } = &mut *target;
-        if lines.len() < MAX_WAITING {
-            add(lines, component, level, event_type, facts, message);
+        if target.lines.len() < MAX_WAITING {
+            let line = line(&target.component, level, event_type, facts, message);
+            target.lines.extend(line);
         }
         target.write_out();
     }
@@ -127,9 +125,8 @@ impl Log {
     /// Writes a line of words into the log that all programs share: starting, ending, the machine's faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
         let component = lock(&self.target).component.clone();
-        let mut line = Vec::new();
         let words = Body::Words(words.into());
-        add(&mut line, &component, level, event_type, &json!({}), words);
+        let line = line(&component, level, event_type, &json!({}), words);
         let file = append_to(&self.root.join("system/orchestrator.log.jsonl"));
         let _ = file.and_then(|mut file| file.write_all(&line));
     }
@@ -170,15 +167,7 @@ struct Line<'a> {
     message: Body<'a>,
 }
 
-/// Adds a line to a text. Writing into memory cannot fail.
-fn add(
-    text: &mut Vec<u8>,
-    component: &str,
-    level: Level,
-    event_type: &str,
-    facts: &Value,
-    message: Body,
-) {
+fn line(component: &str, level: Level, event_type: &str, facts: &Value, message: Body) -> Vec<u8> {
     let line = Line {
         timestamp: Timestamp::to_the_millisecond(),
         component,
@@ -187,8 +176,9 @@ fn add(
         facts: Masked("", facts),
         message,
     };
-    let _ = serde_json::to_writer(&mut *text, &line);
+    let mut text = serde_json::to_vec(&line).unwrap_or_default(); // writing into memory cannot fail
     text.push(b'\n');
+    text
 }
 
 impl Serialize for Body<'_> {

@@ -96,14 +96,10 @@ impl CallError {
                 )
             }
             Wrong(_, came) if came.is_empty() => format!("answered nothing{to}{times}{instead}"),
-            Wrong(refusal, came)
-                if refusal.field_name() == Some("message_type") && !expected.is_empty() =>
-            {
-                format!("answered {came}{to}{times}{instead}")
+            Wrong(refusal, came) if expected.is_empty() => {
+                format!("answered {came}: {}", refusal.explain())
             }
-            Wrong(refusal, came) => {
-                format!("answered {came}{to}{times}: {}{instead}", refusal.explain())
-            }
+            Wrong(_, came) => format!("answered {came}{to}{times}{instead}"),
             Ours(why) => format!("was not called, by a fault of our own machine: {why}"),
         };
         cut(&said, 3 * SHOWN)

@@ -81,21 +81,18 @@ impl Service for Server {
 }
 
 impl Server {
-    /// Whether an origin is this very endpoint, host and port.
-    fn is_own(&self, origin: &str) -> bool {
-        Endpoint::parse(origin).is_ok_and(|origin| {
+    /// Whether a URL names this very agent, host and port.
+    fn is_own(&self, url: &str) -> bool {
+        Endpoint::parse(url).is_ok_and(|named| {
             let mut own = self.own.iter();
-            own.any(|own| own.host == origin.host && own.port == origin.port)
+            own.any(|own| own.host == named.host && own.port == named.port)
         })
     }
 
     /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
     /// as this machine: its page comes from somewhere else.
     fn peer(&self, from: &Visitor) -> IpAddr {
-        let is_ours = |host: &str| {
-            let named = Endpoint::parse(&format!("http://{host}"));
-            named.is_ok_and(|named| self.own.iter().any(|own| own.host == named.host))
-        };
+        let is_ours = |host: &str| self.is_own(&format!("http://{host}"));
         match from.address() {
             address if address.is_loopback() && !from.header("Host").is_none_or(is_ours) => {
                 Ipv4Addr::UNSPECIFIED.into()
@@ -278,9 +275,7 @@ impl Server {
         });
         if as_tool {
             known["message_type"] = message_type.into();
-            if let Some(league_id) = self.client.league_id() {
-                known["league_id"] = league_id.into();
-            }
+            known["league_id"] = json!(self.client.league_id());
         }
         known
     }

@@ -40,7 +40,7 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
                     continue;
                 }
                 let reason = answer.reason.unwrap_or_default();
-                let is_late = answer.error_code.as_deref() == Some(Code::E019.code());
+                let is_late = answer.error_code.as_deref() == Some(Code::E019.word());
                 if !is_late || !program.args.has("--stay") {
                     return Err(Stop::failed(format!("rejected: {reason}")));
                 }

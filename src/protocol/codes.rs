@@ -4,25 +4,21 @@
 
 use super::{GameError, LeagueError, Packet};
 use crate::wire::{Fault, FaultKind, cut};
+use crate::words;
 use serde_json::Value;
 use std::fmt;
 
 /// Declares the error codes.
 macro_rules! codes {
-    ($($code:ident $name:literal)*) => {
-        /// The error codes of the protocol; there are no others.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-        #[allow(missing_docs, reason = "their names are in the table")]
-        pub enum Code { $($code,)* }
+    ($($code:ident $word:literal $name:literal)*) => {
+        words! {
+            /// The error codes of the protocol; there are no others.
+            Code { $($code = $word,)* }
+        }
 
         impl Code {
             /// All codes.
             pub const ALL: &[Code] = &[$(Code::$code),*];
-
-            /// The code as it is written, like `E004`.
-            pub fn code(self) -> &'static str {
-                match self { $(Code::$code => stringify!($code),)* }
-            }
 
             /// The name of the code, like `INVALID_PARITY_CHOICE`.
             pub fn name(self) -> &'static str {
@@ -33,24 +29,18 @@ macro_rules! codes {
 }
 
 codes! {
-    E001 "TIMEOUT_ERROR"
-    E003 "MISSING_REQUIRED_FIELD"
-    E004 "INVALID_PARITY_CHOICE"
-    E005 "PLAYER_NOT_REGISTERED"
-    E009 "CONNECTION_ERROR"
-    E011 "AUTH_TOKEN_MISSING"
-    E012 "AUTH_TOKEN_INVALID"
-    E013 "REFEREE_NOT_REGISTERED"
-    E015 "MATCH_ID_MISMATCH"
-    E018 "PROTOCOL_VERSION_MISMATCH"
-    E019 "LATE_REGISTRATION"
-    E021 "INVALID_TIMESTAMP"
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.code())
-    }
+    E001 "E001" "TIMEOUT_ERROR"
+    E003 "E003" "MISSING_REQUIRED_FIELD"
+    E004 "E004" "INVALID_PARITY_CHOICE"
+    E005 "E005" "PLAYER_NOT_REGISTERED"
+    E009 "E009" "CONNECTION_ERROR"
+    E011 "E011" "AUTH_TOKEN_MISSING"
+    E012 "E012" "AUTH_TOKEN_INVALID"
+    E013 "E013" "REFEREE_NOT_REGISTERED"
+    E015 "E015" "MATCH_ID_MISMATCH"
+    E018 "E018" "PROTOCOL_VERSION_MISMATCH"
+    E019 "E019" "LATE_REGISTRATION"
+    E021 "E021" "INVALID_TIMESTAMP"
 }
 
 /// Why a message is refused: the code, and for `context` which field is wrong, what came and what is legal.

@@ -104,20 +104,17 @@ impl Entry {
 
     /// The JSON schema of the whole message, envelope and body.
     pub fn schema(&self) -> Value {
-        let mut schema = (self.schema)();
-        let mut envelope = Envelope::schema();
-        for (key, field) in envelope["properties"].as_object_mut().into_iter().flatten() {
-            if schema["properties"].get(key).is_none() {
-                schema["properties"][key] = field.take();
-            }
+        let (mut whole, own) = (Envelope::schema(), (self.schema)());
+        for (key, field) in own["properties"].as_object().into_iter().flatten() {
+            whole["properties"][key] = field.clone();
         }
-        let more = envelope["required"].as_array().into_iter().flatten();
-        if let Some(required) = schema["required"].as_array_mut() {
-            required.extend(more.cloned());
+        let required = own["required"].as_array().into_iter().flatten();
+        if let Some(all) = whole["required"].as_array_mut() {
+            all.extend(required.cloned());
         }
-        schema["properties"]["message_type"] = json!({"const": self.message_type});
-        schema["properties"]["protocol"] = json!({"const": PROTOCOL});
-        schema
+        whole["properties"]["message_type"] = json!({"const": self.message_type});
+        whole["properties"]["protocol"] = json!({"const": PROTOCOL});
+        whole
     }
 }
 

@@ -63,12 +63,6 @@ impl Endpoint {
         host.parse::<IpAddr>()
             .is_ok_and(|address| address.is_loopback())
     }
-
-    /// The same address with another path.
-    pub fn with_path(mut self, path: &str) -> Endpoint {
-        self.path = path.to_string();
-        self
-    }
 }
 
 /// Whether a text can be the host of a URL: a name, an address, or an IPv6 address in brackets.

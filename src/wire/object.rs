@@ -33,12 +33,11 @@ pub enum FaultKind {
 impl Fault {
     /// The value at hand is not what it must be; null is as if it were not there.
     pub fn new(got: &Value, expected: &str) -> Fault {
-        let (kind, came) = match got.is_null() {
-            true => (FaultKind::Missing, "missing".into()),
-            false => (
-                FaultKind::Wrong,
-                format!("got {}", cut(&got.to_string(), 60)),
-            ),
+        let (kind, came) = if got.is_null() {
+            (FaultKind::Missing, "missing".into())
+        } else {
+            let came = format!("got {}", cut(&got.to_string(), 60));
+            (FaultKind::Wrong, came)
         };
         Fault {
             path: String::new(),
@@ -106,18 +105,20 @@ pub struct Reader {
 impl Reader {
     /// What was read; or all that is missing, named at once; or the first thing that is wrong.
     pub fn end<T>(&mut self, read: Option<T>) -> Result<T, Fault> {
-        let faults = std::mem::take(&mut self.faults).into_iter();
-        let (missing, wrong): (Vec<Fault>, Vec<Fault>) =
-            faults.partition(|fault| fault.kind == FaultKind::Missing);
+        let faults = std::mem::take(&mut self.faults);
+        let missing = faults.iter().filter(|it| it.kind == FaultKind::Missing);
+        let missing: Vec<&str> = missing.map(|fault| &*fault.path).collect();
         if missing.len() > 1 {
-            let paths: Vec<&str> = missing.iter().map(|fault| &*fault.path).collect();
             return Err(Fault {
-                path: paths.join(", "),
+                path: missing.join(", "),
                 problem: "missing".into(),
                 kind: FaultKind::Missing,
             });
         }
-        match missing.into_iter().chain(wrong).next() {
+        match faults
+            .into_iter()
+            .min_by_key(|it| it.kind != FaultKind::Missing)
+        {
             Some(fault) => Err(fault),
             None => read.ok_or_else(|| Fault::new(&Value::Null, "a value")),
         }
@@ -170,18 +171,17 @@ pub fn unknown_key(value: &Value, schema: &Value) -> Option<Fault> {
         });
     }
     let known = schema["properties"].as_object()?;
-    let faults = value.as_object()?.iter().map(|(key, inner)| {
-        let Some(schema) = known.get(key) else {
-            let legal: Vec<&str> = known.keys().map(String::as_str).collect();
-            return Some(Fault {
-                path: key.clone(),
-                problem: format!("unknown key, expected one of {}", legal.join(", ")),
-                kind: FaultKind::Wrong,
-            });
-        };
-        Some(unknown_key(inner, schema)?.under(key))
-    });
-    faults.flatten().next()
+    value.as_object()?.iter().find_map(|(key, inner)| {
+        if let Some(schema) = known.get(key) {
+            return unknown_key(inner, schema).map(|fault| fault.under(key));
+        }
+        let legal: Vec<&str> = known.keys().map(String::as_str).collect();
+        Some(Fault {
+            path: key.clone(),
+            problem: format!("unknown key, expected one of {}", legal.join(", ")),
+            kind: FaultKind::Wrong,
+        })
+    })
 }
 
 /// A key of `value` that `schema` does not know and that looks like the missing field at `path`.
@@ -266,10 +266,8 @@ impl<T: Wire> Wire for Vec<T> {
         let Some(items) = value.as_array() else {
             return reader.wrong(value, "an array");
         };
-        let mut all = Vec::new();
-        for (n, item) in items.iter().enumerate() {
-            all.extend(reader.at(&format!("[{n}]"), |inside| T::read_in(item, inside)));
-        }
+        let read = |(n, item)| reader.at(&format!("[{n}]"), |inside| T::read_in(item, inside));
+        let all: Vec<T> = items.iter().enumerate().filter_map(read).collect();
         (all.len() == items.len()).then_some(all) // every item is looked at, also after a faulty one
     }
     fn schema() -> Value {
@@ -282,12 +280,11 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
         let Some(fields) = value.as_object() else {
             return reader.wrong(value, "an object");
         };
-        let mut all = BTreeMap::new();
-        for (key, item) in fields {
+        let read = |(key, item): (&String, &Value)| {
             let item = reader.at(&cut(key, 60), |inside| T::read_in(item, inside))?;
-            all.insert(key.clone(), item);
-        }
-        Some(all)
+            Some((key.clone(), item))
+        };
+        fields.iter().map(read).collect()
     }
     fn schema() -> Value {
         json!({"type": "object", "additionalProperties": T::schema()})
