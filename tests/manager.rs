@@ -442,3 +442,37 @@ fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
         "and nothing more is written down"
     );
 }
+
+/// What is answered to everything, and what the word `status` says of it in the lobby.
+const IN_THE_LOBBY: &str = r#"
+    HTTP/1.1 200 OK|{"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}|answers
+    HTTP/1.1 500 Oh|{"detail": "no"}|answered HTTP 500 "{\"detail\": \"no\"}"; try make check
+    HTTP/1.1 200 OK|<h1>It works!</h1>|answered <h1>It works!</h1>: that is not a JSON-RPC reply; try make check"#;
+
+#[test]
+fn the_lobby_says_who_does_not_answer_as_an_agent() {
+    let world = World::new(&[]);
+    let manager = world.manager(&["--players", "9"]);
+    let url = manager.url();
+    let rows = IN_THE_LOBBY
+        .trim()
+        .lines()
+        .map(|row| row.trim().split('|').collect());
+    let rows: Vec<Vec<&str>> = rows.collect();
+    let agent = |row: &Vec<&'static str>| {
+        let (head, body) = (row[0], row[1]);
+        let peer = Peer::new(move |_| {
+            let length = body.len();
+            Does::Bytes(format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}").into())
+        });
+        register_player(&url, "player:new", &peer.url);
+        peer
+    };
+    let _peers: Vec<Peer> = rows.iter().map(agent).collect();
+    for row in rows {
+        until(row[2], || {
+            let (_, said) = world.word(&["status", "--manager", &url]);
+            said.contains(&format!(": {}\n", row[2])).then_some(())
+        });
+    }
+}

@@ -62,12 +62,14 @@ impl Contact {
         ANEW.saturating_sub(since)
     }
 
-    /// Notes how a call ended: whether anybody is there.
+    /// Notes how a call ended: whether an agent is there. Whoever answers with a JSON-RPC error is one.
     pub(super) fn note_call(&mut self, error: Option<&CallError>) {
-        let silent = error.filter(|error| error.is_silence() && !error.is_ours());
+        let is_trouble =
+            |error: &&CallError| !matches!(error, CallError::Rpc(..)) && !error.is_ours();
+        let trouble = error.filter(is_trouble);
         self.called = Some(Instant::now());
-        self.trouble = silent.map(CallError::explain);
-        match (&self.referee, silent) {
+        self.trouble = trouble.map(CallError::explain);
+        match (&self.referee, trouble) {
             (RefereeState::Alive, Some(why)) if why.is_absence() => {
                 self.referee = RefereeState::Lost(why.explain());
             }

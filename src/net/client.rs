@@ -186,14 +186,12 @@ impl Client {
         })
     }
 
-    /// Whether anybody is there: any HTTP answer means yes. The agent's own token proves who asks.
+    /// Whether an agent is there: a JSON-RPC answer means yes. The agent's own token proves who asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
         let params = json!({"auth_token": token}).to_string();
         match self.post(to, "ping", &params) {
-            Ok(_) | Err(CallError::Status(..) | CallError::Rpc(..) | CallError::Wrong(..)) => {
-                Ok(())
-            }
-            Err(silence) => Err(silence),
+            Ok(_) | Err(CallError::Rpc(..)) => Ok(()), // an agent, though perhaps one that knows no ping
+            Err(error) => Err(error),
         }
     }
 
