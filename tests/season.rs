@@ -7,7 +7,7 @@ use league::extras::csv::{csv, results, standings};
 use league::extras::figures::{Figures, equal_players, expected_by_player};
 use league::extras::luck::Lottery;
 use league::extras::pages::Pages;
-use league::extras::season::add_up;
+use league::extras::season::{add, ordered};
 use league::games::TieBreak;
 use league::manager::document::LeagueView;
 use league::manager::standings::{Career, ranked};
@@ -197,8 +197,9 @@ fn the_season_goes_by_points_per_match_and_every_equal_champion_has_a_title() {
         "P03=P02 P04=P05 | P03=P04 P02=P05 | P03=P05 P02=P04 | P02=P03",
         false,
     );
-    let season = add_up(&[small, large]);
-    let told: Vec<String> = season
+    let mut players = BTreeMap::new();
+    [small, large].iter().for_each(|it| add(&mut players, it));
+    let told: Vec<String> = ordered(players)
         .iter()
         .map(|(name, sums)| {
             format!(
@@ -313,7 +314,7 @@ fn a_cell_is_a_text_or_a_number_whatever_it_says() {
         ("＝1", "\"'＝1\""),
     ];
     for (cell, written) in rows {
-        let came = csv("Name", [vec![cell.into()]]);
+        let came = csv("Name", [json!([cell])].into_iter());
         assert_eq!(came, format!("\u{feff}Name\r\n{written}\r\n"), "{cell:?}");
     }
 }

@@ -9,41 +9,28 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// A whole file: with the mark by which spreadsheets know UTF-8, and a line for the heads and for each row.
-pub fn csv(heads: &str, rows: impl IntoIterator<Item = Vec<Value>>) -> String {
-    let text = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_string(), String::from)
-            .replace("null", "")
+pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
+    let line = |row: Value| {
+        let cells: Vec<String> = row.as_array().into_iter().flatten().map(cell).collect();
+        cells.join(",") + "\r\n"
     };
-    let line = |cells: Vec<Value>| {
-        cells
-            .iter()
-            .map(|it| cell(&shown(&text(it))))
-            .collect::<Vec<_>>()
-            .join(",")
-            + "\r\n"
-    };
-    format!(
-        "\u{feff}{heads}\r\n{}",
-        rows.into_iter().map(line).collect::<String>()
-    )
+    let lines: String = rows.map(line).collect();
+    format!("\u{feff}{heads}\r\n{lines}")
 }
 
-/// A cell. One that a spreadsheet would calculate is made text by an apostrophe; numbers stay numbers.
-fn cell(text: &str) -> String {
-    let begins = text
-        .trim_start()
-        .starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
-    let text = if begins && text.parse::<i32>().is_err() {
-        format!("'{text}")
-    } else {
-        text.into()
+/// A cell. A text that a spreadsheet would calculate gets an apostrophe; numbers stay numbers.
+fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return String::new(),
+        Value::String(text) => shown(text),
+        number => return number.to_string(),
     };
-    if text.contains(['"', ',', ';', '\'']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
+    let signs = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let is_sum = text.trim_start().starts_with(signs) && text.parse::<i32>().is_err();
+    let text = format!("{}{text}", if is_sum { "'" } else { "" });
+    match text.contains(['"', ',', ';', '\'']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
     }
 }
 
@@ -70,7 +57,7 @@ pub fn results(view: &LeagueView) -> String {
         let points = |id| game.score.as_ref()?.get(id);
         let [expected_a, expected_b] =
             worth::of_match(&worth, game.drawn_number, &moves).map_or([None; 2], |it| it.map(Some));
-        cells(json!([
+        json!([
             game.match_id,
             round,
             game.recorded_at,
@@ -90,13 +77,12 @@ pub fn results(view: &LeagueView) -> String {
             game.referee_id,
             game.reason,
             by_turns.then(|| worth::key(&moves))
-        ]))
+        ])
     };
-    let mut rows = Vec::new();
-    for round in &view.rounds {
+    let rows = view.rounds.iter().flat_map(|round| {
         let played = round.matches.iter().filter(|game| game.ending.is_some());
-        rows.extend(played.map(|game| row(round.round_id, game)));
-    }
+        played.map(|game| row(round.round_id, game))
+    });
     csv(RESULTS, rows)
 }
 
@@ -104,7 +90,7 @@ pub fn results(view: &LeagueView) -> String {
 pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String {
     let row = |row: &Standing| {
         let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
-        cells(json!([
+        json!([
             row.rank,
             row.player_id,
             row.display_name,
@@ -115,11 +101,7 @@ pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String 
             row.points,
             expected.get(&row.player_id),
             agent.and_then(|agent| agent.technical_losses)
-        ]))
+        ])
     };
     csv(STANDINGS, view.standings.iter().map(row))
-}
-
-fn cells(row: Value) -> Vec<Value> {
-    row.as_array().cloned().unwrap_or_default()
 }

@@ -8,26 +8,10 @@ use crate::manager::document::{LeagueView, RoundView};
 use crate::net::retry::{RetryPolicy, pause};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A file as JSON, with the time at which it was written.
-#[derive(Serialize)]
-struct Page<T> {
-    #[serde(flatten)]
-    content: T,
-    last_updated: Timestamp,
-}
-
-/// What stands in `rounds.json`.
-#[derive(Serialize)]
-struct RoundsPage<'a> {
-    league_id: &'a str,
-    rounds: &'a [Arc<RoundView>],
-}
 
 /// The files of a league, and what they said when they were written.
 pub struct Pages {
@@ -65,7 +49,7 @@ impl Pages {
             for game in round.matches.iter().filter(|it| it.referee_id.is_some()) {
                 if old.is_none_or(|old| !old.matches.contains(game)) {
                     let path = folder.join(format!("{}.json", game.match_id));
-                    errors.extend(write_page(&path, game).err());
+                    errors.extend(write_page(&path, json!(game)).err());
                 }
             }
         }
@@ -90,10 +74,7 @@ impl Pages {
             "rounds_completed": view.rounds.iter().filter(is_over).count(),
             "standings": view.standings,
         });
-        let rounds = RoundsPage {
-            league_id: &view.league_id,
-            rounds: &view.rounds,
-        };
+        let rounds = json!({"league_id": view.league_id, "rounds": view.rounds});
         let folder = self.folder(view);
         let written = [
             write_page(&folder.join("standings.json"), standings),
@@ -141,10 +122,8 @@ impl Pages {
     }
 }
 
-fn write_page(path: &Path, content: impl Serialize) -> io::Result<()> {
-    let page = Page {
-        content,
-        last_updated: Timestamp::now(),
-    };
+/// Writes a file as JSON, with the time at which it was written.
+fn write_page(path: &Path, mut page: Value) -> io::Result<()> {
+    page["last_updated"] = json!(Timestamp::now());
     storage::replace_json(path, Access::Everybody, &page)
 }

@@ -62,17 +62,19 @@ impl PageData<'_> {
 pub fn live(data: &str) -> Reply {
     let nonce = secret(32);
     let policy = policy(&nonce);
-    let headers = [
-        "Content-Type: text/html; charset=utf-8",
-        &format!("Content-Security-Policy: {policy}; frame-ancestors 'none'"),
-        "X-Content-Type-Options: nosniff",
-        "Referrer-Policy: no-referrer",
-        "Cache-Control: no-store",
-    ];
+    let more = format!(
+        "Content-Security-Policy: {policy}; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer"
+    );
+    reply("html", &more, page(&nonce, "", "live", data))
+}
+
+/// A text of that kind which no browser may keep or take for something else, with more headers.
+pub fn reply(kind: &str, more: &str, text: String) -> Reply {
+    let kind = format!("Content-Type: text/{kind}; charset=utf-8\r\n");
+    let safe = "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
     Reply {
-        status: "200 OK",
-        headers: headers.map(|header| format!("{header}\r\n")).concat(),
-        body: page(&nonce, "", "live", data).into_bytes(),
+        headers: format!("{kind}{safe}{more}\r\n"),
+        ..Reply::new("200 OK", text)
     }
 }
 

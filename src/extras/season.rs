@@ -13,9 +13,11 @@ use crate::program::args::{Args, Stop};
 use crate::program::storage::{Access, read_json, replace};
 use crate::program::terminal::{counted, say, shown};
 use crate::protocol::Progress;
+use crate::wire::Timestamp;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const HEADS: [&str; 11] = [
     "Rank",
@@ -54,13 +56,6 @@ impl Sums {
     pub fn points_per_match(&self) -> f64 {
         f64::from(self.points) / f64::from(self.played.max(1))
     }
-}
-
-/// Adds leagues up; the best first.
-pub fn add_up(leagues: &[LeagueView]) -> Vec<(String, Sums)> {
-    let mut players = BTreeMap::new();
-    leagues.iter().for_each(|league| add(&mut players, league));
-    ordered(players)
 }
 
 /// Adds a league to the sums of its players.
@@ -102,64 +97,51 @@ fn champions(league: &LeagueView) -> BTreeSet<String> {
 
 /// The name of a player; with its id, where another of the same league has that name.
 fn name(league: &LeagueView, id: &str) -> String {
-    let row = league.standings.iter().find(|row| row.player_id == id);
+    let rows = &league.standings;
+    let row = rows.iter().find(|row| row.player_id == id);
     let name = row.map_or(id, |row| &row.display_name);
-    if namesakes(league, name) > 1 {
-        format!("{name} ({id})")
-    } else {
-        name.into()
+    match rows.iter().filter(|row| row.display_name == name).count() {
+        0 | 1 => name.into(),
+        _ => format!("{name} ({id})"),
     }
-}
-
-/// How many players of a league have that name.
-fn namesakes(league: &LeagueView, name: &str) -> usize {
-    let rows = league.standings.iter();
-    rows.filter(|row| row.display_name == name).count()
-}
-
-/// Whether several players of a league have the same name.
-pub fn has_namesakes(league: &LeagueView) -> bool {
-    let mut rows = league.standings.iter();
-    rows.any(|row| namesakes(league, &row.display_name) > 1)
 }
 
 /// Prints the leagues and the table, and writes the table as CSV beside the leagues.
 pub fn run(args: &Args) -> Result<(), Stop> {
-    let config = program::load(args)?;
-    let id = &config.league.league_id;
-    let data = Path::new(args.text("--data").unwrap_or("data"));
-    let leagues = find(data, id, args.has("--all"));
+    let league = program::load(args)?.league;
+    let (id, folder) = (&league.league_id, program::data(args).join("leagues"));
+    let leagues = find(args, id);
     if leagues.is_empty() {
-        let more = if args.has("--all") {
-            ""
-        } else {
-            "; --all counts local leagues and practice too"
+        let more = match args.has("--all") {
+            true => "",
+            false => "; --all counts local leagues and practice too",
         };
         let words = format!(
-            "no league of {id} in {} was played to its end{more}",
-            data.join("leagues").display()
+            "no league of {id} in {} was played to its end",
+            folder.display()
         );
-        return Err(Stop::failed(words));
+        return Err(Stop::failed(words + more));
     }
-    let players = add_up(&leagues);
     let count = counted(leagues.len() as u32, "league");
-    say(&format!("{count}, {}", shown(&config.league.display_name)));
-    leagues
-        .iter()
-        .for_each(|league| say(&shown(&title(league))));
-    say_table(&players, leagues.iter().any(has_namesakes), say);
-    let path = data.join("leagues").join(format!("{id}.season.csv"));
+    say(&format!("{count}, {}", shown(&league.display_name)));
+    let mut players = BTreeMap::new();
+    for league in &leagues {
+        say(&shown(&title(league)));
+        add(&mut players, league);
+    }
+    let players = ordered(players);
+    say_table(&players, say);
+    let path = folder.join(format!("{id}.season.csv"));
     let rows = (1..)
         .zip(&players)
-        .map(|(rank, player)| cells(rank, player));
-    let rows = rows.map(|row| row.into_iter().map(Into::into).collect());
+        .map(|(rank, player)| json!(cells(rank, player)));
     replace(&path, Access::Everybody, &csv(&HEADS.join(","), rows))?;
     say(&format!("as CSV in {}", path.display()));
     Ok(())
 }
 
 /// Tells the table, and what its words mean.
-pub fn say_table(players: &[(String, Sums)], has_namesakes: bool, say: impl Fn(&str)) {
+pub fn say_table(players: &[(String, Sums)], say: impl Fn(&str)) {
     let rows = (1..).zip(players).map(|(rank, player)| {
         let mut row = cells(rank, player);
         row[1] += if player.1.titles > 0 { CHAMPION } else { "" };
@@ -170,40 +152,43 @@ pub fn say_table(players: &[(String, Sums)], has_namesakes: bool, say: impl Fn(&
         "In the order of points per match. Expected: what the choices were worth before the draws.",
     );
     say(&format!("{}  was champion", CHAMPION.trim()));
-    if has_namesakes {
-        say("Several players of one league have the same name: they are kept apart by their ids.");
-    }
 }
 
 /// The documents of the leagues that were played to their end, the oldest first.
-fn find(data: &Path, id: &str, all: bool) -> Vec<LeagueView> {
-    let mut folders = vec![data.to_path_buf()];
+fn find(args: &Args, id: &str) -> Vec<LeagueView> {
+    let all = args.has("--all");
+    let data = program::data(args);
+    let mut folders = vec![data.clone()];
     if all {
         folders.extend(["local", "practice"].map(|name| data.join(name)));
     }
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let rest = name.strip_prefix(id);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
+        name == id || name.starts_with(&format!("{id}~"))
     };
     let mut leagues = Vec::new();
     for folder in folders {
-        let entries = fs::read_dir(folder.join("leagues"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let paths = entries.map(|entry| entry.path()).filter(is_ours);
+        let entries = fs::read_dir(folder.join("leagues")).into_iter().flatten();
+        let paths = entries.flatten().map(|entry| entry.path()).filter(is_ours);
         leagues.extend(paths.filter_map(|path| read_json::<LeagueView>(&path.join("league.json"))));
     }
     leagues.retain(|league| league.status == Progress::Completed && (all || !league.league.local));
-    leagues.sort_by_key(|league| matches(league).filter_map(|game| game.recorded_at).max());
+    leagues.sort_by_key(end);
     leagues
+}
+
+/// When the last match of a league was recorded.
+fn end(league: &LeagueView) -> Option<Timestamp> {
+    matches(league).filter_map(|game| game.recorded_at).max()
 }
 
 /// When a league was played, what it is called, and who was champion.
 pub fn title(league: &LeagueView) -> String {
-    let last = matches(league).filter_map(|game| game.recorded_at).max();
-    let day = last.map(|at| at.to_string().chars().take(10).collect());
+    let day = end(league).map(|at| at.to_string().chars().take(10).collect());
+    let parts: Vec<String> = [day, league.league.name.clone()]
+        .into_iter()
+        .flatten()
+        .collect();
     let champions = champions(league);
     let names: Vec<String> = champions.iter().map(|id| name(league, id)).collect();
     let what = if names.len() > 1 {
@@ -211,13 +196,11 @@ pub fn title(league: &LeagueView) -> String {
     } else {
         "champion"
     };
-    let end = format!("{what}: {}", names.join(", "));
-    let parts = [day, league.league.name.clone(), Some(end)];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("  {}", parts.join("  "))
+    format!("  {}  {what}: {}", parts.join("  "), names.join(", "))
 }
 
 fn cells(rank: u32, (name, sums): &(String, Sums)) -> Vec<String> {
+    let mut cells = vec![rank.to_string(), name.clone()];
     let counts = [
         sums.leagues,
         sums.titles,
@@ -226,7 +209,6 @@ fn cells(rank: u32, (name, sums): &(String, Sums)) -> Vec<String> {
         sums.draws,
         sums.losses,
     ];
-    let mut cells = vec![rank.to_string(), name.clone()];
     cells.extend(counts.map(|count| count.to_string()));
     cells.push(sums.points.to_string());
     cells.push(format!("{:.2}", sums.points_per_match()));

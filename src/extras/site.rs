@@ -159,15 +159,5 @@ fn clock() -> u64 {
 
 /// A file that the browser keeps under the last part of its address.
 fn download(kind: &str, text: String) -> Reply {
-    let headers = [
-        &format!("Content-Type: text/{kind}; charset=utf-8"),
-        "Content-Disposition: attachment",
-        "X-Content-Type-Options: nosniff",
-        "Cache-Control: no-store",
-    ];
-    Reply {
-        status: "200 OK",
-        headers: headers.map(|header| format!("{header}\r\n")).concat(),
-        body: text.into_bytes(),
-    }
+    report::reply(kind, "Content-Disposition: attachment", text)
 }

@@ -6,7 +6,7 @@
 
 use crate::extras::figures::expected_by_player;
 use crate::extras::groups::{self, Entrant};
-use crate::extras::season::{add, has_namesakes, ordered, say_table, title};
+use crate::extras::season::{add, ordered, say_table, title};
 use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
@@ -102,10 +102,10 @@ fn say_status(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
 /// gives back how many groups are left out.
 fn add_up(args: &Args, folders: &BTreeSet<PathBuf>, league_id: &str) -> Result<usize, Stop> {
     let most: Option<usize> = args.number("--promote")?;
-    let by_expected = match args.text("--by") {
-        None | Some("points") => false,
-        Some("expected") => true,
-        Some(other) => {
+    let by_expected = match args.text("--by").unwrap_or("points") {
+        "points" => false,
+        "expected" => true,
+        other => {
             let words = format!("--by: got {other:?}, expected points or expected");
             return Err(Stop::usage(words));
         }
@@ -117,7 +117,6 @@ fn add_up(args: &Args, folders: &BTreeSet<PathBuf>, league_id: &str) -> Result<u
     let mut players = BTreeMap::new();
     let mut next = Vec::new();
     let mut left_out = 0;
-    let mut are_alike = false;
     for folder in folders {
         let shown_folder = folder.display();
         let found = look(folder, league_id).and_then(|view| {
@@ -127,7 +126,6 @@ fn add_up(args: &Args, folders: &BTreeSet<PathBuf>, league_id: &str) -> Result<u
         match found {
             Ok((view, best)) => {
                 tell(&shown(&format!("  {shown_folder}{}", title(&view))));
-                are_alike |= has_namesakes(&view);
                 add(&mut players, &view);
                 next.extend(best);
             }
@@ -137,7 +135,7 @@ fn add_up(args: &Args, folders: &BTreeSet<PathBuf>, league_id: &str) -> Result<u
             }
         }
     }
-    say_table(&ordered(players), are_alike, tell);
+    say_table(&ordered(players), tell);
     if left_out == 0 || !args.has("--all") {
         print!("{}", groups::text(&next));
     }
