@@ -101,7 +101,7 @@ fn each_strategy_chooses_by_what_it_has_seen() {
         assert!(named(game, name).is_none(), "{game}: {name}");
     }
     let all: Vec<&str> = all_names().collect();
-    let expected = "random coin even odd alternate contrary frequency pattern blocks perfect";
+    let expected = "random even odd alternate contrary frequency pattern blocks perfect";
     assert_eq!(all.join(" "), expected);
     let rows = [
         (

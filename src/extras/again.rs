@@ -87,13 +87,10 @@ fn moves(player_id: &str, past: &Past) -> Result<(usize, Vec<Move>), Stop> {
 
 /// Every time that a seat was asked: the moves before, and what it played.
 fn turns<'a>(game: &Game, seat: usize, moves: &'a [Move]) -> Vec<(&'a [Move], Option<&'a Move>)> {
-    if game.at_once {
-        let made = moves.iter().find(|made| made.seat == seat);
-        return vec![(&[], made)];
-    }
-    let so_far = (0..=moves.len()).map(|n| (&moves[..n], moves.get(n)));
-    let is_asked = |(before, _): &(&[Move], _)| game.asked(before).contains(&seat);
-    so_far.filter(is_asked).collect()
+    let last = if game.at_once { 0 } else { moves.len() };
+    let asked = (0..=last).filter(|n| game.asked(&moves[..*n]).contains(&seat));
+    let played = |n: usize| moves[n..].iter().find(|made| made.seat == seat);
+    asked.map(|n| (&moves[..n], played(n))).collect()
 }
 
 /// The turn after these moves.

@@ -77,12 +77,12 @@ fn seats(program: &Program, players: usize, entrants: &[Entrant]) -> Result<Vec<
         let here = entrants.iter().filter(|entrant| !entrant.is_elsewhere());
         let seat = |entrant: &Entrant| Seat {
             name: Some(entrant.name.clone()),
-            ..practice::seats(&practice::commands(&[&entrant.command]), &finished, 1).remove(0)
+            ..Seat::of(&entrant.command, &finished)
         };
         return Ok(here.map(seat).collect());
     }
     let mine = match (args.text("--new"), practice::cycles(args)?) {
-        (Some(new), _) => practice::commands(&[new, args.text("--old").unwrap_or("random")]),
+        (Some(new), _) => vec![new, args.text("--old").unwrap_or("random")],
         (None, Some(_)) => practice::mine(args),
         (None, None) => {
             let names = finished.iter().take(UNLEARNED).cycle().take(players);

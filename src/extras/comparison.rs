@@ -85,8 +85,6 @@ struct Side {
     name: String,
     /// What its choices were worth, cycle by cycle, a row for each rival.
     worth: Vec<Vec<f64>>,
-    /// In how many matches its choice differed from the rival's.
-    differed: usize,
     technical_losses: usize,
     /// How many of these came last, one behind the other.
     lost_in_a_row: usize,
@@ -150,7 +148,6 @@ impl Comparison {
             id: id.clone(),
             name: name.clone(),
             worth: vec![Vec::new(); rivals.len()],
-            differed: 0,
             technical_losses: 0,
             lost_in_a_row: 0,
             reason: String::new(),
@@ -205,23 +202,22 @@ impl Comparison {
         }
     }
 
-    /// `cycle  16   ada differed in 70 of 112, eve in 58    towards better 24 %`
+    /// What its matches are counted in.
+    fn kind(&self) -> &str {
+        match self.worth.is_empty() {
+            true => "points a match",
+            false => "expected points",
+        }
+    }
+
+    /// `cycle  16   expected points: ada 1.347, eve 1.321    towards better 24 %`
     fn line(&self) -> String {
-        let matches = self.cycles * self.rivals.len();
         let [new, old] = &self.sides;
-        let so_far = if self.worth.is_empty() {
-            let (one, other) = (new.gain().mean, old.gain().mean);
-            format!(
-                "{} has {one:.2} points a match, {} {other:.2}",
-                new.name, old.name
-            )
-        } else {
-            let (more, less) = (new.differed, old.differed);
-            format!(
-                "{} differed in {more} of {matches}, {} in {less}",
-                new.name, old.name
-            )
-        };
+        let ([one, other], kind) = (self.sides.each_ref().map(Side::gain), self.kind());
+        let so_far = format!(
+            "{kind}: {} {:.3}, {} {:.3}",
+            new.name, one.mean, old.name, other.mean
+        );
         let towards = match self.verdict() {
             Verdict::Better => "better 100 %".into(),
             Verdict::NotBetter => "not better 100 %".into(),
@@ -274,10 +270,7 @@ impl Comparison {
 
     /// `expected points 1.389 ± 0.026 against 1.270 ± 0.032 (9 cycles, 126 matches, 3.2 s)`
     fn figures(&self) -> String {
-        let kind = match self.worth.is_empty() {
-            true => "points a match",
-            false => "expected points",
-        };
+        let kind = self.kind();
         let [new, old] = self.sides.each_ref().map(Side::gain);
         let cycles = counted(self.cycles as u32, "cycle");
         let matches = 2 * self.cycles * self.rivals.len();
@@ -305,9 +298,6 @@ impl Side {
     /// Counts a match against a rival.
     fn count(&mut self, game: &MatchView, gain: &Gain, row: usize) {
         self.worth[row].push(gain.expected.unwrap_or(gain.points));
-        if let [one, other] = &game.played()[..] {
-            self.differed += usize::from(one.text != other.text);
-        }
         if game.ending != Some(Ending::TechnicalLoss) {
             self.lost_in_a_row = 0;
         } else if game.winner.as_ref() != Some(&self.id) {

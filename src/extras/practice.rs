@@ -1,23 +1,21 @@
 //! A practice: a local league of many cycles, to find out whether a strategy is better than a coin. Here: who plays,
-//! where its files are, and what the referees' logs say about answer times. What it all means is said by `statistics.rs`.
+//! where its files are, and why somebody lost technically. What it all means is said by `statistics.rs`.
 //!
 //! Practice leaves no heap: its data and logs have folders of their own, and the next practice replaces them. They are
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
 use crate::extras::manager_screen::result_line;
-use crate::games;
-use crate::manager::document::LeagueView;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::standings;
+use crate::manager::standings::lost_technically;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{counted, say};
-use crate::protocol::{Ending, Kind};
+use crate::protocol::Kind;
 use crate::wire::{Within, cut};
-use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,6 +39,20 @@ impl Seat {
         Seat {
             command: ["player", "--strategy", strategy].map(String::from).into(),
             name,
+        }
+    }
+
+    /// A command as a player, named like its last word. The name of a finished strategy alone is our player with it.
+    pub fn of(command: &str, finished: &[&str]) -> Seat {
+        if finished.contains(&command) {
+            return Seat::example(command, Some(command.into()));
+        }
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let last = words.iter().rfind(|word| !word.starts_with('-'));
+        let name = last.and_then(|last| last.rsplit(['/', '\\']).next());
+        Seat {
+            command: words.iter().map(|word| word.to_string()).collect(),
+            name: Some(cut(name.unwrap_or_default(), NAME)),
         }
     }
 }
@@ -67,68 +79,34 @@ pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
 }
 
 /// The commands of `--mine`: several options, or several commands in one, with commas.
-pub fn mine(args: &Args) -> Vec<Vec<String>> {
-    let all = args.all("--mine");
-    let each: Vec<&str> = all.iter().flat_map(|all| all.split(',')).collect();
-    commands(&each)
-}
-
-/// Commands as their words.
-pub fn commands(commands: &[&str]) -> Vec<Vec<String>> {
-    let words = |command: &&str| command.split_whitespace().map(String::from).collect();
-    let all = commands.iter().map(words);
-    all.filter(|words: &Vec<String>| !words.is_empty())
-        .collect()
+pub fn mine(args: &Args) -> Vec<&str> {
+    let all = args.all("--mine").iter();
+    let each = all.flat_map(|all| all.split(',')).map(str::trim);
+    each.filter(|command| !command.is_empty()).collect()
 }
 
 /// The players of a practice, in the order of their ids: first those commands, then `finished` strategies in turn. Each
 /// has a name of its own.
-pub fn seats(mine: &[Vec<String>], finished: &[&str], players: usize) -> Vec<Seat> {
-    let own = |command: &Vec<String>| {
-        if let [name] = &command[..]
-            && finished.contains(&name.as_str())
-        {
-            return Seat::example(name, Some(name.clone())); // one of the examples, by its name
-        }
-        let last = command
-            .iter()
-            .rev()
-            .find(|word| !word.starts_with('-'))
-            .map_or("", String::as_str);
-        let name = cut(last.rsplit(['/', '\\']).next().unwrap_or(last), NAME);
-        Seat {
-            command: command.clone(),
-            name: Some(name),
-        }
-    };
+pub fn seats(mine: &[&str], finished: &[&str], players: usize) -> Vec<Seat> {
+    let mine = mine.iter().map(|command| Seat::of(command, finished));
     let example = |name: &&str| Seat::example(name, Some(name.to_string()));
-    let mut seats: Vec<Seat> = Vec::new();
-    for seat in mine
-        .iter()
-        .map(own)
-        .chain(finished.iter().cycle().map(example))
-        .take(players)
-    {
-        let name = seat.name.clone().unwrap_or_default();
-        let mut names = (1..).map(|n| {
-            if n == 1 {
-                name.clone()
-            } else {
-                format!("{name} {n}")
-            }
-        });
-        let name = names.find(|name| seats.iter().all(|seat| seat.name.as_ref() != Some(name)));
-        seats.push(Seat { name, ..seat });
+    let examples = finished.iter().cycle().map(example);
+    let mut seats: Vec<Seat> = mine.chain(examples).take(players).collect();
+    let mut namesakes = BTreeMap::new();
+    for seat in &mut seats {
+        let n = namesakes.entry(seat.name.clone()).or_insert(0);
+        *n += 1;
+        if *n > 1 {
+            seat.name = seat.name.as_ref().map(|name| format!("{name} {n}"));
+        }
     }
     seats
 }
 
 /// What is about to be played.
 pub fn begins(league: &League) -> String {
-    let (players, cycles) = (
-        league.members(Kind::Player).len(),
-        counted(league.rules.cycles, "cycle"),
-    );
+    let players = league.members(Kind::Player).len();
+    let cycles = counted(league.rules.cycles, "cycle");
     let matches = counted(league.matches.len() as u32, "match").replace("matchs", "matches");
     format!("practice: {players} players, {cycles}, {matches}")
 }
@@ -185,37 +163,14 @@ impl Practice {
         }
         Ok(())
     }
-
-    /// Who answered calls for a choice, after how many milliseconds each.
-    pub fn answers(&self, view: &LeagueView) -> Vec<(String, u64)> {
-        let game = games::named(&view.league.game_type);
-        let wanted = game.map_or("", |game| game.messages.answer_name);
-        let mut answers = Vec::new();
-        for referee in view.agents.iter().filter(|it| it.kind == Kind::Referee) {
-            let log = self.logs.join(format!("agents/{}.log.jsonl", referee.id));
-            let Ok(log) = File::open(log) else { continue };
-            for line in BufReader::new(log).lines().map_while(Result::ok) {
-                let line: Value = serde_json::from_str(&line).unwrap_or_default();
-                let is_reply = line["event_type"] == "reply_received";
-                if is_reply && line["message_type"] == wanted {
-                    let who = line["peer"].as_str().unwrap_or_default();
-                    answers.push((who.into(), line["elapsed_ms"].as_u64().unwrap_or_default()));
-                }
-            }
-        }
-        answers
-    }
 }
 
 /// The first match that each player lost technically, with the reason, and how to see what was said in it.
 pub fn failures(league: &League, logs: &Path) -> Vec<String> {
     let lost = |player: &&Member| {
         let is_lost = |game: &&Match| {
-            let result = game.recorded.as_ref().map(|it| &it.result);
-            result.is_some_and(|result| {
-                let is_won = result.winner.as_ref() == Some(&player.id);
-                standings::ending(result) == Ending::TechnicalLoss && !is_won
-            })
+            let recorded = game.recorded.as_ref();
+            recorded.is_some_and(|it| lost_technically(&player.id, &it.result))
         };
         let logs = format!(" LOGS={}", logs.display());
         let first = league.games(&player.id).find(is_lost);

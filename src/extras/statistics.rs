@@ -87,12 +87,6 @@ pub struct Measure {
     pub name: &'static str,
 }
 
-/// The middle one, and the largest; of an even number the lower of the middle two.
-pub fn median_and_worst(mut numbers: Vec<u64>) -> Option<(u64, u64)> {
-    numbers.sort_unstable();
-    Some((numbers[numbers.len().checked_sub(1)? / 2], *numbers.last()?))
-}
-
 /// The players of a practice, as its tables show them.
 struct Rows<'a> {
     view: &'a LeagueView,
@@ -198,7 +192,11 @@ impl<'a> Rows<'a> {
                 0 if won.count > 0 => "no number was drawn in its matches".into(),
                 _ => judged.verdict(measure),
             };
-            format!("{:>7}     {won}{more}  {verdict}", won.count)
+            let lost = match player.technical_losses {
+                None | Some(0) => String::new(),
+                Some(lost) => format!("; {lost} lost technically"),
+            };
+            format!("{:>7}     {won}{more}  {verdict}{lost}", won.count)
         })
     }
 
@@ -218,29 +216,14 @@ impl<'a> Rows<'a> {
             others().map(|other| cell(player, other)).collect()
         })
     }
-
-    /// Who lost technically, and how long everybody thought.
-    fn answered(&self, answers: &[(String, u64)]) -> Vec<String> {
-        self.table("Technical losses  Answers in ms: median  worst", |player| {
-            let own = answers.iter().filter(|(peer, _)| *peer == player.id);
-            let own = own.map(|(_, elapsed)| *elapsed).collect();
-            let (median, worst) = match median_and_worst(own) {
-                Some((median, worst)) => (median.to_string(), worst.to_string()),
-                None => ("-".into(), "-".into()),
-            };
-            let lost = player.technical_losses.unwrap_or_default();
-            format!("{lost:>16}  {median:>21}  {worst:>5}")
-        })
-    }
 }
 
-/// The whole report, as lines for a terminal. `answers`: who has answered, after how many milliseconds.
-pub fn report(view: &LeagueView, answers: &[(String, u64)]) -> Vec<String> {
+/// The whole report, as lines for a terminal.
+pub fn report(view: &LeagueView) -> Vec<String> {
     let rows = Rows::new(view);
     let mut lines = rows.won();
     for opponents in rows.players.chunks(COLUMNS) {
         lines.extend(rows.against(opponents));
     }
-    lines.extend(rows.answered(answers));
     lines
 }

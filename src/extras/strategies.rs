@@ -21,12 +21,11 @@ pub type Table = [(&'static str, Strategy)];
 
 /// The strategies of any game.
 ///
-/// `random` and `coin` are the same; in Even/Odd it is a fair coin, and nothing beats it: whatever the other chooses, a
-/// coin chooses the same in half of the matches, and in the other half the drawn number is as likely its own parity as
-/// the other's. So against a coin every strategy gets what a coin gets, 1.25 points a match with 3/1/0, and against a
-/// second coin this is all there is. To get more one must play somebody who can be predicted. Who chooses so that nobody
-/// can predict it gives nobody more.
-pub static ANY: &Table = &[("random", random), ("coin", random)];
+/// In Even/Odd `random` is a fair coin, and nothing beats it: whatever the other chooses, a coin chooses the same in half
+/// of the matches, and in the other half the drawn number is as likely its own parity as the other's. So against a coin
+/// every strategy gets what a coin gets, 1.25 points a match with 3/1/0, and against a second coin this is all there is.
+/// To get more one must play somebody who can be predicted. Who chooses so that nobody can predict it gives nobody more.
+pub static ANY: &Table = &[("random", random)];
 
 /// The strategies of Even/Odd.
 pub static EVEN_ODD: &Table = &[
@@ -57,10 +56,9 @@ pub fn named(game_type: &str, name: &str) -> Option<Strategy> {
     found.map(|(_, strategy)| *strategy)
 }
 
-/// The names of the strategies of a game, each strategy once.
+/// The names of the strategies of a game.
 pub fn names(game_type: &str) -> Vec<&'static str> {
-    let names = table(game_type).map(|(name, _)| *name);
-    names.filter(|name| *name != "coin").collect()
+    table(game_type).map(|(name, _)| *name).collect()
 }
 
 /// The names of all strategies.

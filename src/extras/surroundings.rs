@@ -248,7 +248,7 @@ impl Around for Surroundings {
             self.terminal.say(luck);
         }
         if let Some(practice) = &self.practice {
-            let mut lines = statistics::report(&view, &practice.answers(&view));
+            let mut lines = statistics::report(&view);
             let failures = |league: &_| practice::failures(league, &practice.logs);
             lines.extend(manager.store.read(failures));
             lines.iter().for_each(|line| say(line));
