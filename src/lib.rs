@@ -14,7 +14,7 @@
 //!                 handlers (what is answered); registration, assignment, results, control (what is decided);
 //!                 schedule, start, standings, queries, notices, document (what is made of the state); settings, about
 //! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to be played),
-//!                 outbox (what is to be reported), questions (what is asked and answered), sentences, handlers
+//!                 outbox (what is to be reported), questions (what is asked and answered), handlers
 //! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,
 //!                 handlers
 //! src/program/    what every program is made of: args, config, registration, card, session, server, storage, terminal

@@ -146,7 +146,7 @@ fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
                     writer.write_history();
                 }
             });
-            Ok(player)
+            player
         })?;
         beside.stay();
         Ok(())

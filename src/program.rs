@@ -25,7 +25,7 @@ use crate::wire::{DisplayName, Endpoint, Plain, Url};
 use std::env;
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::Arc;
@@ -185,16 +185,9 @@ fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String,
 
 /// The address that this machine has on its way to another. Nothing is sent.
 fn own_address_towards(other: &Endpoint) -> io::Result<String> {
-    let host = other.host.trim_matches(['[', ']']);
-    let own = |any: &str| {
-        let socket = UdpSocket::bind(any)?;
-        socket.connect((host, other.port))?;
-        socket.local_addr()
-    };
-    Ok(match own("0.0.0.0:0").or_else(|_| own("[::]:0"))? {
-        SocketAddr::V4(own) => own.ip().to_string(),
-        SocketAddr::V6(own) => format!("[{}]", own.ip()),
-    })
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect((&*other.host, other.port))?;
+    Ok(socket.local_addr()?.ip().to_string())
 }
 
 /// The option that names the id of a referee or a player.

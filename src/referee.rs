@@ -11,7 +11,6 @@ pub mod match_play;
 pub mod outbox;
 pub mod over_http;
 pub mod questions;
-pub mod sentences;
 
 use crate::games;
 use crate::net::client::{About, Peer};
@@ -47,7 +46,7 @@ struct Referee {
 }
 
 impl Referee {
-    fn new(session: Arc<Session>) -> Result<Arc<Referee>, Stop> {
+    fn new(session: Arc<Session>) -> Arc<Referee> {
         let program = &session.program;
         let timeouts = &program.config.system.timeouts;
         let limits = Limits {
@@ -63,22 +62,20 @@ impl Referee {
             said: AtomicBool::new(false),
         });
         for _ in 0..at_once {
-            referee.start("match", |it| it.play(&it.assignments.next_match()))?;
+            referee.start("match", |it| it.play(&it.assignments.next_match()));
         }
-        referee.start("report", |it| it.report(&it.assignments.next_report()))?;
-        Ok(referee)
+        referee.start("report", |it| it.report(&it.assignments.next_report()));
+        referee
     }
 
     /// Has a thread of its own do a work again and again, for ever.
-    fn start(self: &Arc<Self>, name: &str, work: fn(&Referee)) -> Result<(), Stop> {
+    fn start(self: &Arc<Self>, name: &str, work: fn(&Referee)) {
         let here = Arc::clone(self);
-        let endless = move || loop {
-            let _ = catch_unwind(AssertUnwindSafe(|| work(&here)));
-        };
-        match spawn(name, endless) {
-            true => Ok(()),
-            false => Err(Stop::failed("no thread to work with")),
-        }
+        spawn(name, move || {
+            loop {
+                let _ = catch_unwind(AssertUnwindSafe(|| work(&here)));
+            }
+        });
     }
 
     /// One match: played, kept on the disk, told to the players. Reporting is the reporter's business.

@@ -57,14 +57,14 @@ pub trait Participant: Agent {
 pub fn run<P: Participant>(
     args: Args,
     kind: Kind,
-    make: impl FnOnce(Arc<Session>) -> Result<Arc<P>, Stop>,
+    make: impl FnOnce(Arc<Session>) -> Arc<P>,
 ) -> Result<(), Stop> {
     let session = Arc::new(Session {
         program: Arc::new(Program::new(args, kind)?),
         life: Mutex::default(),
         changed: Condvar::new(),
     });
-    let participant = make(Arc::clone(&session))?;
+    let participant = make(Arc::clone(&session));
     let card = session.own_card()?;
     let agent = Arc::clone(&participant) as Arc<dyn Agent>;
     let door = server::serve(&session.program, agent, MAX_NOTICE)?;

@@ -6,12 +6,12 @@
 //! and the manager has it played again.
 //!
 //! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP, a test over a script.
-//! The words in which a failure is told are in `sentences.rs`. Read next: `manager/league.rs`, where the result counts.
+//! The messages, and the words in which a failure is told, are in `questions.rs`. Read next: `manager/league.rs`, where the result counts.
 
 use crate::games::{self, Game, Move, Outcome};
-use crate::net::retry::{CallError, RetryPolicy, retry};
+use crate::net::retry::{CallError, RetryPolicy};
 use crate::protocol::*;
-use crate::referee::sentences::blame;
+use crate::referee::questions::blame;
 use crate::wire::Timestamp;
 use std::time::Duration;
 
@@ -135,23 +135,25 @@ impl<V: Venue> InPlay<'_, V> {
     /// Invites a player: whether it has come, or in words how it failed. A connection that fails is tried again; a late,
     /// refusing or wrong answer is a forfeit. A fault of our own machine is held against nobody: then there is nothing.
     fn invite(&self, seat: usize) -> Option<Result<(), String>> {
+        let policy = &self.limits.retry;
+        let wanted = GameJoinAck::NAME;
         let invitation = self.invitation(seat);
         let mut failures = Vec::new();
-        let has_no_connection =
-            |failure: &CallError| failure.code() == Code::E009 && !failure.is_ours();
-        let pause = |delay| self.venue.pause(delay);
-        let joined = retry(&self.limits.retry, pause, has_no_connection, || {
+        loop {
             let answered = self.venue.ask(seat, &invitation, self.limits.join);
-            let joined = answered.and_then(|reply| self.joined(seat, reply));
-            joined.inspect_err(|failure| failures.push(failure.clone()))
-        });
-        match joined {
-            Ok(()) => Some(Ok(())),
-            Err(failure) if failure.is_ours() => None,
-            Err(failure) => {
-                let error = self.game_error(seat, &failure, GameJoinAck::NAME);
+            let failure = match answered.and_then(|reply| self.joined(seat, reply)) {
+                Ok(()) => return Some(Ok(())),
+                Err(failure) if failure.is_ours() => return None,
+                Err(failure) => failure,
+            };
+            failures.push(failure.clone());
+            let failed = failures.len() as u32;
+            if failure.code() == Code::E009 && failed < policy.attempts {
+                self.venue.pause(policy.delay(failed));
+            } else {
+                let error = self.game_error(seat, &failure, wanted);
                 self.venue.tell(seat, error.into());
-                Some(Err(blame(&failures, GameJoinAck::NAME)))
+                return Some(Err(blame(&failures, wanted)));
             }
         }
     }
