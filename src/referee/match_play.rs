@@ -6,7 +6,8 @@
 //! and the manager has it played again.
 //!
 //! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP, a test over a script.
-//! The messages, and the words in which a failure is told, are in `questions.rs`. Read next: `manager/league.rs`, where the result counts.
+//! The messages, and the words in which a failure is told, are in `questions.rs`. Read next: `manager/league.rs`, where
+//! the result counts.
 
 use crate::games::{self, Game, Move, Outcome};
 use crate::net::retry::{CallError, RetryPolicy};
