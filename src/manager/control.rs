@@ -16,68 +16,59 @@ impl League {
     /// Decides what an order does.
     pub fn control(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
         let is_over = self.progress() == Progress::Completed;
+        let not_now = |why: &str| {
+            let problem = format!("got {}, but {why}", order.action);
+            Err(Refusal::field(Code::E003, "action", problem))
+        };
         match order.action {
-            Action::Again if !is_over => self.not_now(order, "the league is not over yet"),
-            Action::Pause | Action::Resume | Action::Remove if is_over => self.not_now(
-                order,
-                "the league is over; replay, restore and again are left",
-            ),
-            Action::Replay if self.again => self.not_now(order, "a new lobby is opening"),
-            Action::Replay if is_over && !self.closed => self.not_now(
-                order,
-                "the league is just ending; say it once more in a moment",
-            ),
+            Action::Again if !is_over => not_now("the league is not over yet"),
+            Action::Pause | Action::Resume | Action::Remove if is_over => {
+                not_now("the league is over; replay, restore and again are left")
+            }
+            Action::Replay if self.again => not_now("a new lobby is opening"),
+            Action::Replay if is_over && !self.closed => {
+                not_now("the league is just ending; say it once more in a moment")
+            }
             Action::Pause if self.paused => {
                 nothing("the league is paused already; resume lets it go on")
             }
-            Action::Pause => Ok((
-                Some(Event::Paused),
-                "no further match begins; resume lets the league go on".into(),
-            )),
+            Action::Pause => done(
+                Event::Paused,
+                "no further match begins; resume lets the league go on",
+            ),
             Action::Resume if !self.paused => nothing("the league is not paused"),
-            Action::Resume => Ok((Some(Event::Resumed), "the league goes on".into())),
+            Action::Resume => done(Event::Resumed, "the league goes on"),
             Action::Remove => self.order_remove(order),
             Action::Restore => self.order_restore(order, now),
             Action::Replay => self.order_replay(order, now),
             Action::Again if self.again => nothing("a new lobby is opening already"),
-            Action::Again => Ok((
-                Some(Event::Again),
-                "this league is set aside, and a new lobby opens".into(),
-            )),
+            Action::Again => done(
+                Event::Again,
+                "this league is set aside, and a new lobby opens",
+            ),
         }
-    }
-
-    fn not_now(&self, order: &LeagueControl, why: &str) -> Result<Done, Refusal> {
-        let problem = format!("got {}, but {why}", order.action);
-        Err(Refusal::field(Code::E003, "action", problem))
     }
 
     fn order_remove(&self, order: &LeagueControl) -> Result<Done, Refusal> {
-        let member = self.named(order, Some(Kind::Player))?;
+        let member = self.named(order, |it| it.kind == Kind::Player)?;
         let (id, who) = (&member.id, called(member));
         if self.removed.contains(id) {
-            return nothing(&format!("{who} is removed already; restore {id} undoes it"));
+            return nothing(format!("{who} is removed already; restore {id} undoes it"));
         }
-        let event = Event::Removed {
-            player_id: id.clone(),
-        };
-        let how = match self.started {
+        let words = match self.started {
             true => {
                 format!("{who} plays no more, and loses its matches 3-0; restore {id} undoes it")
             }
             false => format!("{who} is out of the lobby; it may register again"),
         };
-        Ok((Some(event), how))
+        let player_id = id.clone();
+        done(Event::Removed { player_id }, words)
     }
 
-    fn order_restore(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
-        let member = self.named(order, None)?;
+    fn order_restore(&self, order: &LeagueControl, at: Timestamp) -> Result<Done, Refusal> {
+        let member = self.named(order, |_| true)?;
         let (id, who) = (&member.id, called(member));
-        let event = Event::Restored {
-            agent_id: id.clone(),
-            at: now,
-        };
-        let how = match self.removed.contains(id) {
+        let words = match self.removed.contains(id) {
             true => format!(
                 "{who} plays again in every match that has no result yet; remove {id} undoes it"
             ),
@@ -85,69 +76,65 @@ impl League {
                 "{who} may register without its card for ten minutes, from where it was or from here"
             ),
         };
-        Ok((Some(event), how))
+        let agent_id = id.clone();
+        done(Event::Restored { agent_id, at }, words)
     }
 
-    fn order_replay(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
+    fn order_replay(&self, order: &LeagueControl, at: Timestamp) -> Result<Done, Refusal> {
         let id = order.match_id.as_ref().ok_or_else(|| missing("match_id"))?;
         let wrong = |why: String| Err(Refusal::field(Code::E015, "match_id", why));
         let Some(game) = self.find(id) else {
-            return wrong(format!(
-                "got {:?}, which is no match of this league",
-                cut(id, 60)
-            ));
+            let came = cut(id, 60);
+            return wrong(format!("got {came:?}, which is no match of this league"));
         };
         if game.recorded.is_none() {
-            return wrong(format!(
-                "{id} has no result yet, so it need not be played again"
-            ));
+            let why = format!("{id} has no result yet, so it need not be played again");
+            return wrong(why);
         }
         let mut players = game.players.iter();
         if let Some(player) = players.find(|player| self.removed.contains(*player)) {
-            return wrong(format!(
-                "{player} is removed; restore it before {id} is played again"
-            ));
+            let why = format!("{player} is removed; restore it before {id} is played again");
+            return wrong(why);
         }
-        let event = Event::Voided {
-            match_id: id.clone(),
-            at: now,
-        };
-        Ok((
-            Some(event),
-            format!("the result of {id} does not count any more, and {id} is played again"),
-        ))
+        let words = format!("the result of {id} does not count any more, and {id} is played again");
+        let match_id = id.clone();
+        done(Event::Voided { match_id, at }, words)
     }
 
-    /// The agent that an order is about, by its id or by a display name that only one agent has.
-    fn named(&self, order: &LeagueControl, kind: Option<Kind>) -> Result<&Member, Refusal> {
-        let name = order
-            .player_id
-            .as_ref()
-            .ok_or_else(|| missing("player_id"))?;
-        let wanted = |it: &&Member| kind.is_none_or(|kind| it.kind == kind);
-        let is_so_called = |it: &&Member| it.display_name.to_lowercase() == name.to_lowercase();
-        if let Some(member) = self.members.get(&name.to_uppercase()).filter(wanted) {
+    /// The agent that an order is about, by its id or by a display name that only one agent of those `wanted` has.
+    fn named(
+        &self,
+        order: &LeagueControl,
+        wanted: impl Fn(&Member) -> bool,
+    ) -> Result<&Member, Refusal> {
+        let name = order.player_id.as_ref();
+        let name = name.ok_or_else(|| missing("player_id"))?;
+        let members = self.members.values().filter(|it| wanted(it));
+        let mut same: Vec<&Member> = members.collect();
+        if let Some(member) = same.iter().find(|it| it.id == name.to_uppercase()) {
             return Ok(member);
         }
-        let members = self.members.values().filter(wanted);
-        let same: Vec<&Member> = members.filter(is_so_called).collect();
+        same.retain(|it| it.display_name.to_lowercase() == name.to_lowercase());
+        let came = cut(name, 60);
         let problem = match same[..] {
             [member] => return Ok(member),
-            [] => format!(
-                "got {:?}, which is nobody here who can be meant",
-                cut(name, 60)
-            ),
+            [] => format!("got {came:?}, which is nobody here who can be meant"),
             _ => {
                 let ids: Vec<&str> = same.iter().map(|it| &*it.id).collect();
-                format!("{} may be {}; name the id", cut(name, 60), ids.join(" or "))
+                format!("{came} may be {}; name the id", ids.join(" or "))
             }
         };
         Err(Refusal::field(Code::E005, "player_id", problem))
     }
 }
 
+/// What happens, and what was done in words.
+fn done(event: Event, words: impl Into<String>) -> Result<Done, Refusal> {
+    Ok((Some(event), words.into()))
+}
+
 /// The league is so already.
-fn nothing(words: &str) -> Result<Done, Refusal> {
+fn nothing(words: impl Into<String>) -> Result<Done, Refusal> {
     Ok((None, words.into()))
 }
 

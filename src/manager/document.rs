@@ -152,26 +152,15 @@ impl Document {
         is_due && made.changes != self.changes(league)
     }
 
-    /// Makes the document. A round in which nothing has changed is the one of the document before.
+    /// Makes the document. What has not changed is shared with the one before, if that was made of the same schedule.
     fn view(&self, league: &League, before: Option<&Made>) -> LeagueView {
         let before = before.filter(|made| made.voids == voids(league));
+        let before = before.map(|made| &*made.view);
+        let before = before.filter(|view| view.status != Progress::Waiting);
         let waiting = self.board.waiting();
         let status = league.status(waiting.reason);
         let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
         let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
-        let round = |round_id: u32, games: &[Match]| {
-            let known = before.and_then(|made| made.view.rounds.get(round_id as usize - 1));
-            if let (Some(known), Some(made)) = (known, before)
-                && made.view.status != Progress::Waiting
-                && round_id < made.view.current_round
-            {
-                return Arc::clone(known); // it was over already
-            }
-            let matches = games.iter().map(match_view).collect();
-            let round = RoundView { round_id, matches };
-            let same = known.filter(|known| ***known == round);
-            same.cloned().unwrap_or_else(|| Arc::new(round))
-        };
         let is_over = status.status == Progress::Completed;
         let end = league.completed().filter(|_| is_over);
         LeagueView {
@@ -186,11 +175,26 @@ impl Document {
             total_matches: league.matches.len() as u32,
             agents: members.into_iter().flatten().map(agent).collect(),
             standings: league.table().to_vec(),
-            rounds: league.by_round(round),
+            rounds: league.by_round(|round_id, games| round_view(before, round_id, games)),
             reason: status.reason,
             next_at: waiting.next_at,
             champion: end.map(|end| end.champion),
         }
+    }
+}
+
+/// A round; that of the document before, if it was over already, or if nothing has changed in it.
+fn round_view(before: Option<&LeagueView>, round_id: u32, games: &[Match]) -> Arc<RoundView> {
+    let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
+    let was_over = before.is_some_and(|view| round_id < view.current_round);
+    if let Some(known) = known.filter(|_| was_over) {
+        return Arc::clone(known);
+    }
+    let matches = games.iter().map(match_view).collect();
+    let round = RoundView { round_id, matches };
+    match known {
+        Some(known) if **known == round => Arc::clone(known),
+        _ => Arc::new(round),
     }
 }
 

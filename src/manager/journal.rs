@@ -4,12 +4,10 @@
 //! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
 //! Read next: `rounds.rs`, which plays the league, and `board.rs`, which tells of it.
 
-use crate::manager::league::Rules;
-use crate::manager::league::{Event, League};
+use crate::manager::league::{Event, League, Rules};
 use crate::net::sync::lock;
-use crate::object;
 use crate::program::storage::{self, Access};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
@@ -18,13 +16,8 @@ use std::{
     time::Duration,
 };
 
-/// The version of the journal: a change of `Event` needs a new one.
+/// The version of the journal, which its first line names: a change of `Event` needs a new one.
 const VERSION: u32 = 4;
-
-object! {
-    /// The first line.
-    JournalHead { journal_version: u32, }
-}
 
 /// The file, open and locked against a second manager.
 pub struct Journal {
@@ -54,9 +47,7 @@ impl Journal {
         file.set_len(length)?;
         let mut journal = Journal { file, length };
         if length == 0 {
-            journal.append(&JournalHead {
-                journal_version: VERSION,
-            })?;
+            journal.append(&json!({"journal_version": VERSION}))?;
         }
         journal.file.sync_all()?;
         Ok(journal)

@@ -62,7 +62,7 @@ impl League {
         self.check(meta, from, who)?;
         match who {
             Some((member, Proof::Shown)) => self.re_attach(member, meta, from),
-            Some((member, Proof::LetIn)) => Ok(self.renew(member, meta, from)),
+            Some((member, Proof::LetIn)) => Ok(self.member(&member.id, meta, from)),
             Some((member, Proof::None)) => self.without_token(member, meta, from),
             None => self.newcomer(meta, from),
         }
@@ -182,11 +182,22 @@ impl League {
         if let Some(here) = self.at_endpoint(meta).filter(|here| here.id != own.id) {
             return others(here, from.kind);
         }
-        let member = described(own, meta);
+        let again = Member {
+            token: own.token.clone(),
+            registration_key: own.registration_key.clone(),
+            ..self.member(&own.id, meta, from)
+        };
+        let as_before = Member {
+            expires: own.expires,
+            peer: own.peer,
+            registered_at: own.registered_at,
+            registrations: own.registrations,
+            ..again.clone()
+        };
         let lasts = own.expires >= from.now.plus(self.rules.token_lifetime / 2);
-        Ok(match lasts && member == *own {
-            true => member,
-            false => self.registered(member, from),
+        Ok(match lasts && as_before == *own {
+            true => as_before,
+            false => again,
         })
     }
 
@@ -202,18 +213,27 @@ impl League {
         let asked_just_now = from.now <= member.registered_at;
         Ok(match asked_just_now {
             true => member.clone(), // a new token at most once a second
-            false => self.renew(member, meta, from),
+            false => self.member(&member.id, meta, from),
         })
     }
 
-    /// A known agent with a new token; the old one is void.
-    fn renew(&self, known: &Member, meta: &AgentMeta, from: &Applicant) -> Member {
-        let renewed = Member {
-            token: token(&known.id, from.secret),
+    /// What an agent of that id is by this registration, with a new token; an old one is void.
+    fn member(&self, id: &str, meta: &AgentMeta, from: &Applicant) -> Member {
+        let before = self.members.get(id).map_or(0, |it| it.registrations);
+        Member {
+            kind: from.kind,
+            id: id.into(),
+            display_name: meta.display_name.clone(),
+            endpoint: meta.contact_endpoint.clone(),
+            max_concurrent_matches: meta.max_concurrent_matches.unwrap_or(0),
+            uses_match_tokens: meta.uses_match_tokens == Some(true),
+            token: token(id, from.secret),
+            expires: from.now.plus(self.rules.token_lifetime),
             registration_key: meta.registration_key.clone(),
-            ..described(known, meta)
-        };
-        self.registered(renewed, from)
+            peer: from.request.peer,
+            registered_at: from.now,
+            registrations: before + 1,
+        }
     }
 
     fn newcomer(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
@@ -227,39 +247,13 @@ impl League {
                 None,
             );
         }
-        let id = self.id_for(meta, from);
-        let newcomer = Member {
-            kind: from.kind,
-            display_name: String::new(),
-            endpoint: String::new(),
-            max_concurrent_matches: 0,
-            uses_match_tokens: false,
-            token: token(&id, from.secret),
-            id,
-            expires: from.now,
-            registration_key: meta.registration_key.clone(),
-            peer: from.request.peer,
-            registered_at: from.now,
-            registrations: 0,
-        };
-        Ok(self.registered(described(&newcomer, meta), from))
+        Ok(self.member(&self.id_for(meta, from), meta, from))
     }
 
     /// Whether an agent without a token may register: before the start; later a referee, while no live one is left.
     fn is_open_to(&self, from: &Applicant) -> bool {
         let referee_wanted = from.kind == Kind::Referee && from.referee_wanted;
         !self.started || referee_wanted && self.open_round().is_some()
-    }
-
-    /// The member with the marks of this registration.
-    fn registered(&self, member: Member, from: &Applicant) -> Member {
-        Member {
-            expires: from.now.plus(self.rules.token_lifetime),
-            peer: from.request.peer,
-            registered_at: from.now,
-            registrations: member.registrations + 1,
-            ..member
-        }
     }
 
     /// The agent that the configuration lists at that endpoint, if there is one.
@@ -325,17 +319,6 @@ impl League {
             return Err(invalid(problem).with("expired_at", member.expires.to_string()));
         }
         Ok(member)
-    }
-}
-
-/// A member as it now describes itself.
-fn described(known: &Member, meta: &AgentMeta) -> Member {
-    Member {
-        display_name: meta.display_name.clone(),
-        endpoint: meta.contact_endpoint.clone(),
-        max_concurrent_matches: meta.max_concurrent_matches.unwrap_or(0),
-        uses_match_tokens: meta.uses_match_tokens == Some(true),
-        ..known.clone()
     }
 }
 

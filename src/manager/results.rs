@@ -4,8 +4,7 @@
 //! be true. The rules in words stand in `protocol.md`, under "Reporting".
 
 use crate::games::{self, Game};
-use crate::manager::league::Rules;
-use crate::manager::league::{Event, League, Match, Member, Recorded};
+use crate::manager::league::{Event, League, Match, Member, Recorded, Rules};
 use crate::manager::standings;
 use crate::net::agent::Request;
 use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
