@@ -205,7 +205,11 @@ impl League {
     fn without_token(&self, member: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
         if !self.is_open_to(from) {
             // Whoever waits for the next league must learn that it is only too late for this one.
-            return reject(format!("{}: {}", late(from.kind), taken(member)), LATE);
+            let more = self.open_round().map(|_| format!(": {}", taken(member)));
+            return reject(
+                late(from.kind).to_string() + &more.unwrap_or_default(),
+                LATE,
+            );
         }
         if member.kind != from.kind || member.peer != from.request.peer {
             return others(member, from.kind);
