@@ -257,7 +257,10 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         (&league, "/scheduling/cycles", json!(2)),
     ]);
     let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
-    let hung = listener(); // it takes its match, and that is all
+    let hung = Peer::new(|request| match request["params"]["message_type"].as_str() {
+        Some("ROUND_ANNOUNCEMENT") => Does::Silence,
+        _ => Does::Answer(json!({"status": "ok"})),
+    });
     register_referee(&manager.url(), "referee:REF01", &hung.url, 2);
     let _real = world.referee(&manager, "REF02", &[]);
     let _players = ["P01", "P02"].map(|id| world.player(&manager, id, &[]));

@@ -17,14 +17,8 @@ const LEAGUE: &str = "leagues/league_2025_even_odd";
 #[test]
 fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
     let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04"];
-    for victims in [
-        "manager",
-        "REF01",
-        "manager",
-        "P01",
-        "manager",
-        "REF01 manager P01 REF02",
-    ] {
+    let mixed = "REF01 manager P01 REF02";
+    for victims in ["manager", "REF01", "manager", "P01", "manager", mixed] {
         let world = World::new(&[]);
         let arguments = ["--players", "4", "--referees", "2"];
         let mut manager = world.manager(&arguments);
@@ -44,23 +38,27 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
             wait_until("something happens", || {
                 world.journal().len() > seen || is_over()
             });
-            let found = ids.iter().position(|id| *id == victim);
-            let dying = found.map_or(&mut manager, |n| &mut agents[n]);
             if is_over() {
                 break;
             }
-            dying.kill();
-            let port = dying.port();
-            match found {
-                Some(n) => agents[n] = start(&manager, victim, &port),
-                None if is_over() => break, // it had just come to its end
-                None => manager.restart(&world, &arguments),
+            match ids.iter().position(|id| *id == victim) {
+                Some(n) => {
+                    agents[n].kill();
+                    agents[n] = start(&manager, victim, &agents[n].port());
+                }
+                None => {
+                    manager.kill();
+                    if is_over() {
+                        break; // it had just come to its end
+                    }
+                    manager.restart(&world, &arguments);
+                }
             }
             deaths += 1;
         }
-        let end = until("the manager ends", || manager.child.try_wait().unwrap());
+        let end = manager.wait();
         let is_well = end.success() || end.code().is_none();
-        assert!(is_well, "{victims}: {:?}", manager.stderr);
+        assert!(is_well, "{victims}: {}", manager.said());
         assert!(deaths > 2, "{victims} died only {deaths} times");
         world.check_played(4);
         if is_manager_alone {
@@ -136,31 +134,28 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
             let arguments = ["local", "--players", "6", "--league-id", id];
             world.start_unheard("league_manager", &arguments)
         });
-        let ends = both.each_mut().map(|league| league.wait().code());
-        let said = both
-            .each_ref()
-            .map(|league| league.stderr.lock().unwrap().clone());
-        assert!(ends.contains(&Some(0)), "{said:?}");
-        for ((id, league), (end, said)) in ids.iter().zip(&both).zip(ends.iter().zip(&said)) {
+        let mut played = 0;
+        for (id, league) in ids.iter().zip(&mut both) {
+            let is_well = league.wait().success();
+            played += u32::from(is_well);
             let folder = world.folder.join("data/leagues").join(id);
-            if *end == Some(0) {
-                let page = world.data(&format!("leagues/{id}/standings.json"));
-                let first = &page["standings"][0];
-                assert_eq!(first["played"], 5, "{first}");
-                let champion = format!("Champion: {} ", first["display_name"].as_str().unwrap());
-                let output = league.output();
-                assert!(output.contains(&champion), "{output}");
-                let mut lines = json_lines(&folder.join("journal.jsonl"));
-                lines.retain(|line| line["event"] == "Recorded");
-                assert_eq!(lines.len(), 15);
-                let status = |line: &Value| line["result"]["details"]["status"].clone();
-                assert!(lines.iter().all(|line| status(line) != "TECHNICAL_LOSS"));
-            } else {
+            if !is_well {
+                let said = league.said();
                 let is_one_line = said.lines().count() == 1;
                 assert!(is_one_line && said.contains("--data"), "{said}");
                 assert!(!folder.exists(), "{:?}", files(&folder));
+                continue;
             }
+            let page = world.data(&format!("leagues/{id}/standings.json"));
+            let first = &page["standings"][0];
+            assert_eq!(first["played"], 5, "{first}");
+            let champion = format!("Champion: {} ", text_of(&first["display_name"]));
+            assert!(league.output().contains(&champion), "{champion}");
+            let mut lines = json_lines(&folder.join("journal.jsonl"));
+            lines.retain(|line| line["result"]["details"]["drawn_number"].is_number());
+            assert_eq!(lines.len(), 15, "all were played");
         }
+        assert!(played > 0, "both are refused");
     }
 }
 
@@ -219,35 +214,6 @@ fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
             manager.url()
         ));
     }
-}
-
-#[test]
-fn a_hung_referee_costs_one_time_limit_once() {
-    let short = |key: &'static str| ("system.json", key, json!(0.5));
-    let world = World::new(&[
-        ("system.json", "/retry_policy/max_retries", json!(1)),
-        short("/timeouts/game_join_ack_timeout_sec"),
-        short("/timeouts/move_timeout_sec"),
-        short("/timeouts/game_over_timeout_sec"),
-        short("/timeouts/generic_response_timeout_sec"),
-    ]);
-    let mut manager = world.manager(&["--players", "4", "--referees", "2"]);
-    let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &[]));
-    wait_until("both have registered", || world.count("Registered") == 2);
-    signal("-STOP", &referees[0]);
-    let _players = ["P01", "P02", "P03", "P04"].map(|id| world.player(&manager, id, &[]));
-    assert!(manager.wait().success());
-    world.check_played(4);
-    let output = manager.output();
-    let mut late = output
-        .lines()
-        .filter(|line| line.contains("has not reported"));
-    let is_it = late.next().is_some_and(|line| line.contains("REF01"));
-    assert!(is_it && late.next().is_none(), "{output}");
-    let recorded = world.events("Recorded");
-    let is_honest = |line: &Value| line["referee_id"] == "REF02";
-    assert!(recorded.iter().all(is_honest), "{recorded:?}");
-    assert_eq!(world.count("Assigned"), 4);
 }
 
 fn signal(name: &str, agent: &Agent) {
@@ -374,23 +340,18 @@ fn secrets_are_for_their_owner_alone() {
         assert_eq!(mode & 0o777, 0o600, "{}", path.display());
     }
     league.kill();
-    let shown = league.output() + &league.stderr.lock().unwrap();
-    let logs = files(&world.folder.join("logs"));
-    let logs = logs.iter().map(|path| fs::read_to_string(path).unwrap());
-    let everything = shown + &logs.collect::<String>();
-    let mut secrets = vec![operator.trim().to_string()];
-    for path in cards(&world) {
-        let card: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        let key = &card["registration_key"];
-        secrets.extend(
-            [&card["token"], key]
-                .into_iter()
-                .filter_map(|it| it.as_str().map(String::from)),
-        );
+    let mut shown = league.output() + &league.said();
+    for path in files(&world.folder.join("logs")) {
+        shown += &fs::read_to_string(path).unwrap();
     }
-    for secret in secrets {
+    let mut secrets = vec![json!(operator.trim())];
+    for path in cards(&world) {
+        let mut card: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        secrets.extend(["token", "registration_key"].map(|key| card[key].take()));
+    }
+    for secret in secrets.iter().filter_map(Value::as_str) {
         let secret = secret.rsplit('-').next().unwrap();
-        let is_hidden = secret.len() >= 32 && !everything.contains(secret);
+        let is_hidden = secret.len() >= 32 && !shown.contains(secret);
         assert!(is_hidden, "a secret is shown");
     }
 }
