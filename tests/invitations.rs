@@ -83,8 +83,8 @@ fn said(command: &str) -> String {
             let [code, field, problem] = reason.splitn(3, ' ').collect::<Vec<_>>()[..] else {
                 panic!("{reason}")
             };
-            let code = Code::ALL.iter().find(|it| it.code() == code).unwrap();
-            let refusal = Refusal::field(*code, field, problem);
+            let code = Code::read(&code.into()).unwrap();
+            let refusal = Refusal::field(code, field, problem);
             screen::refusal(&message, "192.0.2.7".parse().unwrap(), &refusal)
         }
     }

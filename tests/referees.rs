@@ -217,9 +217,9 @@ fn a_slow_player_delays_its_own_match_only() {
         peer
     });
     assert!(manager.wait().success() && referee.wait().success());
-    let recorded = world.events("Recorded");
-    let is_lost = |line: &Value| line["result"]["details"]["status"] == "TECHNICAL_LOSS";
-    assert!(!recorded.iter().any(is_lost), "{recorded:?}");
+    let mut lost = world.events("Recorded");
+    lost.retain(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
+    assert_eq!(lost, [] as [Value; 0]);
 }
 
 /// The results that REF01 has kept so far.
@@ -503,39 +503,4 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
         ["FINISHED", "even"]
     );
     it.end();
-}
-
-#[test]
-fn a_report_that_lies_changes_nothing() {
-    let league = format!("leagues/{LEAGUE}.json");
-    let world = World::new(&[(&league, "/scheduling/cycles", json!(2))]);
-    let manager = world.manager(&["--players", "2", "--referees", "2"]);
-    let (url, first, second) = (manager.url(), listener(), listener());
-    let mine = token_of(&register_referee(&url, "referee:REF01", &first.url, 1));
-    let other = token_of(&register_referee(&url, "referee:REF02", &second.url, 1));
-    let _players = players(&url, NEVER);
-    first.first("ROUND_ANNOUNCEMENT");
-    let by = |sender, token| report(sender, token, "R1M1", ["P01", "P02"]);
-    let honest = by("referee:REF01", Some(&mine));
-    let mut foreign = honest.clone();
-    foreign["league_id"] = json!("league_1999");
-    let rows = [
-        ("unassigned", by("referee:REF02", Some(&other)), "E015"),
-        ("foreign league", foreign, "E015"),
-        ("no token", by("referee:REF01", None), "E011"),
-        ("another's token", by("referee:REF01", Some(&other)), "E012"),
-    ];
-    let refuse = |(what, report, code): (&str, Value, &str)| {
-        let (before, answer) = (world.journal(), send(&url, &report));
-        let came = [&answer["message_type"], &answer["error_code"]];
-        assert_eq!(came, ["LEAGUE_ERROR", code], "{what}");
-        assert_eq!(world.journal(), before, "{what}");
-    };
-    rows.into_iter().for_each(refuse);
-    for _ in 0..2 {
-        assert_eq!(send(&url, &honest)["status"], "recorded");
-    }
-    let other = report("referee:REF01", Some(&mine), "R1M1", ["P02", "P01"]);
-    refuse(("another result, late", other, "E015"));
-    assert_eq!(world.events("Recorded").len(), 1);
 }
