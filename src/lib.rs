@@ -18,7 +18,7 @@
 //! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,
 //!                 handlers
 //! src/program/    what every program is made of: args, config, registration, card, session, server, storage, terminal
-//! src/net/        http and client (in and out), letter (a notice for many), rpc, answer and agent (JSON-RPC), mcp (the
+//! src/net/        http and client (in and out), letter (a notice for many), rpc and agent (JSON-RPC), mcp (the
 //!                 same as tools), retry, log, and small things: bounds, secret, sync
 //! src/games/      what a game is, and the games
 //! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in words

@@ -74,6 +74,11 @@ pub fn call(method: &str, params: impl Display, id: impl Display) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params},"id":{id}}}"#)
 }
 
+/// A JSON-RPC result, written.
+pub fn answered(result: &Value, id: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
+}
+
 /// An object, and the rest of another from its first field to the closing brace.
 pub(super) fn joined(object: &Value, rest: &str) -> String {
     let object = object.to_string();

@@ -113,12 +113,14 @@ impl<'a> Mcp<'a> {
     /// who calls, and the headers say the same as the body.
     fn check(&self) -> Result<(), Denial> {
         let version = self.params["_meta"][VERSION_KEY].as_str();
-        let header = self.from.header("Mcp-Protocol-Version");
         if !self.is_stateless {
-            return match version.or(header) {
-                Some(version) if !VERSIONS.contains(&version) => Err(unknown(version)),
-                _ => Ok(()),
+            let version = version.or(self.from.header("Mcp-Protocol-Version"));
+            let Some(unknown) = version.filter(|it| !VERSIONS.contains(it)) else {
+                return Ok(());
             };
+            let words = format!("Unsupported protocol version: {}", cut(unknown, 60));
+            let data = json!({"supported": VERSIONS, "requested": unknown});
+            return Err(Denial::Rpc(-32022, words, Some(data)));
         }
         for key in [VERSION_KEY, CAPABILITIES_KEY] {
             if self.params["_meta"][key].is_null() {
@@ -132,11 +134,13 @@ impl<'a> Mcp<'a> {
             ("Mcp-Name", name.filter(|_| self.method == "tools/call")),
         ];
         for (header, wanted) in wanted {
-            let came = self.from.header(header);
+            let came = self.from.header(header).unwrap_or_default();
             if let Some(wanted) = wanted
-                && !came.is_some_and(|came| says(came, wanted))
+                && !says(came, wanted)
             {
-                return Err(differs(header, came, wanted));
+                let came = cut(came, 60);
+                let words = format!("header {header}: got {came:?}, but the body says {wanted:?}");
+                return Err(Denial::rpc(-32020, words));
             }
         }
         Ok(())
@@ -172,18 +176,6 @@ impl<'a> Mcp<'a> {
         }
         Ok(whole)
     }
-}
-
-fn unknown(version: &str) -> Denial {
-    let data = json!({"supported": VERSIONS, "requested": version});
-    let words = format!("Unsupported protocol version: {}", cut(version, 60));
-    Denial::Rpc(-32022, words, Some(data))
-}
-
-fn differs(header: &str, came: Option<&str>, wanted: &str) -> Denial {
-    let came = came.map_or("nothing".into(), |came| format!("{:?}", cut(came, 60)));
-    let words = format!("header {header}: got {came}, but the body says {wanted:?}");
-    Denial::rpc(-32020, words)
 }
 
 /// Whether a header says this text. What HTTP cannot carry comes as `=?base64?…?=`.

@@ -7,16 +7,15 @@
 //! Read next: `mcp.rs`, the same handlers as tools.
 
 use crate::net::agent::{Agent, Denial, Request, Tool};
-use crate::net::answer::{answered, failed, refusal_of};
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{OK, Reply, Service, Visitor};
-use crate::net::letter::quoted;
+use crate::net::letter::{answered, quoted};
 use crate::net::log::{Body, Level, Noise};
 use crate::net::mcp::Mcp;
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Entry, LeagueRegisterRequest, Message, PROTOCOL, RefereeRegisterRequest, Refusal,
-    Understood,
+    self, Code, Entry, GameError, Kind, LeagueError, LeagueRegisterRequest, Message, PROTOCOL,
+    RefereeRegisterRequest, Refusal, Understood,
 };
 use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, Wire, cut};
 use serde_json::{Value, json};
@@ -303,8 +302,7 @@ impl Server {
                 if is_logged {
                     self.agent.refused(request, peer, refusal);
                 }
-                let sender = self.client.sender();
-                let message = refusal_of(self.agent.kind(), &sender, request, refusal);
+                let message = self.refusal(request, refusal);
                 return Ok(self.reply(request, &message, is_logged));
             }
             Denial::Broken(why) => {
@@ -317,6 +315,38 @@ impl Server {
             Denial::Rpc(..) => {}
         }
         Err(denial)
+    }
+
+    /// A refusal as a message: a GAME_ERROR where the match is readable and the agent plays or referees it, else a
+    /// LEAGUE_ERROR. See "Errors" in `protocol.md`.
+    fn refusal(&self, request: &Value, refusal: &Refusal) -> Message {
+        let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
+        let error_code = refusal.code.to_string();
+        let error_description = refusal.code.name().into();
+        let context = Some(refusal.context.clone());
+        let match_id = quoted(request, "match_id");
+        let Some(match_id) = match_id.filter(|_| self.agent.kind() != Kind::Manager) else {
+            return Message::LeagueError(LeagueError {
+                error_code,
+                error_description,
+                original_message_type: Some(original),
+                context,
+            });
+        };
+        let player_id = quoted(request, "player_id");
+        let sender = self.client.sender();
+        let own_id = sender.rsplit(':').next().unwrap_or_default();
+        Message::GameError(GameError {
+            match_id,
+            error_code,
+            error_description,
+            affected_player: player_id.clone().unwrap_or(own_id.into()),
+            action_required: original,
+            player_id,
+            retry_info: None,
+            context,
+            consequence: Some("Refused; nothing has changed".into()),
+        })
     }
 
     /// The reply to a request, whole, in its conversation or a new one.
@@ -348,4 +378,15 @@ fn newcomer(message_type: &str) -> Option<&'static str> {
         LeagueRegisterRequest::NAME => Some("player:new"),
         _ => None,
     }
+}
+
+/// A JSON-RPC error, written.
+fn failed(id: Value, denial: Denial) -> Reply {
+    let (code, message, data) = denial.error();
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    let whole = json!({"jsonrpc": "2.0", "error": error, "id": id});
+    Reply::new(OK, whole.to_string())
 }

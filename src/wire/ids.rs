@@ -1,7 +1,7 @@
 //! Texts and numbers with bounds: names, versions, URLs, tokens. Each is checked where it is read. Pure.
 
 use super::endpoint::Endpoint;
-use super::object::{Reader, Wire, cut};
+use super::object::{Reader, Wire, cut, whole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -116,10 +116,7 @@ impl<const LEAST: u32, const MOST: u32> Within<LEAST, MOST> {
 
 impl<const LEAST: u32, const MOST: u32> Wire for Within<LEAST, MOST> {
     fn read_in(value: &Value, reader: &mut Reader) -> Option<Self> {
-        let number = value
-            .as_u64()
-            .and_then(|number| number.try_into().ok())
-            .filter(|number| Self::is_good(*number));
+        let number = whole(value).filter(|number| Self::is_good(*number));
         number
             .map(Within)
             .or_else(|| reader.wrong(value, &format!("{LEAST} to {MOST}")))

@@ -211,6 +211,11 @@ pub fn one_slip(one: &str, other: &str) -> bool {
     one.len().max(other.len()) <= start + end + 2
 }
 
+/// A number without a sign or a fraction, where the type has room for it.
+pub fn whole<T: TryFrom<u64>>(value: &Value) -> Option<T> {
+    value.as_u64()?.try_into().ok()
+}
+
 macro_rules! plain {
     ($($type:ty, $expected:literal, $schema:tt, $read:expr;)*) => {$(
         impl Wire for $type {
@@ -229,12 +234,10 @@ plain! {
     i32, "a 32-bit integer", {"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX},
         |v: &Value| v.as_i64().and_then(|n| n.try_into().ok());
     u32, "a whole number from 0 to 2147483647", {"type": "integer", "minimum": 0, "maximum": i32::MAX},
-        |v: &Value| v.as_u64().and_then(|n| i32::try_from(n).ok()).map(i32::unsigned_abs);
-    u16, "a whole number from 0 to 65535", {"type": "integer", "minimum": 0, "maximum": 65535},
-        |v: &Value| v.as_u64().and_then(|n| n.try_into().ok());
+        |v: &Value| whole(v).map(i32::unsigned_abs);
+    u16, "a whole number from 0 to 65535", {"type": "integer", "minimum": 0, "maximum": 65535}, whole;
     u64, "a whole number", {"type": "integer", "minimum": 0}, Value::as_u64;
-    usize, "a whole number", {"type": "integer", "minimum": 0},
-        |v: &Value| v.as_u64().and_then(|n| n.try_into().ok());
+    usize, "a whole number", {"type": "integer", "minimum": 0}, whole;
     f64, "a number", {"type": "number"}, Value::as_f64;
     Map<String, Value>, "an object", {"type": "object"}, |v: &Value| v.as_object().cloned();
 }

@@ -4,8 +4,8 @@
 //! answers that protocol as a manager does.
 
 use super::*;
-use crate::net::answer::answered;
 use crate::net::http::{self, Reply, Service, Visitor};
+use crate::net::letter::answered;
 use crate::net::secret::secret;
 use std::net::TcpListener;
 
