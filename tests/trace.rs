@@ -110,15 +110,13 @@ const CALL: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  CHOOSE_PARITY_RESPONSE \"odd\"\n";
 const SILENCE: &str = " |         |..................x|  CHOOSE_PARITY_CALL
  |         |         |         |  ✗ gave no answer within 1 s
- |         |..................>|  GAME_ERROR E001 TIMEOUT_ERROR\n";
+ |         |..................>|  GAME_ERROR E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1 s\n";
 const WRONG: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  CHOOSE_PARITY_RESPONSE \"blue\"
- |         |         |         |  ✗ E004 INVALID_PARITY_CHOICE: parity_choice: got \"blue\", must be \"even\" or \"odd\"
- |         |..................>|  GAME_ERROR E004 INVALID_PARITY_CHOICE\n";
+ |         |..................>|  GAME_ERROR E004 INVALID_PARITY_CHOICE: parity_choice: got \"blue\", must be \"even\" or \"odd\"\n";
 const NOTHING: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  an answer that is no message
- |         |         |         |  ✗ E003 MISSING_REQUIRED_FIELD: answered
- |         |..................>|  GAME_ERROR E003 MISSING_REQUIRED_FIELD\n";
+ |         |..................>|  GAME_ERROR E003 MISSING_REQUIRED_FIELD: answered\n";
 
 #[test]
 fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {

@@ -97,8 +97,6 @@ struct Arrow<'a> {
     end: &'a LogEnd<'a>,
     came: Option<&'a LogEnd<'a>>,
     failed: Option<&'a LogEnd<'a>>,
-    /// What its receiver complained of.
-    complaint: Option<String>,
 }
 
 impl<'a> Arrow<'a> {
@@ -107,7 +105,6 @@ impl<'a> Arrow<'a> {
             end,
             came: Some(end).filter(|end| end.is_receipt()),
             failed: None,
-            complaint: None,
         }
     }
 
@@ -152,7 +149,6 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         let mut arrows = pair(&own);
         arrows.retain(|it| it.is_true(&logged) && it.end.way.iter().all(|it| lanes.contains(it)));
         arrows.sort_by_key(Arrow::moment);
-        blame(&mut arrows);
         is_dotted |= !arrows.iter().all(Arrow::is_whole);
         out.extend(arrows.iter().flat_map(|it| draw(it, &lanes, begin)));
     }
@@ -215,34 +211,6 @@ fn pair<'a>(ends: &'a [LogEnd<'a>]) -> Vec<Arrow<'a>> {
     arrows
 }
 
-/// Gives each answer that was wrong the sentence of the GAME_ERROR by which the referee says so. The first complaint
-/// about a player's answers is about the first of them, since a good answer is the last. Silence is no answer, and
-/// its call is marked already.
-fn blame(arrows: &mut [Arrow]) {
-    let errors = arrows
-        .iter()
-        .map(|it| it.end)
-        .filter(|end| end.what == GameError::NAME);
-    let errors: Vec<_> = errors.filter(|end| end.event == SENT).collect();
-    for end in errors {
-        let [referee, player] = end.way;
-        let Ok(error) = GameError::read(&end.line["message"]) else {
-            continue;
-        };
-        let is_answer = |it: &&mut Arrow| {
-            let is_asked = it.end.what.is_empty() || it.end.what == error.action_required;
-            is_asked
-                && it.end.way == [player, referee]
-                && it.came.is_some()
-                && it.complaint.is_none()
-        };
-        let is_silence = ["E001", "E009"].contains(&&*error.error_code);
-        if let Some(answer) = arrows.iter_mut().find(|it| !is_silence && is_answer(it)) {
-            answer.complaint = Some(error.explain());
-        }
-    }
-}
-
 /// When, the lanes, and what is said.
 fn row(at: &str, lanes: &str, said: &str) -> String {
     format!("{at:>8}  {lanes}  {said}").trim_end().into()
@@ -275,16 +243,11 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
     let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
     let at = arrow.end.at.distance(begin).as_millis().to_string();
     let mut rows = vec![row(&at, &drawn, &(what(arrow.end) + &took))];
-    let failed = arrow.failed.map(|end| text(end.line, "message"));
-    for why in failed.into_iter().chain(arrow.complaint.as_deref()) {
-        rows.push(row("", &empty, &format!("✗ {}", cut(&shown(why), LONGEST))));
+    if let Some(failed) = arrow.failed {
+        let why = cut(&shown(text(failed.line, "message")), LONGEST);
+        rows.push(row("", &empty, &format!("✗ {why}")));
     }
     rows
-}
-
-/// How a match stands, in one line.
-fn position(call: &Value) -> String {
-    text(call, "position").replace('\n', " / ")
 }
 
 /// The type of a message, and the little in it that decides.
@@ -292,11 +255,14 @@ fn what(end: &LogEnd) -> String {
     let (message, name) = (&end.line["message"], text(end.line, "message_type"));
     let said = match name {
         _ if end.event == ANSWERED => format!("answered {}", text(end.line, "message")),
-        ChooseMoveCall::NAME => format!("{name} {}", position(message)),
+        ChooseMoveCall::NAME => {
+            let position = text(message, "position").replace('\n', " / ");
+            format!("{name} {position}")
+        }
         GameJoinAck::NAME if message["accept"] == false => format!("{name} accept false"),
         GameError::NAME | LeagueError::NAME => {
-            let [code, words] = ["error_code", "error_description"].map(|key| text(message, key));
-            format!("{name} {code} {words}")
+            let error = LeagueError::read(message); // both explain themselves by the same fields
+            format!("{name} {}", error.map_or(String::new(), |it| it.explain()))
         }
         GameOver::NAME => format!("{name} {}", text(&message["game_result"], "status")),
         "" => "an answer that is no message".into(),
