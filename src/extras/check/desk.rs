@@ -69,11 +69,8 @@ impl Service for Ear {
         let Some(mut answer) = answer else {
             return Reply::new("503 Service Unavailable", "");
         };
-        let same = ["/conversation_id", "/match_id", "/query_type"];
-        let same = same.map(|path| (path, asked.message().pointer(path)));
-        let same = same
-            .into_iter()
-            .filter_map(|(path, came)| Some((path, came?.clone())));
+        let same = ["conversation_id", "match_id", "query_type"];
+        let same = same.map(|key| (key, asked.message()[key].clone()));
         fill(&mut answer, same);
         if asked.json["method"] == "tools/call" {
             let content = json!([{"type": "text", "text": answer.to_string()}]);

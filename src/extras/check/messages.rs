@@ -17,10 +17,10 @@ fn example(message_type: &str, word: &str) -> &'static str {
         .unwrap_or_default()
 }
 
-/// Puts values into a message, where it has a place for them.
+/// Puts values into a message, where it has a place for them, as `round_id` or `context/round_id`.
 pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, Value)>) {
     for (path, value) in values {
-        if let Some(place) = message.pointer_mut(path) {
+        if let Some(place) = message.pointer_mut(&format!("/{path}")) {
             *place = value;
         }
     }
@@ -49,25 +49,25 @@ impl Exam {
         let number = rules.draws.as_ref().map(|numbers| *numbers.start());
         let result = self.outcome(players, number);
         let values = [
-            ("/timestamp", json!(now)),
-            ("/arrival_timestamp", json!(now)),
+            ("timestamp", json!(now)),
+            ("arrival_timestamp", json!(now)),
             (
                 "/deadline",
                 json!(now.plus(self.timeouts().move_timeout_sec.0)),
             ),
-            ("/auth_token", json!(own)),
-            ("/league_id", json!(self.program.league_id())),
-            ("/game_type", json!(rules.game_type)),
-            ("/round_id", json!(round)),
-            ("/context/round_id", json!(round)),
-            ("/match_token", json!(token)),
-            ("/matches/0/game_type", json!(rules.game_type)),
-            ("/matches/0/player_A_token", json!(self.token("P01"))),
-            ("/matches/0/player_B_token", json!(self.token("P04"))),
-            ("/move_number", json!(1)),
-            ("/position", json!((rules.position)(&[]))),
-            ("/legal_moves", json!((rules.legal)(&[]))),
-            ("/game_result", json!(result.map(|it| it.for_players()))),
+            ("auth_token", json!(own)),
+            ("league_id", json!(self.program.league_id())),
+            ("game_type", json!(rules.game_type)),
+            ("round_id", json!(round)),
+            ("context/round_id", json!(round)),
+            ("match_token", json!(token)),
+            ("matches/0/game_type", json!(rules.game_type)),
+            ("matches/0/player_A_token", json!(self.token("P01"))),
+            ("matches/0/player_B_token", json!(self.token("P04"))),
+            ("move_number", json!(1)),
+            ("position", json!((rules.position)(&[]))),
+            ("legal_moves", json!((rules.legal)(&[]))),
+            ("game_result", json!(result.map(|it| it.for_players()))),
         ];
         fill(&mut whole, values);
         let ([manager, p01, p04], id) = (&self.urls, self.id());
