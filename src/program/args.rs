@@ -249,11 +249,13 @@ impl Args {
         self.read(name, |text| text.into())
     }
 
-    /// The same for a number.
+    /// The same for a number, which may begin with zeros, as the number of a group does.
     pub fn number<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
-        self.read(name, |text| {
-            serde_json::from_str(text).unwrap_or(text.into())
-        })
+        let number = |text: &str| match text.parse::<u64>() {
+            Ok(number) => number.into(),
+            Err(_) => serde_json::from_str(text).unwrap_or(text.into()),
+        };
+        self.read(name, number)
     }
 
     fn read<T: Wire>(&self, name: &str, json: fn(&str) -> Value) -> Result<Option<T>, Stop> {
