@@ -127,7 +127,7 @@ fn what_is_wrong_with_entrants_is_said_with_its_line() {
     let rows = [
         (
             "Ada\teven\nBob\tpython3 bob.py\n\nAda\todd\nBob\teven\n",
-            "Ada in lines 1, 4; Bob in lines 2, 5",
+            "line 4: Ada enters in line 1 already",
         ),
         (
             "Ada\teven\nBob\n",

@@ -293,7 +293,7 @@ fn practice_replaces_practice_and_nothing_else() {
     assert_eq!(practiced(), 12);
     drop(lock);
     let rows = "
-        --mine ada                               : are for a local league
+        --mine ada                               : is for a local league
         local --cycles 0                         : expected 1 to 1000
         local --cycles 1001                      : expected 1 to 1000
         local --players 3 --mine a,b --mine c,d  : expected at least the 4 of --mine

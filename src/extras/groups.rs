@@ -44,8 +44,12 @@ pub fn text(entrants: &[Entrant]) -> String {
 pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
     let file = fs::read_to_string(path);
     let file = file.map_err(|error| Stop::usage(storage::named(path, error).to_string()))?;
+    let wrong = |number: u32, why: String| {
+        let path = path.display();
+        Err(Stop::usage(format!("{path}: line {number}: {why}")))
+    };
     let mut entrants = Vec::new();
-    let mut lines = BTreeMap::<&str, Vec<String>>::new();
+    let mut lines = BTreeMap::new();
     for (number, line) in (1..).zip(file.lines()) {
         if line.trim().is_empty() {
             continue;
@@ -54,24 +58,17 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
         let (name, command) = (name.trim(), command.trim());
         if !DisplayName::is_good(name) || command.is_empty() {
             let legal = "a name of 1 to 50 characters, a tab, and a command or a URL";
-            let path = path.display();
-            let words = format!("{path}: line {number}: got {line:?}, expected {legal}");
-            return Err(Stop::usage(words));
+            return wrong(number, format!("got {line:?}, expected {legal}"));
         }
-        lines.entry(name).or_default().push(number.to_string());
+        if let Some(first) = lines.insert(name, number) {
+            return wrong(number, format!("{name} enters in line {first} already"));
+        }
         entrants.push(Entrant {
             name: name.into(),
             command: command.into(),
         });
     }
-    let doubled = lines.into_iter().filter(|(_, lines)| lines.len() > 1);
-    let doubled = doubled.map(|(name, lines)| format!("{name} in lines {}", lines.join(", ")));
-    let doubled: Vec<String> = doubled.collect();
-    if doubled.is_empty() {
-        return Ok(entrants);
-    }
-    let words = format!("names enter more than once: {}", doubled.join("; "));
-    Err(Stop::usage(format!("{}: {words}", path.display())))
+    Ok(entrants)
 }
 
 /// Deals entrants into as few groups as their size allows. The groups differ by one at most, and are the same for the
@@ -89,15 +86,14 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
 
 /// Writes a file for each group. To do so again changes nothing, and no other groups are overwritten.
 pub fn run(args: &Args) -> Result<(), Stop> {
-    let needed = |option| {
+    let missing = |option| {
         let legal = "groups needs --entrants FILE, --size N and --out DIR";
-        let words = format!("{option} is missing: {legal}");
-        args.text(option).ok_or_else(|| Stop::usage(words))
+        Stop::usage(format!("{option} is missing: {legal}"))
     };
+    let needed = |option| args.text(option).ok_or_else(|| missing(option));
     let entrants = read(Path::new(needed("--entrants")?))?;
     let folder = Path::new(needed("--out")?).join(FOLDER);
-    needed("--size")?;
-    let size = args.number("--size")?.unwrap_or_default();
+    let size = args.number("--size")?.ok_or_else(|| missing("--size"))?;
     if size < SMALLEST || entrants.len() < 2 {
         let words = format!("got {} in groups of {size}", entrants.len());
         let legal = format!("at least 2 entrants, in groups of {SMALLEST} or more");

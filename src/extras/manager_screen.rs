@@ -4,12 +4,10 @@
 use crate::extras::columns::{bold, columns, pad};
 use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::results::LONGEST_REASON;
 use crate::manager::standings::ending;
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind, Progress, Standing};
-use crate::wire::cut;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -291,11 +289,9 @@ fn of_game(league: &League) -> String {
 
 /// What a referee says of a technical loss, without what the line says anyway: who lost, and who won.
 fn sentence(reason: &str, winner: &str, loser: &str) -> String {
-    let reason = cut(&shown(reason), LONGEST_REASON);
+    let reason = shown(reason);
     let reason = reason.strip_prefix(&format!("{loser} ")).unwrap_or(&reason);
-    let ends = [&*format!(" - {winner} wins by default"), " - nobody wins"];
-    ends.iter()
-        .find_map(|end| reason.strip_suffix(end))
-        .unwrap_or(reason)
-        .into()
+    let reason = reason.trim_end_matches(" - nobody wins");
+    let default = format!(" - {winner} wins by default");
+    reason.trim_end_matches(&default).into()
 }

@@ -69,11 +69,6 @@ pub struct Practice {
 pub fn cycles(args: &Args) -> Result<Option<u32>, Stop> {
     let mine = args.has("--mine");
     let cycles: Option<Cycles> = args.number("--cycles")?;
-    if (mine || cycles.is_some()) && args.word != Some("local") {
-        return Err(Stop::usage(
-            "--mine and --cycles are for a local league: league_manager local --mine COMMAND",
-        ));
-    }
     let cycles = cycles.map(|cycles| cycles.0);
     Ok(cycles.or(mine.then_some(1)))
 }

@@ -122,14 +122,8 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
         .filter(|game| game.referee_id.as_deref() != Some(manager))
         .filter(|game| reasons.insert(game.reason.clone()));
     let told = lost.take(TRACES).filter_map(|game| {
-        let said = said_in(&game.match_id, &view.league_id, logs)?;
-        Some((game.match_id.clone(), said))
+        let lines = trace::about(logs, &view.league_id, &game.match_id).ok()?;
+        Some((game.match_id.clone(), trace::diagram(&lines)?))
     });
     told.collect()
-}
-
-/// What was said in a match, as a diagram made of the logs of this machine's agents.
-pub fn said_in(match_id: &str, league_id: &str, logs: &Path) -> Option<String> {
-    let lines = trace::about(logs, league_id, match_id).ok()?;
-    trace::diagram(&lines)
 }

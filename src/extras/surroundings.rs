@@ -42,9 +42,18 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some(_) => return operator::run(&args),
     }
     let is_local = args.word == Some("local");
-    let is_comparison = is_local && args.has("--new");
+    for option in ["--mine", "--cycles", "--new", "--entrants"] {
+        if args.has(option) && !is_local {
+            let words = format!("{option} is for a local league: league_manager local {option} …");
+            return Err(Stop::usage(words));
+        }
+    }
+    let is_comparison = args.has("--new");
     let cycles = practice::cycles(&args)?;
-    let entrants = entrants(&args)?;
+    let entrants = match args.text("--entrants") {
+        Some(file) => groups::read(Path::new(file))?,
+        None => Vec::new(),
+    };
     match args.word {
         Some("local") => children::fill_in(&mut args, &entrants)?,
         Some("class") => class::fill_in(&mut args)?,
@@ -79,19 +88,6 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         turned_away: Mutex::default(),
     };
     crate::manager::run(args, Arc::new(around))
-}
-
-/// Who enters a local league, where a file says so.
-fn entrants(args: &Args) -> Result<Vec<Entrant>, Stop> {
-    match args.text("--entrants") {
-        None => Ok(Vec::new()),
-        Some(file) if args.word == Some("local") => groups::read(Path::new(file)),
-        Some(_) => {
-            let cure = "league_manager local --entrants FILE";
-            let words = format!("--entrants is for a local league: {cure}");
-            Err(Stop::usage(words))
-        }
-    }
 }
 
 /// A local league: its manager, its referees and its players were all started here.
