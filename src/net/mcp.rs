@@ -11,7 +11,6 @@ use crate::net::http::{OK, Visitor};
 use crate::object;
 use crate::protocol::{Entry, GameError, LeagueError, Packet, QueryError};
 use crate::wire::{Wire, cut};
-use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 /// The versions that we speak, newest first. All but the first have a handshake.
@@ -180,7 +179,25 @@ impl<'a> Mcp<'a> {
 
 /// Whether a header says this text. What HTTP cannot carry comes as `=?base64?…?=`.
 fn says(header: &str, text: &str) -> bool {
-    header == text || header == format!("=?base64?{}?=", BASE64_STANDARD.encode(text))
+    header == text || header == format!("=?base64?{}?=", base64(text))
+}
+
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut coded = String::new();
+    for three in text.as_bytes().chunks(3) {
+        let byte = |place: usize| three.get(place).map_or(0, |byte| usize::from(*byte));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = LETTERS[bits >> (18 - 6 * place) & 63];
+            coded.push(if place > three.len() {
+                '='
+            } else {
+                letter.into()
+            });
+        }
+    }
+    coded
 }
 
 /// A complete answer that is not to be cached.
