@@ -245,8 +245,7 @@ impl Manager {
         let limit = self.program.config.generic_limit();
         let longest = self.program.config.retry().longest(limit) + limit;
         let is_told = |league: &League| self.board.has_told_the_end(league);
-        self.store.wait(longest, is_told);
-        if !self.store.read(is_told) {
+        if !self.store.wait(longest, is_told) {
             let words = "not everybody could be told that the league is over";
             self.program.log().say(Level::Warning, "farewell", words);
         }
@@ -265,22 +264,19 @@ impl Manager {
         let until = "until the word `again` opens a new lobby";
         let words = format!("the league is over; still serving (--stay) {until}");
         self.terminal.say(&words);
-        while !self.store.read(goes_on) {
-            self.store.wait(IDLE, goes_on);
-        }
+        while !self.store.wait(IDLE, goes_on) {}
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
     fn start(&self, players: usize, referees: usize) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() >= wanted;
-            if has(Kind::Player, players) && has(Kind::Referee, referees) {
-                let chosen = self.around.pairings(&league.ids(Kind::Player));
-                let rounds = chosen.unwrap_or_else(|| league.pairings());
-                league.start(self.seed, rounds).ok()?
-            } else {
-                None
+            if !has(Kind::Player, players) || !has(Kind::Referee, referees) {
+                return None;
             }
+            let chosen = self.around.pairings(&league.ids(Kind::Player));
+            let rounds = chosen.unwrap_or_else(|| league.pairings());
+            league.start(self.seed, rounds)
         });
         started.map(drop)
     }

@@ -251,10 +251,7 @@ fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
             match paper.rng.u8(..20) {
                 0..=3 => paper.register(),
                 4 => {
-                    let event = paper
-                        .league
-                        .start(Some(seed), paper.league.pairings())
-                        .unwrap_or_default();
+                    let event = paper.league.start(Some(seed), paper.league.pairings());
                     paper.commit(event);
                 }
                 5 => paper.seconds += paper.rng.u64(..50_000),

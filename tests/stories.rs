@@ -32,7 +32,7 @@ fn no_notice_is_longer_than_agents_read() {
     let longest = league.members["P05"].endpoint.len();
     assert_eq!((longest, league.members.len()), (200, 108), "legal at most");
     assert_eq!(league.ids(Kind::Player)[99], "P100", "not by letter");
-    let event = league.start(None, league.pairings()).unwrap();
+    let event = league.start(None, league.pairings());
     happen(&mut league, event);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
     let event = league.assign(1, &referees(&league)[..1], token);

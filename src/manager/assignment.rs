@@ -3,9 +3,9 @@
 //! Both are decisions of the league, as all the others are: they read the state and give an event. The round loop
 //! (`rounds.rs`) asks for them whenever something has changed.
 
-use crate::games::Outcome;
+use crate::games;
 use crate::manager::league::{Event, League, Match, MatchAssignment, Member, Recorded};
-use crate::protocol::{Ending, Kind};
+use crate::protocol::Kind;
 use crate::wire::Timestamp;
 
 impl League {
@@ -50,27 +50,14 @@ impl League {
     /// The next match of a round in which somebody plays whom the operator removed: it is recorded without being
     /// played. The other player wins; if both were removed, nobody does.
     pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
-        let is_gone = |player: &String| self.removed.contains(player);
-        let lacks = |game: &&Match| game.players.iter().any(is_gone);
+        let gone = |player: &String| {
+            let is_gone = self.removed.contains(player);
+            is_gone.then(|| "was removed by the operator".to_string())
+        };
+        let lacks = |game: &&Match| game.players.iter().any(|player| gone(player).is_some());
         let game = self.open_matches(round).find(lacks)?;
-        let [a, b] = &game.players;
-        let removed = "was removed by the operator";
-        let (winner, reason) = match (is_gone(a), is_gone(b)) {
-            (true, true) => (
-                None,
-                "both players were removed by the operator - nobody wins".into(),
-            ),
-            (true, false) => (Some(1), format!("{a} {removed} - {b} wins by default")),
-            (false, _) => (Some(0), format!("{b} {removed} - {a} wins by default")),
-        };
-        let outcome = Outcome {
-            players: game.players.clone(),
-            moves: Vec::new(),
-            ending: Ending::TechnicalLoss,
-            number: None,
-            winner,
-            reason,
-        };
+        let failures = game.players.each_ref().map(gone);
+        let outcome = games::forfeit(game.players.clone(), Vec::new(), failures);
         Some(Event::Recorded(Recorded {
             match_id: game.id.clone(),
             referee_id: Kind::Manager.word().into(),

@@ -188,12 +188,14 @@ impl Store {
         })
     }
 
-    /// Waits until the league is as asked, at most `limit`.
-    pub fn wait(&self, limit: Duration, until: impl Fn(&League) -> bool) {
-        let waited = self
-            .changed
-            .wait_timeout_while(lock(&self.book), limit, |book| !until(&book.0));
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    /// Waits until the league is as asked, at most `limit`; says whether it is.
+    pub fn wait(&self, limit: Duration, until: impl Fn(&League) -> bool) -> bool {
+        let book = lock(&self.book);
+        let not_yet = |book: &mut (League, Journal)| !until(&book.0);
+        let waited = self.changed.wait_timeout_while(book, limit, not_yet);
+        let (book, end) = waited.unwrap_or_else(PoisonError::into_inner);
+        drop(book);
+        !end.timed_out()
     }
 
     /// Has those that wait look again: something has changed that is not in the journal.

@@ -73,21 +73,22 @@ impl League {
         let of_kind = || self.members.values().filter(|it| it.kind == from.kind);
         let envelope = &from.request.envelope;
         let (token, key) = (&envelope.auth_token, &meta.registration_key);
-        let is = |known: &String, shown: &Option<String>| {
-            shown.as_ref().is_some_and(|shown| equal(known, shown))
+        let is = |known: Option<&String>, shown: &Option<String>| {
+            let both = known.zip(shown.as_ref());
+            both.is_some_and(|(known, shown)| equal(known, shown))
         };
-        let is_itself = |it: &&Member| {
-            is(&it.token, token) || it.registration_key.as_ref().is_some_and(|own| is(own, key))
-        };
+        let is_itself =
+            |it: &&Member| is(Some(&it.token), token) || is(it.registration_key.as_ref(), key);
         if let Some(member) = of_kind().find(is_itself) {
             return Some((member, Proof::Shown));
         }
         let here = self.at_endpoint(meta);
         let wish = of_kind().find(|it| envelope.sender == it.signature());
         let known = here.filter(|it| it.kind == from.kind).or(wish);
-        let let_in = known.filter(|member| self.is_let_in(member, from));
-        let let_in = let_in.map(|member| (member, Proof::LetIn));
-        let_in.or(here.map(|member| (member, Proof::None)))
+        match known.filter(|member| self.is_let_in(member, from)) {
+            Some(member) => Some((member, Proof::LetIn)),
+            None => Some((here?, Proof::None)),
+        }
     }
 
     fn at_endpoint(&self, meta: &AgentMeta) -> Option<&Member> {

@@ -5,7 +5,7 @@
 
 use crate::games::{self, Game};
 use crate::manager::league::{Event, League, Match, Member, Recorded, Rules};
-use crate::manager::standings;
+use crate::manager::standings::ending;
 use crate::net::agent::Request;
 use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
 use crate::wire::{Timestamp, cut};
@@ -111,13 +111,15 @@ fn check_result(result: &MatchResult, players: &[String; 2], rules: &Rules) -> R
         let problem = "missing; without a number nothing else says how the match ended";
         return Err(Refusal::field(Code::E003, "result.details.status", problem));
     }
-    let ending = standings::ending(result);
+    let ending = ending(result);
     if let Some(game) = game
         && (ending != Ending::TechnicalLoss || result.details.drawn_number.is_some())
     {
         check_played(game, result, players, ending)?;
     }
-    let [a, b] = standings::points(players, result, &rules.scoring);
+    let winner = result.winner.as_ref();
+    let winner = winner.and_then(|id| players.iter().position(|player| player == id));
+    let [a, b] = games::score(ending, winner, &rules.scoring);
     let expected = [(players[0].clone(), a), (players[1].clone(), b)].into();
     if result.score != expected {
         let fits = format!("{} {a} and {} {b}", players[0], players[1]);

@@ -98,11 +98,14 @@ impl<'a> Rounds<'a> {
             let is_silent = last_event.elapsed() >= SILENCE;
             let whom = || self.whom_we_wait_for(round, next_at).filter(|_| is_silent);
             let reason = obstacle.or_else(whom);
+            board.note_waiting(Waiting {
+                reason: reason.clone(),
+                next_at,
+            });
             if let Some(words) = reason.as_ref().filter(|_| reason != said) {
                 self.warn("waiting", words);
             }
-            said.clone_from(&reason);
-            board.note_waiting(Waiting { reason, next_at });
+            said = reason;
             store.wait(TICK, |league| {
                 league.changes != changes || board.changes() != heard
             });

@@ -3,7 +3,7 @@
 //! A `Career` counts what one player has done, result by result. `ranked` makes the table of all players: first by
 //! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
-use crate::games::{self, Scoring, TieBreak};
+use crate::games::{self, TieBreak};
 use crate::protocol::{Ending, MatchResult, Standing, Tally};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,15 +25,6 @@ pub fn ending(result: &MatchResult) -> Ending {
 /// Whether a player lost that match technically.
 pub fn lost_technically(player_id: &str, result: &MatchResult) -> bool {
     ending(result) == Ending::TechnicalLoss && result.winner.as_deref() != Some(player_id)
-}
-
-/// The points of both seats.
-pub fn points(players: &[String; 2], result: &MatchResult, scoring: &Scoring) -> [i32; 2] {
-    let winner = result
-        .winner
-        .as_ref()
-        .and_then(|id| players.iter().position(|player| player == id));
-    games::score(ending(result), winner, scoring)
 }
 
 /// What a player has done in the league so far.

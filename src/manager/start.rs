@@ -18,16 +18,10 @@ impl League {
         ))
     }
 
-    /// Starts with these rounds, or says what is missing. Nothing is new where the league has started already.
-    pub fn start(
-        &self,
-        seed: Option<u64>,
-        rounds: Vec<Vec<[String; 2]>>,
-    ) -> Result<Option<Event>, String> {
-        match self.lacks() {
-            Some(lacks) => Err(lacks),
-            None => Ok((!self.started).then_some(Event::Started { seed, rounds })),
-        }
+    /// Starts with these rounds, if nothing is lacking and the league has not started already.
+    pub fn start(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
+        let may_start = !self.started && self.lacks().is_none();
+        may_start.then_some(Event::Started { seed, rounds })
     }
 
     /// The matches with the players so far, as they would be if the league started now.

@@ -193,7 +193,7 @@ pub fn started(players: u32, capacities: &[u32]) -> League {
 /// Starts a league with a seed.
 pub fn start(mut league: League) -> League {
     let event = league.start(Some(7), league.pairings());
-    happen(&mut league, event.unwrap());
+    happen(&mut league, event);
     league
 }
 

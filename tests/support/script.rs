@@ -176,9 +176,12 @@ impl Story {
             }
             "register" => self.register(command),
             "who" => self.who(command),
-            "start" => match self.league.start(Some(7), self.league.pairings()) {
-                Ok(event) => self.happens(event, "started"),
-                Err(lacks) => lacks,
+            "start" => match self.league.lacks() {
+                None => {
+                    let event = self.league.start(Some(7), self.league.pairings());
+                    self.happens(event, "started")
+                }
+                Some(lacks) => lacks,
             },
             "assign" => self.assign(command.round(), &command.words[2..]),
             "report" => self.report(command),
