@@ -8,6 +8,7 @@
 use crate::net::sync::lock;
 use crate::protocol::Understood;
 use crate::wire::{Timestamp, masked};
+use crate::words;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -18,14 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How serious a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[allow(missing_docs, reason = "the usual three")]
-pub enum Level {
-    Info,
-    Warning,
-    Error,
+words! {
+    /// How serious a line is.
+    Level { Info = "INFO", Warning = "WARNING", Error = "ERROR", }
 }
 
 /// What a line says beside its facts.

@@ -27,11 +27,11 @@ impl Endpoint {
         };
         let (authority, path) = rest
             .find('/')
-            .map_or((rest, ""), |slash| rest.split_at(slash));
+            .map_or((rest, "/"), |slash| rest.split_at(slash));
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
-                let digits = port.bytes().all(|digit| digit.is_ascii_digit()); // parse takes a sign too
-                (host, port.parse().ok().filter(|_| digits).ok_or(legal)?)
+                let number = port.parse().ok().filter(|_| !port.starts_with('+')); // parse takes a sign too
+                (host, number.ok_or(legal)?)
             }
             _ => (authority, default_port),
         };
@@ -43,7 +43,6 @@ impl Endpoint {
         if !is_host(&host) || !good_path || port == 0 {
             return Err(legal);
         }
-        let path = if path.is_empty() { "/" } else { path };
         Ok(Endpoint {
             scheme,
             host,

@@ -43,11 +43,11 @@ impl Timestamp {
         let bare = text
             .strip_suffix('Z')
             .or_else(|| text.strip_suffix("+00:00"))?;
-        let signed = !bare.starts_with(|first: char| first.is_ascii_digit());
-        PrimitiveDateTime::parse(bare, READ)
-            .ok()
-            .filter(|_| !signed)
-            .map(|time| Timestamp(time.assume_utc()))
+        if bare.starts_with(['+', '-']) {
+            return None; // `time` knows years with a sign
+        }
+        let time = PrimitiveDateTime::parse(bare, READ).ok()?;
+        Some(Timestamp(time.assume_utc()))
     }
 
     /// This moment and so much more; stays put where the calendar ends.
