@@ -3,7 +3,8 @@
 mod support;
 
 use league::extras::columns::width;
-use league::extras::practice::{failures, seats};
+use league::extras::manager_screen::first_losses;
+use league::extras::practice::seats;
 use league::extras::statistics::{Measure, Sample, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::extras::worth;
@@ -235,8 +236,8 @@ P02   日本の\u{fffd}プレーヤー    1.25     -";
         "\nThe first technical loss of each:",
         "  R1M1    ada won, bob lost technically: was silent (make trace MATCH=R1M1 LOGS=a/logs)",
     ];
-    assert_eq!(failures(&failed, Path::new("a/logs")), first);
-    assert!(failures(&league(1, &["ada".into(), "bob".into()]), Path::new("logs")).is_empty());
+    assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
+    assert!(first_losses(&league(1, &["ada".into(), "bob".into()]), Path::new("logs")).is_empty());
 
     let name = |n: u32| format!("{n} {}", "x".repeat(28));
     let names: Vec<String> = (1..=14).map(name).collect();

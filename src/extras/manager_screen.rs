@@ -4,11 +4,12 @@
 use crate::extras::columns::{bold, columns, pad};
 use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::ending;
+use crate::manager::standings::{ending, lost_technically};
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind, Progress, Standing};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -239,9 +240,27 @@ fn end(league: &League) -> Option<String> {
     Some(format!("\n{}\n\n{champion}", grid(league.table())))
 }
 
+/// How each player first lost technically, and how to see what was said then; nothing where nobody did. `logs` is the
+/// folder of the referees' logs.
+pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
+    let logs = format!(" LOGS={}", logs.display());
+    let mut lines = BTreeSet::new(); // both may have failed in the same match
+    for player in league.members(Kind::Player) {
+        let is_lost = |game: &&Match| {
+            let recorded = game.recorded.as_ref();
+            recorded.is_some_and(|it| lost_technically(&player.id, &it.result))
+        };
+        let first = league.games(&player.id).find(is_lost);
+        lines.extend(first.map(|game| result_line(league, game, &logs)));
+    }
+    let head = "\nThe first technical loss of each:".to_string();
+    let head = Some(head).filter(|_| !lines.is_empty());
+    head.into_iter().chain(lines).collect()
+}
+
 /// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was drawn, the sentence that says
 /// how. `logs` is what `make trace` must be told of the folder of the logs, ` LOGS=logs/practice` for instance.
-pub fn result_line(league: &League, game: &Match, logs: &str) -> String {
+fn result_line(league: &League, game: &Match, logs: &str) -> String {
     let Some(recorded) = &game.recorded else {
         return String::new();
     };

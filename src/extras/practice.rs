@@ -1,12 +1,10 @@
 //! A practice: a local league of many cycles, to find out whether a strategy is better than a coin. Here: who plays,
-//! where its files are, and why somebody lost technically. What it all means is said by `statistics.rs`.
+//! and where its files are. What it all means is said by `statistics.rs`.
 //!
 //! Practice leaves no heap: its data and logs have folders of their own, and the next practice replaces them. They are
 //! deleted only if a practice made them, as the file beside them says; a real league never is.
 
-use crate::extras::manager_screen::result_line;
-use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::lost_technically;
+use crate::manager::league::League;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
@@ -158,25 +156,4 @@ impl Practice {
         }
         Ok(())
     }
-}
-
-/// The first match that each player lost technically, with the reason, and how to see what was said in it.
-pub fn failures(league: &League, logs: &Path) -> Vec<String> {
-    let lost = |player: &&Member| {
-        let is_lost = |game: &&Match| {
-            let recorded = game.recorded.as_ref();
-            recorded.is_some_and(|it| lost_technically(&player.id, &it.result))
-        };
-        let logs = format!(" LOGS={}", logs.display());
-        let first = league.games(&player.id).find(is_lost);
-        first.map(|game| result_line(league, game, &logs))
-    };
-    let players = league.members(Kind::Player);
-    let mut lines: Vec<String> = players.iter().filter_map(lost).collect();
-    lines.sort();
-    lines.dedup(); // both may have failed
-    if !lines.is_empty() {
-        lines.insert(0, "\nThe first technical loss of each:".into());
-    }
-    lines
 }

@@ -245,8 +245,8 @@ impl Around for Surroundings {
         }
         if let Some(practice) = &self.practice {
             let mut lines = statistics::report(&view);
-            let failures = |league: &_| practice::failures(league, &practice.logs);
-            lines.extend(manager.store.read(failures));
+            let losses = |league: &_| manager_screen::first_losses(league, &practice.logs);
+            lines.extend(manager.store.read(losses));
             lines.iter().for_each(|line| say(line));
         }
         manager.terminal.say(&format!("\n{kept}"));
