@@ -781,7 +781,8 @@ function drawPairs() {
 }
 
 function drawLatest() {
-  const newest = played().filter(match => match.recorded_at).sort((a, b) => a.recorded_at < b.recorded_at ? 1 : a.recorded_at > b.recorded_at ? -1 : 0).slice(0, 5);
+  const recorded = played().filter(match => match.recorded_at).reverse(); // many are of the same second
+  const newest = recorded.sort((a, b) => a.recorded_at < b.recorded_at ? 1 : a.recorded_at > b.recorded_at ? -1 : 0).slice(0, 5);
   show($("latest"), league.status !== "waiting");
   fill($("latest-list"), newest, () => make("li"), (item, match) => put(item, `${match.match_id}  ${sentence(match)}`));
 }
