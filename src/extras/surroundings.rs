@@ -41,52 +41,11 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some("local" | "class") | None => {}
         Some(_) => return operator::run(&args),
     }
-    let is_local = args.word == Some("local");
-    for option in ["--mine", "--cycles", "--new", "--entrants"] {
-        if args.has(option) && !is_local {
-            let words = format!("{option} is for a local league: league_manager local {option} …");
-            return Err(Stop::usage(words));
-        }
-    }
-    let is_comparison = args.has("--new");
-    let cycles = practice::cycles(&args)?;
-    let entrants = match args.text("--entrants") {
-        Some(file) => groups::read(Path::new(file))?,
-        None => Vec::new(),
-    };
-    match args.word {
-        Some("local") => children::fill_in(&mut args, &entrants)?,
-        Some("class") => class::fill_in(&mut args)?,
-        _ => {}
-    }
-    let mut practice = None;
-    if cycles.is_some() || is_comparison {
-        practice
-            .insert(Practice::new(&mut args))
-            .replace_the_last()?;
-    }
-    let local = match is_local {
-        true => Some(Local::new(&args, entrants)?),
-        false => None,
-    };
-    if local.as_ref().is_some_and(|local| local.is_over) {
+    let around = Surroundings::new(&mut args)?;
+    if around.local.as_ref().is_some_and(|local| local.is_over) {
         say("this league is over (--fresh plays it again)");
         return Ok(());
     }
-    let logs = program::logs(&args);
-    let around = Surroundings {
-        local,
-        is_comparison,
-        terminal: Terminal {
-            quiet: args.has("--quiet") || practice.is_some(),
-        },
-        practice,
-        site: Site::new(logs.clone()),
-        pages: Arc::new(Mutex::new(Pages::new(program::data(&args), logs))),
-        children: Mutex::default(),
-        screen: Mutex::default(),
-        turned_away: Mutex::default(),
-    };
     crate::manager::run(args, Arc::new(around))
 }
 
@@ -150,6 +109,50 @@ struct Surroundings {
     screen: Mutex<Option<Receiver<()>>>,
     turned_away: Mutex<TurnedAway>,
     terminal: Terminal,
+}
+
+impl Surroundings {
+    /// What the command line asks for; what it leaves open is filled in.
+    fn new(args: &mut Args) -> Result<Surroundings, Stop> {
+        let is_local = args.word == Some("local");
+        for option in ["--mine", "--cycles", "--new", "--entrants"] {
+            if args.has(option) && !is_local {
+                let cure = format!("league_manager local {option} …");
+                return Err(Stop::usage(format!(
+                    "{option} is for a local league: {cure}"
+                )));
+            }
+        }
+        let is_comparison = args.has("--new");
+        let is_practice = is_comparison || practice::cycles(args)?.is_some();
+        let entrants = match args.text("--entrants") {
+            Some(file) => groups::read(Path::new(file))?,
+            None => Vec::new(),
+        };
+        match args.word {
+            Some("local") => children::fill_in(args, &entrants)?,
+            Some("class") => class::fill_in(args)?,
+            _ => {}
+        }
+        let mut practice = is_practice.then(|| Practice::new(args));
+        if let Some(practice) = &mut practice {
+            practice.replace_the_last()?;
+        }
+        let logs = program::logs(args);
+        let quiet = args.has("--quiet") || is_practice;
+        let local = is_local.then(|| Local::new(args, entrants));
+        Ok(Surroundings {
+            local: local.transpose()?,
+            is_comparison,
+            practice,
+            site: Site::new(logs.clone()),
+            pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
+            children: Mutex::default(),
+            screen: Mutex::default(),
+            turned_away: Mutex::default(),
+            terminal: Terminal { quiet },
+        })
+    }
 }
 
 impl Around for Surroundings {
