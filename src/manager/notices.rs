@@ -7,10 +7,7 @@
 
 use crate::manager::league::{League, Match, MatchAssignment, Member};
 use crate::manager::standings::ending;
-use crate::protocol::{
-    Champion, Ending, FinalRow, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
-    RoundAnnouncement, RoundCompleted, RoundSummary, Standing,
-};
+use crate::protocol::*;
 
 impl League {
     /// The announcement of what is still to be played in a round: as all players read it, or in the copy of a

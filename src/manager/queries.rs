@@ -6,10 +6,7 @@
 
 use crate::manager::league::{League, Match, Member, Recorded};
 use crate::manager::standings::Career;
-use crate::protocol::{
-    AgentState, Code, Kind, LeagueQuery, LeagueQueryResponse, LeagueStatus, Packet, Parity,
-    Progress, QueryError, QueryType, Refusal, Standing, Tally,
-};
+use crate::protocol::*;
 use crate::wire::{Wire, cut};
 use crate::{object, words};
 use serde_json::json;
