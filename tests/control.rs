@@ -286,18 +286,14 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     let referee = world.referee(&manager, "REF01", &["--stay"]);
     wait_for_leagues(&world, 1);
     // Whoever looks at the page is waited for, so the old league stays a while.
-    http(
-        "GET",
-        &manager.url().replace("/mcp", "/league.json"),
-        "",
-        b"",
-    );
-    say(&world, &manager, &["again"]);
-    assert_eq!(
-        leagues(&world),
-        (1, "Again".into()),
-        "nothing is set aside yet"
-    );
+    let url = manager.url();
+    let order = json!({"league_id": stand_in::LEAGUE, "action": "again"});
+    let order = message("LEAGUE_CONTROL", "launcher", order);
+    http("GET", &url.replace("/mcp", "/league.json"), "", b"");
+    send(&url, &order);
+    let before = leagues(&world);
+    manager.kill();
+    assert_eq!(before, (1, "Again".into()), "nothing is set aside yet");
     manager.restart(&world, &run);
     wait_for_leagues(&world, 2);
     world.check_played(2);

@@ -140,9 +140,8 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
             played += u32::from(is_well);
             let folder = world.folder.join("data/leagues").join(id);
             if !is_well {
-                let said = league.said();
-                let is_one_line = said.lines().count() == 1;
-                assert!(is_one_line && said.contains("--data"), "{said}");
+                league.complains("--data");
+                assert_eq!(league.said().lines().count(), 1, "{}", league.said());
                 assert!(!folder.exists(), "{:?}", files(&folder));
                 continue;
             }
