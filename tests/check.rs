@@ -170,6 +170,9 @@ fn the_least_that_plays_passes() {
         !bad.contains("FA") && bad.contains("warn broken JSON"),
         "{bad}: {all:#?}"
     );
+    let call = peer.first("CHOOSE_PARITY_CALL");
+    let [sent, deadline] = ["timestamp", "deadline"].map(|key| call[key].as_str().unwrap());
+    assert!(deadline > sent && sent > "2026", "{call}");
 }
 
 /// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where; and what stands

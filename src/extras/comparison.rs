@@ -229,12 +229,8 @@ impl Comparison {
 
     /// What is said when there is nothing more to play for.
     fn end(&self) -> Option<Vec<String>> {
-        if let Some(side) = self
-            .sides
-            .iter()
-            .find(|it| it.lost_in_a_row >= LOST_IN_A_ROW)
-        {
-            let (name, reason) = (&side.name, &side.reason);
+        let is_broken = |side: &&Side| side.lost_in_a_row >= LOST_IN_A_ROW;
+        if let Some(Side { name, reason, .. }) = self.sides.iter().find(is_broken) {
             let words = format!("{name} lost technically {LOST_IN_A_ROW} times in a row: {reason}");
             return Some(vec![words, "nothing is decided".into()]);
         }
@@ -253,17 +249,9 @@ impl Comparison {
             ),
             self.gains(),
         ];
-        for Side {
-            name,
-            technical_losses,
-            ..
-        } in &self.sides
-        {
-            if *technical_losses > 0 {
-                lines.push(format!(
-                    "{name} lost {technical_losses} of its matches technically"
-                ));
-            }
+        for side in self.sides.iter().filter(|side| side.technical_losses > 0) {
+            let (name, losses) = (&side.name, side.technical_losses);
+            lines.push(format!("{name} lost {losses} of its matches technically"));
         }
         Some(lines)
     }

@@ -27,13 +27,12 @@ pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, 
 }
 
 impl Exam {
-    /// A message of ours in a match: the page's example, true of this examination. The agent has the place of P01 or
-    /// REF01; should another of the example have its name, they change names.
+    /// A message of ours in a match: the page's example, true of this examination.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
-        let (name, word) = match (self.kind(), message_type) {
-            (_, LeagueQueryResponse::NAME) => ("P01", "\"success\": false"),
-            (Kind::Referee, _) => ("REF01", "tok-ref01"),
-            _ => ("P01", "tok-p01"),
+        let word = match (message_type, self.kind()) {
+            (LeagueQueryResponse::NAME, _) => "\"success\": false",
+            (_, Kind::Referee) => "tok-ref01",
+            _ => "tok-p01",
         };
         let example = example(message_type, word);
         let mut whole = Exchange::new("", 200, example.as_bytes()).message().clone();
@@ -44,17 +43,14 @@ impl Exam {
             own = token.clone();
         }
         let (now, rules) = (Timestamp::now(), self.rules());
+        let deadline = now.plus(self.timeouts().move_timeout_sec.0);
         let round: Option<u32> = match_id[1..2].parse().ok();
-        let players = ["P01", "P04"];
         let number = rules.draws.as_ref().map(|numbers| *numbers.start());
-        let result = self.outcome(players, number);
+        let result = self.outcome(["P01", "P04"], number);
         let values = [
             ("timestamp", json!(now)),
             ("arrival_timestamp", json!(now)),
-            (
-                "/deadline",
-                json!(now.plus(self.timeouts().move_timeout_sec.0)),
-            ),
+            ("deadline", json!(deadline)),
             ("auth_token", json!(own)),
             ("league_id", json!(self.program.league_id())),
             ("game_type", json!(rules.game_type)),
@@ -70,10 +66,16 @@ impl Exam {
             ("game_result", json!(result.map(|it| it.for_players()))),
         ];
         fill(&mut whole, values);
-        let ([manager, p01, p04], id) = (&self.urls, self.id());
-        let referee = match self.kind() {
-            Kind::Referee => &self.endpoint(),
-            _ => manager,
+        self.with_our_names(&whole, match_id)
+    }
+
+    /// An example with everybody's name and address as they are here. The agent has the place of P01 or REF01; should
+    /// another of the example have its name, the two change names.
+    fn with_our_names(&self, example: &Value, match_id: &str) -> Value {
+        let ([manager, p01, p04], id, endpoint) = (&self.urls, self.id(), self.endpoint());
+        let (name, referee) = match self.kind() {
+            Kind::Referee => ("REF01", &endpoint),
+            _ => ("P01", manager),
         };
         let changes = [
             (name, "#"),
@@ -85,7 +87,7 @@ impl Exam {
             ("http://localhost:8104/mcp", p04),
         ];
         let change = |text: String, (old, new): (&str, &str)| text.replace(old, new);
-        let text = changes.into_iter().fold(whole.to_string(), change);
+        let text = changes.into_iter().fold(example.to_string(), change);
         serde_json::from_str(&self.named(&text)).unwrap_or_default()
     }
 
