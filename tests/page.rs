@@ -13,19 +13,14 @@ use std::{
 };
 use support::*;
 
-const LEAGUE: &str = "leagues/league_2025_even_odd";
-
 /// A GET: the status, the head and the body.
 fn get(url: &str, path: &str) -> (u16, String, String) {
     let host = url.split('/').nth(2).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let answer = raw(url, request.as_bytes(), PATIENCE);
+    let answer = raw(url, request.as_bytes(), patience());
     let (status, body) = parted(&answer);
-    (
-        status,
-        String::from_utf8(answer).unwrap().replace(&body, ""),
-        body,
-    )
+    let head = String::from_utf8(answer).unwrap().replace(&body, "");
+    (status, head, body)
 }
 
 fn document(url: &str) -> Value {
@@ -47,11 +42,22 @@ fn header<'a>(head: &'a str, name: &str) -> &'a str {
 }
 
 fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
-    document["rounds"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|round| round["matches"].as_array().unwrap())
+    let rounds = list_of(&document["rounds"]).iter();
+    rounds.flat_map(|round| list_of(&round["matches"]))
+}
+
+/// An agent of a document.
+fn agent(document: &Value, id: &str) -> Option<Value> {
+    let mut agents = list_of(&document["agents"]).iter();
+    agents.find(|it| it["id"] == id).cloned()
+}
+
+/// Starts the league with one more referee.
+fn start(world: &World, manager: &Agent) -> Agent {
+    let referee = world.referee(manager, "REF01", &[]);
+    referee.line(" is REF01");
+    world.word(&["start", "--manager", &manager.url()]);
+    referee
 }
 
 #[test]
@@ -60,53 +66,34 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
     let manager = world.manager(&["--lead-sec", "0"]);
     let url = manager.url();
     let empty = document(&url);
-    assert_eq!(
-        (&empty["status"], &empty["agents"], &empty["champion"]),
-        (&json!("waiting"), &json!([]), &Value::Null)
-    );
+    let told = ["status", "agents", "champion"].map(|key| empty[key].clone());
+    assert_eq!(told, [json!("waiting"), json!([]), Value::Null]);
     assert_eq!(empty["league"]["register_at"], json!(url));
     let gate = Gate::default();
-    let peers = ["P11", "P12"].map(|id| {
-        let slow = gate.clone();
-        let peer = Peer::new(move |request| {
-            if request["params"]["message_type"] == "CHOOSE_PARITY_CALL" && id == "P12" {
-                slow.pass();
-            }
-            good_player(id, "even", request)
-        });
+    let peers = [
+        Peer::new(|request| good_player("P11", "even", request)),
+        slow_player("P12", "even", &gate, ""),
+    ];
+    for (id, peer) in ["P11", "P12"].iter().zip(&peers) {
         register_player(&url, &format!("player:{id}"), &peer.url);
-        peer
-    });
+    }
     register_player(&url, "player:P13", "http://127.0.0.1:9/mcp");
-    let agent = |id: &str| {
-        document(&url)["agents"]
-            .as_array()?
-            .iter()
-            .find(|it| it["id"] == id)
-            .cloned()
+    let heard = |id: &str, reachable: bool| {
+        until(&format!("{id} is reachable: {reachable}"), || {
+            agent(&document(&url), id).filter(|it| it["reachable"] == reachable)
+        })
     };
-    let silent = until("P13 is known not to answer", || {
-        agent("P13").filter(|it| it["reachable"] == false)
-    });
-    assert!(
-        silent["trouble"]
-            .as_str()
-            .unwrap()
-            .contains("could not be reached"),
-        "{silent}"
-    );
-    let alive = until("P11 is known to answer", || {
-        agent("P11").filter(|it| it["reachable"] == true)
-    });
+    let silent = heard("P13", false);
+    let trouble = text_of(&silent["trouble"]);
+    assert!(trouble.contains("could not be reached"), "{silent}");
+    let alive = heard("P11", true);
     assert_eq!(
-        (&alive["endpoint"], &alive["trouble"]),
-        (&json!(peers[0].url), &Value::Null)
+        [&alive["endpoint"], &alive["trouble"]],
+        [&json!(peers[0].url), &Value::Null]
     );
     assert!(alive["answers_in_ms"].is_u64(), "{alive}");
 
-    let referee = world.referee(&manager, "REF01", &[]);
-    referee.line(" is REF01");
-    world.word(&["start", "--manager", &url]);
+    let _referee = start(&world, &manager);
     peers[1].first("CHOOSE_PARITY_CALL"); // the other has chosen, this one has not
     let plain = json!({"match_id": "R3M1", "player_A_id": "P11", "player_B_id": "P12", "status": "assigned", "referee_id": "REF01"});
     let playing = until("R3M1 is in play", || {
@@ -116,54 +103,40 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
     });
     let game = matches_of(&playing).nth(2);
     assert_eq!(game, Some(&plain), "no choice before the result");
-    assert!(!playing.to_string().contains("tok-"), "a token: {playing}");
+    check_no_token(&playing.to_string());
     let (status, _, why) = get(&url, "/trace/R3M1");
-    assert_eq!(
-        (status, &*why),
-        (404, "this match has no result yet; then it can be seen"),
-        "no choice here either"
-    );
+    let words = "this match has no result yet; then it can be seen";
+    assert_eq!((status, &*why), (404, words), "no choice here either");
     gate.open();
     let over = until("it is over", || {
         Some(document(&url)).filter(|it| it["status"] == "completed")
     });
+    let standings = list_of(&over["standings"]);
     wait_until("standings.json says the same", || {
-        over["standings"] == json!(world.table())
+        standings == world.table()
     });
-    assert_eq!(
-        over["champion"]["player_id"],
-        over["standings"][0]["player_id"]
-    );
-    for row in over["standings"].as_array().unwrap() {
-        let scores = matches_of(&over)
-            .filter_map(|game| game["score"][row["player_id"].as_str().unwrap()].as_i64());
+    assert_eq!(over["champion"]["player_id"], standings[0]["player_id"]);
+    for row in standings {
+        let id = text_of(&row["player_id"]);
+        let scores = matches_of(&over).filter_map(|game| game["score"][id].as_i64());
         assert_eq!(Some(scores.sum::<i64>()), row["points"].as_i64(), "{over}");
     }
-    let lost: Vec<&Value> = matches_of(&over)
-        .filter(|game| game["ending"] == "TECHNICAL_LOSS")
-        .collect();
-    let is_told = |game: &&Value| game["reason"].as_str().unwrap().starts_with("P13 ");
-    assert!(lost.len() == 2 && lost.iter().all(is_told), "{lost:?}");
+    let lost = matches_of(&over).filter(|game| game["ending"] == "TECHNICAL_LOSS");
+    let lost: Vec<&str> = lost.map(|game| text_of(&game["reason"])).collect();
     assert!(
-        over["luck"].as_str().unwrap().starts_with("Luck: "),
-        "{over}"
+        lost.len() == 2 && lost.iter().all(|it| it.starts_with("P13 ")),
+        "{lost:?}"
     );
+    assert!(text_of(&over["luck"]).starts_with("Luck: "), "{over}");
     let (status, head, diagram) = get(&url, "/trace/r3m1");
-    assert_eq!(
-        (status, header(&head, "Content-Type")),
-        (200, "text/plain; charset=utf-8")
-    );
-    assert!(
-        diagram.contains("\n          conv-r3m1-")
-            && diagram.contains("CHOOSE_PARITY_RESPONSE \"even\""),
-        "{diagram}"
-    );
-    assert!(
-        ["tok-", "http", "\x1b"]
-            .iter()
-            .all(|secret| !diagram.contains(secret)),
-        "{diagram}"
-    );
+    let kind = header(&head, "Content-Type");
+    assert_eq!((status, kind), (200, "text/plain; charset=utf-8"));
+    for shown in ["\n          conv-r3m1-", "CHOOSE_PARITY_RESPONSE \"even\""] {
+        assert!(diagram.contains(shown), "{diagram}");
+    }
+    for secret in ["tok-", "http", "\x1b"] {
+        assert!(!diagram.contains(secret), "{diagram}");
+    }
     assert_eq!(get(&url, "/trace/R9M9").2, "the league has no such match");
 }
 
@@ -172,26 +145,25 @@ fn the_page_is_safe_and_has_its_data_inside() {
     let world = World::new(&[]);
     let manager = world.manager(&["--name", "10b, </script>"]);
     let url = manager.url();
-    let (status, led) = http("GET", &url, "Accept: text/html,*/*\r\n", b"");
-    assert_eq!(
-        (status, led.as_str()),
-        (303, ""),
-        "a browser at /mcp is led to the page"
-    );
-    assert_eq!(
-        http("GET", &url, "Accept: application/json\r\n", b"").0,
-        405
-    );
+    // A browser at /mcp is led to the page.
+    for (accepts, status) in [("text/html,*/*", 303), ("application/json", 405)] {
+        let came = http("GET", &url, &format!("Accept: {accepts}\r\n"), b"");
+        assert_eq!(came.0, status, "{accepts}");
+    }
     let nonces = [(), ()].map(|()| {
         let (status, head, page) = get(&url, "/");
         let policy = header(&head, "Content-Security-Policy");
         let nonce = between(policy, "'nonce-", "'").to_string();
         assert!(status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"));
-        assert!(policy.starts_with("default-src 'none'") && !page.contains("{{"));
-        let own = page.matches(&format!("nonce=\"{nonce}\"")).count();
-        let scripts = page.matches("<script nonce").count();
-        assert_eq!((own, scripts), (2, 1), "script and style");
-        assert!(!page.contains("innerHTML") && !page.contains("https://"));
+        assert!(policy.starts_with("default-src 'none'"));
+        let count = |words: &str| page.matches(words).count();
+        let own = format!("nonce=\"{nonce}\"");
+        assert_eq!(
+            [count(&own), count("<script nonce")],
+            [2, 1],
+            "script and style"
+        );
+        assert_eq!(["{{", "innerHTML", "https://"].map(count), [0; 3]);
         assert_eq!(data(&page)["league"]["name"], "10b, </script>");
         nonce
     });
@@ -204,10 +176,8 @@ fn the_page_is_safe_and_has_its_data_inside() {
         ("/standings.csv", "text/csv"),
     ] {
         let (status, head, _) = get(&url, path);
-        assert_eq!(
-            (status, header(&head, "Content-Disposition")),
-            (200, "attachment")
-        );
+        let way = header(&head, "Content-Disposition");
+        assert_eq!((status, way), (200, "attachment"), "{path}");
         assert!(header(&head, "Content-Type").starts_with(kind), "{path}");
     }
     for (path, words) in [("/player.py", "def choose("), ("/protocol", "league.v2")] {
@@ -229,62 +199,47 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
     let manager = world.manager(&["--lead-sec", "3"]);
     let url = manager.url();
     let since = |version: &Value| -> Value {
-        let (status, _, body) = get(&url, &format!("/league.json?since={version}"));
-        assert_eq!(status, 200);
+        let (_, _, body) = get(&url, &format!("/league.json?since={version}"));
         serde_json::from_str(&body).unwrap()
     };
-    let rounds = |document: &Value| -> Vec<u64> {
-        let rounds = document["rounds"].as_array().unwrap();
-        rounds
-            .iter()
-            .map(|round| round["round_id"].as_u64().unwrap())
-            .collect()
+    let rounds = |document: &Value| -> Vec<Value> {
+        let rounds = list_of(&document["rounds"]).iter();
+        rounds.map(|round| round["round_id"].clone()).collect()
     };
     let gate = Gate::default();
-    let peers = ["P11", "P12", "P13", "P14"].map(|id| {
-        let gate = gate.clone();
-        Peer::new(move |request| {
-            let asked = &request["params"];
-            if asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R1M2" {
-                gate.pass();
-            }
-            good_player(id, "even", request)
-        })
-    });
-    for (peer, id) in peers.iter().zip(["P11", "P12", "P13", "P14"]) {
+    for id in ["P11", "P12", "P13", "P14"] {
+        let peer = slow_player(id, "even", &gate, "R1M2");
         register_player(&url, &format!("player:{id}"), &peer.url);
     }
-    assert_eq!(
-        rounds(&document(&url)),
-        [0; 0],
+    assert!(
+        rounds(&document(&url)).is_empty(),
         "before the start there are no rounds"
     );
-    let referee = world.referee(&manager, "REF01", &[]);
-    referee.line(" is REF01");
-    world.word(&["start", "--manager", &url]);
+    let _referee = start(&world, &manager);
     let announced = until("the first round is announced", || {
         Some(document(&url)).filter(|it| it["next_at"].is_string())
     });
-    assert_eq!(
-        (rounds(&announced), &announced["matches_completed"]),
-        (vec![1, 2, 3], &json!(0))
-    );
+    assert_eq!(rounds(&announced), [1, 2, 3]);
+    assert_eq!(announced["matches_completed"], 0);
     let begun = until("R1M1 is over", || {
         Some(since(&announced["version"])).filter(|it| it["matches_completed"] == 1)
     });
-    assert_eq!((rounds(&begun), &begun["next_at"]), (vec![1], &Value::Null));
     assert_eq!(
-        begun["standings"].as_array().unwrap().len(),
+        (rounds(&begun), &begun["next_at"]),
+        (vec![json!(1)], &Value::Null)
+    );
+    assert_eq!(
+        list_of(&begun["standings"]).len(),
         4,
         "what is no round comes whole"
     );
-    assert_eq!(rounds(&since(&begun["version"])), [0; 0], "nothing is new");
+    assert!(
+        rounds(&since(&begun["version"])).is_empty(),
+        "nothing is new"
+    );
     for unknown in [json!(0), json!("x"), json!(u64::MAX)] {
-        assert_eq!(
-            rounds(&since(&unknown)),
-            [1, 2, 3],
-            "{unknown} is no version of this league"
-        );
+        let all = rounds(&since(&unknown));
+        assert_eq!(all, [1, 2, 3], "{unknown} is no version of this league");
     }
     gate.open();
 }
@@ -292,133 +247,93 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
 #[test]
 fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_alone() {
     let world = World::new(&[]);
-    let manager = world.start(
-        "league_manager",
-        &[
-            "--host",
-            "0.0.0.0",
-            "--contact-endpoint",
-            "http://localhost:1/mcp",
-        ],
-    );
-    let url = manager.url().replace("0.0.0.0", "127.0.0.1");
+    let contact = ["--contact-endpoint", "http://localhost:1/mcp"];
+    let manager = world.manager(&[&["--host", "0.0.0.0"], &contact[..]].concat());
+    let url = format!("http://127.0.0.1:{}/mcp", manager.port());
     let peer = listener();
     for id in ["P11", "P12", "P13", "P14"] {
         register_player(&url, &format!("player:{id}"), &format!("{}{id}", peer.url));
     }
-    let rows = [
+    for (asked, matches) in [
         (json!({}), "R1M1 R1M2"),
         (json!({"round_id": 2}), "R2M1 R2M2"),
         (json!({"rounds": "all"}), "R1M1 R1M2 R2M1 R2M2 R3M1 R3M2"),
-    ];
-    for (asked, matches) in rows {
-        until("everybody is in the answer", || {
+    ] {
+        wait_until("everybody is in the answer", || {
             let answer = call(&url, "get_league", asked.clone())["result"].take();
-            let ids = matches_of(&answer).map(|game| game["match_id"].as_str().unwrap());
+            let ids = matches_of(&answer).map(|game| text_of(&game["match_id"]));
             let ids = ids.collect::<Vec<_>>().join(" ");
-            (ids == matches && answer["agents"].as_array()?.len() == 4).then_some(())
+            ids == matches && list_of(&answer["agents"]).len() == 4
         });
     }
     let Some(own) = own_address() else { return };
-    let (here, there) = (
-        document(&url),
-        document(&url.replace("127.0.0.1", &own.to_string())),
-    );
-    assert!(
-        here["agents"][0]["endpoint"].is_string() && there["agents"][0]["endpoint"].is_null(),
-        "{there}"
-    );
+    let here = document(&url);
+    let there = document(&url.replace("127.0.0.1", &own.to_string()));
+    let endpoints = [here, there.clone()].map(|it| it["agents"][0]["endpoint"].is_string());
+    assert_eq!(endpoints, [true, false], "{there}");
     assert!(!there.to_string().contains(&peer.url), "{there}");
+}
+
+/// The names of five players, which would be formulas or end a script.
+const NAMES: [&str; 5] = [
+    "</script><script>alert(1)</script>",
+    "=1+1,\"x\"",
+    "-cmd|' /C calc'!A0",
+    "Twin",
+    "Twin",
+];
+
+/// A league of them in which all say even, and draw.
+fn drawn_league(world: &World, draw_points: u32) {
+    let league = "leagues/league_2025_even_odd.json";
+    world.edit(league, "/scoring/draw_points", json!(draw_points));
+    let mut manager = world.manager(&["--players", "5", "--lead-sec", "0"]);
+    let mut referee = world.referee(&manager, "REF01", &[]);
+    let mut players = [0, 1, 2, 3, 4].map(|n| {
+        let own = ["--display-name", NAMES[n], "--strategy", "even"];
+        world.player(&manager, &format!("P1{n}"), &own)
+    });
+    for agent in [&mut manager, &mut referee].into_iter().chain(&mut players) {
+        assert!(agent.wait().success(), "{draw_points}");
+    }
+    let kept = "to keep: report.html, results.csv and standings.csv in ";
+    assert!(manager.output().contains(kept));
 }
 
 #[test]
 fn what_is_kept_says_the_same_and_names_do_no_harm() {
     let world = World::new(&[]);
     assert_eq!(world.word(&["season"]).0, Some(1), "nothing was played yet");
-    let names = [
-        "</script><script>alert(1)</script>",
-        "=1+1,\"x\"",
-        "-cmd|' /C calc'!A0",
-        "Twin",
-        "Twin",
-    ];
-    for run in 1..=2 {
-        world.edit(
-            "leagues/league_2025_even_odd.json",
-            "/scoring/draw_points",
-            json!(run),
-        ); // all say even, and draw
-        let mut manager = world.manager(&["--players", "5", "--lead-sec", "0"]);
-        let mut referee = world.referee(&manager, "REF01", &[]);
-        let mut player = |n: usize| {
-            world.player(
-                &manager,
-                &format!("P1{n}"),
-                &["--display-name", names[n], "--strategy", "even"],
-            )
-        };
-        let mut players = [0, 1, 2, 3, 4].map(&mut player);
-        assert!(
-            manager.wait().success() && referee.wait().success(),
-            "run {run}"
-        );
-        players
-            .iter_mut()
-            .for_each(|player| assert!(player.wait().success()));
-        assert!(
-            manager
-                .output()
-                .contains("to keep: report.html, results.csv and standings.csv in ")
-        );
-    }
-    let read =
-        |name: &str| fs::read_to_string(world.folder.join("data").join(LEAGUE).join(name)).unwrap();
+    drawn_league(&world, 1);
+    drawn_league(&world, 2);
+    let read = |name: &str| fs::read_to_string(world.league_file(name)).unwrap();
     let report = read("report.html");
     let kept = data(&report);
-    assert_eq!(
-        kept["standings"],
-        json!(world.table()),
-        "the report says what standings.json says"
-    );
+    assert_eq!(kept["standings"], json!(world.table()));
     assert!(report.contains("http-equiv=\"Content-Security-Policy\""));
+    let mut agents = list_of(&kept["agents"]).iter();
     assert!(
-        kept["agents"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|agent| agent["endpoint"].is_null()),
+        agents.all(|agent| agent["endpoint"].is_null()),
         "no endpoints"
     );
     let (results, standings) = (read("results.csv"), read("standings.csv"));
-    assert_eq!(
-        (results.lines().count(), standings.lines().count()),
-        (11, 6)
-    );
+    assert_eq!([&results, &standings].map(|it| it.lines().count()), [11, 6]);
     let harmless = ["\"'=1+1,\"\"x\"\"\"", "\"'-cmd|' /C calc'!A0\""];
-    assert!(
-        harmless
-            .iter()
-            .all(|cell| results.contains(cell) && standings.contains(cell)),
-        "{standings}"
-    );
-    let (season, csv) = (
-        world.word(&["season"]).1,
-        read("../league_2025_even_odd.season.csv"),
-    );
-    assert!(season.starts_with("2 leagues, "), "{season}");
-    let row = |line: &&str| line.contains(names[0]) && line.contains("12.0");
-    let first = season.lines().find(row).unwrap();
-    let numbers: Vec<&str> = first.split_whitespace().rev().collect();
+    for cell in harmless {
+        assert!(
+            results.contains(cell) && standings.contains(cell),
+            "{standings}"
+        );
+    }
+    let season = world.word(&["season"]).1;
+    let squeezed = season.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
+    let rows = squeezed.matches(" 0 8 0 12 1.50 12.0 ").count();
     assert_eq!(
-        numbers[..6],
-        ["12.0", "1.50", "12", "0", "8", "0"],
+        rows, 5,
         "8 draws, of 1 point in one league and of 2 in the other: {season}"
     );
-    let wanted = ["Twin (P13)", "Twin (P14)"];
-    assert!(
-        wanted.iter().all(|wanted| season.contains(wanted)),
-        "{season}"
-    );
+    check_words(&season, &["2 leagues, ", "Twin (P13)", "Twin (P14)"], &[]);
+    let csv = read("../league_2025_even_odd.season.csv");
     assert!(
         csv.lines().count() == 6 && csv.contains(harmless[0]),
         "{csv}"
@@ -430,54 +345,44 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
 fn browse(world: &World, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
-    let options = [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--enable-logging=stderr",
-    ];
-    let shown = ["--virtual-time-budget=3000", "--dump-dom", &profile, url];
+    let options = "--headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
+        --virtual-time-budget=3000 --dump-dom";
     let run = |name: &&str| {
-        Command::new(name)
-            .args(options)
-            .args(shown)
-            .output()
-            .ok()
-            .filter(|it| it.status.success())
+        let mut command = Command::new(name);
+        let output = command
+            .args(options.split(' '))
+            .args([&profile, url])
+            .output();
+        output.ok().filter(|it| it.status.success())
     };
     let Some(output) = BROWSERS.iter().find_map(run) else {
-        let words = format!(
-            "LEFT OUT: the page in a browser; there is none here ({})\n",
-            BROWSERS.join(", ")
-        );
+        let names = BROWSERS.join(", ");
+        let words = format!("LEFT OUT: the page in a browser; there is none here ({names})\n");
         let _ = io::stderr().write_all(words.as_bytes()); // not through the capture of passing tests
         return None;
     };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains(":CONSOLE"), "{url}: {said}");
     let page = String::from_utf8(output.stdout).unwrap();
-    let before_data = page.split("<script").next();
-    before_data.map(String::from)
+    page.split("<script").next().map(String::from)
+}
+
+/// A text without tags.
+fn text(html: &str) -> String {
+    let pieces = html.split('<');
+    let plain: String = pieces
+        .map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text))
+        .collect();
+    let plain = plain.replace("&lt;", "<").replace("&gt;", ">");
+    plain.replace("&amp;", "&")
 }
 
 /// The text of the cells of a table of a page, by row.
 fn table(page: &str, id: &str) -> Vec<Vec<String>> {
     let table = between(page, &format!("<table id=\"{id}\""), "</table>");
-    let text = |html: &str| {
-        let pieces = html
-            .split('<')
-            .map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
-        pieces
-            .collect::<String>()
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&")
-    };
     let cells = |row: &str| {
-        let cells = row
-            .split("</t")
-            .filter_map(|cell| cell.split_once('>'))
-            .map(|(_, cell)| text(cell));
+        let cells = row.split("</t").filter_map(|cell| cell.split_once('>'));
+        let cells = cells.map(|(_, cell)| text(cell));
         cells.filter(|cell| !cell.is_empty()).collect()
     };
     table.split("<tr").skip(1).map(cells).collect()
@@ -486,22 +391,26 @@ fn table(page: &str, id: &str) -> Vec<Vec<String>> {
 /// The table as the page shows it says what the document says.
 fn check_table(page: &str, standings: &Value, removed: &str) {
     let shown = table(page, "standings");
-    let rows = standings.as_array().unwrap();
+    let rows = list_of(standings);
     assert_eq!(shown.len(), rows.len() + 1, "a head, and a row for each");
     for (row, shown) in rows.iter().zip(&shown[1..]) {
-        let [name, id] = ["display_name", "player_id"].map(|key| row[key].as_str().unwrap());
+        let [name, id] = ["display_name", "player_id"].map(|key| text_of(&row[key]));
         let tag = if id == removed { "removed" } else { "" };
         let record = ["wins", "draws", "losses"].map(|key| row[key].to_string());
-        let wanted = [
-            format!("{name}{tag}"),
-            id.to_string(),
-            row["points"].to_string(),
-            record.join("-"),
-        ];
-        assert!(
-            wanted.iter().all(|cell| shown.contains(cell)),
-            "{wanted:?}: {shown:?}"
-        );
+        let points = row["points"].to_string();
+        for cell in [format!("{name}{tag}"), id.into(), points, record.join("-")] {
+            assert!(shown.contains(&cell), "no {cell}: {shown:?}");
+        }
+    }
+}
+
+/// A text has all these words, and none of those.
+fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
+    for words in wanted {
+        assert!(page.contains(words), "no {words}: {page}");
+    }
+    for words in gone {
+        assert!(!page.contains(words), "it says {words}: {page}");
     }
 }
 
@@ -516,54 +425,40 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     };
     let line = format!(
         "player.py --manager {} --display-name NAME",
-        url.replace("/mcp", "")
+        root.trim_end_matches('/')
     );
-    assert!(
-        lobby.contains(&line) && lobby.contains("Nobody is here yet"),
-        "{lobby}"
-    );
+    check_words(&lobby, &[&line, "Nobody is here yet"], &[]);
     let gate = Gate::default();
-    let names = [
-        "player:</script><b>eleven",
-        "player:P12",
-        "player:P13",
-        "player:P14",
-    ];
-    let peers = names.map(|name| {
+    // The league gives the ids: the first is P01, whatever it calls itself.
+    let names = ["</script><b>eleven", "P12", "P13", "P14"];
+    for name in names {
         let slow = gate.clone();
-        Peer::new(move |request| {
+        let choice = if name == "P12" { "even" } else { "odd" };
+        let peer = Peer::new(move |request| {
             let asked = &request["params"];
             if asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R2M1" {
                 slow.pass();
             }
             let own = asked["player_id"].as_str().unwrap_or_default();
-            let choice = if name == "player:P12" { "even" } else { "odd" };
             good_player(own, choice, request)
-        })
-    });
-    for (name, peer) in names.iter().zip(&peers) {
-        register_player(&url, name, &peer.url);
+        });
+        register_player(&url, &format!("player:{name}"), &peer.url);
     }
-    let referee = world.referee(&manager, "REF01", &[]);
-    referee.line(" is REF01");
+    let _referee = start(&world, &manager);
     let order = |words: &[&str]| {
         let (code, said) = world.word(&[words, &["--manager", &url]].concat());
         assert_eq!(code, Some(0), "{words:?}: {said}");
     };
-    order(&["start"]);
     let done = until("R2M2 is over", || {
         Some(document(&url)).filter(|it| it["rounds"][1]["matches"][1]["ending"].is_string())
     });
-    let removed = done["rounds"][1]["matches"][1]["player_B_id"]
-        .as_str()
-        .unwrap();
+    let removed = text_of(&done["rounds"][1]["matches"][1]["player_B_id"]);
     order(&["remove", removed]);
     order(&["pause"]);
     let now = until("the page would show all of it", || {
-        let removed = |agent: &Value| agent["removed"] == true;
-        Some(document(&url)).filter(|it| {
-            it["paused"] == true && it["agents"].as_array().unwrap().iter().any(removed)
-        })
+        let now = document(&url);
+        let is_removed = agent(&now, removed)?["removed"] == true;
+        (is_removed && now["paused"] == true).then_some(now)
     });
     let page = browse(&world, &format!("{root}#R1M1")).unwrap();
     check_table(&page, &now["standings"], removed);
@@ -576,67 +471,53 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         "href=\"#R1M2\"",
         &format!("href=\"#{removed}\""),
     ];
-    for wanted in wanted {
-        assert!(page.contains(wanted), "no {wanted}: {page}");
-    }
+    check_words(&page, &wanted, &["href=\"#R2M1\"", "<b>eleven"]);
     let drawn = between(&page, "<pre id=\"diagram\" aria-hidden=\"true\">", "</pre>");
-    let drawn = drawn.replace("&lt;", "<").replace("&gt;", ">");
     let said = get(&url, "/trace/R1M1").2;
-    assert_eq!(drawn, said, "the match that the address names is open");
-    assert!(
-        !page.contains("href=\"#R2M1\"") && !page.contains("<b>eleven"),
-        "{page}"
+    assert_eq!(
+        text(drawn),
+        said,
+        "the match that the address names is open"
     );
     let wall = browse(&world, &format!("{root}#wall")).unwrap();
-    assert!(
-        wall.contains("<body class=\"wall\">") && wall.contains("Round 2: who plays whom"),
-        "{wall}"
+    check_words(
+        &wall,
+        &["<body class=\"wall\">", "Round 2: who plays whom"],
+        &[],
     );
     let sheet = browse(&world, &format!("{root}?me={removed}#{removed}")).unwrap();
-    assert_eq!(
-        table(&sheet, "player-matches").len(),
-        4,
-        "a head and three matches: {sheet}"
-    );
+    let rows = table(&sheet, "player-matches").len();
+    assert_eq!(rows, 4, "a head and three matches: {sheet}");
     gate.open();
     order(&["restore", removed]);
     order(&["resume"]);
     assert!(manager.wait().success());
-    let report = world.folder.join("data").join(LEAGUE).join("report.html");
+    let report = world.league_file("report.html");
     let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
     check_table(&page, &json!(world.table()), "");
-    for gone in ["until restored", "in play", "href=\"#R1M1\"", "shutdown"] {
-        assert!(
-            !page.contains(gone),
-            "a league that is over says {gone}: {page}"
-        );
-    }
+    check_words(
+        &page,
+        &[],
+        &["until restored", "in play", "href=\"#R1M1\"", "shutdown"],
+    );
 }
 
 #[test]
 fn the_terminal_shows_tables_between_rounds_and_quiet_shows_the_result() {
-    let heads = |args: &[&str]| {
-        let world = World::new(&[]);
-        let mut league = world.start("league_manager", &[&["local"], args].concat());
-        assert!(league.wait().success());
-        let output = league.output();
-        assert!(
-            !output.contains('\x1b') && !output.contains('\r'),
-            "plain where it is no terminal: {output}"
-        );
-        let count = |text: &str| output.lines().filter(|line| line.starts_with(text)).count();
-        [
-            count("Rank  Id    Player"),
-            count("Round "),
-            count("Champion: "),
-            count("Luck: "),
-            count("to keep: "),
-        ]
-    };
-    assert_eq!(
-        (heads(&[]), heads(&["--quiet"])),
-        ([3, 3, 1, 1, 1], [1, 0, 1, 0, 0])
-    );
+    const HEADS: [&str; 5] = [
+        "Rank  Id    Player",
+        "Round ",
+        "Champion: ",
+        "Luck: ",
+        "to keep: ",
+    ];
+    for (options, expected) in [(&[][..], [3, 3, 1, 1, 1]), (&["--quiet"], [1, 0, 1, 0, 0])] {
+        let output = World::new(&[]).local(options);
+        let is_plain = !output.contains(['\x1b', '\r']);
+        assert!(is_plain, "plain where it is no terminal: {output}");
+        let count = |text| output.lines().filter(|line| line.starts_with(text)).count();
+        assert_eq!(HEADS.map(count), expected, "{output}");
+    }
     for (text, columns) in [
         ("abc", 3),
         ("日本", 4),
