@@ -8,102 +8,36 @@ use league::extras::figures::{Figures, equal_players, expected_by_player};
 use league::extras::luck::Lottery;
 use league::extras::pages::Pages;
 use league::extras::season::{add, ordered};
-use league::games::TieBreak;
 use league::manager::document::LeagueView;
-use league::manager::standings::{Career, ranked};
 use league::net::retry::{Backoff, RetryPolicy};
-use league::protocol::MatchResult;
-use league::wire::Wire;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
-use std::{fs, sync::Arc, time::Duration};
-use support::World;
+use std::{fs, path::Path, sync::Arc, time::Duration};
+use support::{World, paper};
 
-/// A league of the results in `script`, its rounds parted by bars: `P01>P02` was won by the first, whose choice was
-/// another; `P01=P02` drawn, with equal choices; `P01!P02` lost technically by the second; `P01?P02` is not played yet.
-fn league(script: &str, is_local: bool) -> LeagueView {
-    let mut rounds = Vec::new();
-    let mut rows = BTreeMap::<&str, Career>::new();
-    let mut recorded: Vec<MatchResult> = Vec::new();
-    for (round, line) in (1..).zip(script.split('|')) {
-        let mut matches = Vec::new();
-        for (n, word) in (1..).zip(line.split_whitespace()) {
-            let (a, b) = word.split_once(['>', '=', '!', '?']).unwrap();
-            let (ending, number, points, choice) = match word.as_bytes()[a.len()] {
-                b'=' => (json!("DRAW"), json!(4), [1, 1], json!("even")),
-                b'>' => (json!("WIN"), json!(4), [3, 0], json!("odd")),
-                b'!' => (json!("TECHNICAL_LOSS"), Value::Null, [3, 0], Value::Null),
-                _ => (Value::Null, Value::Null, [0, 0], Value::Null),
-            };
-            let winner = (points[0] > points[1]).then_some(a);
-            let score = json!({a: points[0], b: points[1]});
-            let choices = json!({a: "even", b: choice});
-            for id in [a, b] {
-                rows.entry(id).or_default();
-            }
-            let mut game = json!({
-                "match_id": format!("R{round}M{n}"), "player_A_id": a, "player_B_id": b, "status": "scheduled",
-            });
-            if !ending.is_null() {
-                let details = json!({"drawn_number": number, "choices": choices, "status": ending});
-                let result = json!({"winner": winner, "score": score, "details": details});
-                let result = MatchResult::read(&result).unwrap();
-                for id in [a, b] {
-                    rows.get_mut(id).unwrap().add(id, &result);
-                }
-                recorded.push(result);
-                game = json!({
-                    "match_id": game["match_id"], "player_A_id": a, "player_B_id": b, "status": "completed",
-                    "referee_id": "REF01", "recorded_at": "2026-11-22T10:00:00Z", "ending": ending,
-                    "winner": winner, "drawn_number": number, "choices": choices, "score": score,
-                });
-            }
-            matches.push(game);
-        }
-        rounds.push(json!({"round_id": round, "matches": matches}));
-    }
-    let ties = [TieBreak::Wins, TieBreak::HeadToHead, TieBreak::Draws];
-    let rows = rows.iter().map(|(id, career)| career.row(id, id));
-    let table = ranked(rows.collect(), &ties, |id, group| {
-        let among = recorded
-            .iter()
-            .filter(|it| it.score.keys().all(|id| group.contains(id)));
-        among.filter_map(|result| result.score.get(id)).sum()
-    });
-    let scoring = json!({
-        "win_points": 3, "draw_points": 1, "loss_points": 0, "technical_loss_points": 0, "tiebreakers": ties,
-    });
-    let heading = json!({
-        "display_name": "League", "game": "Even/Odd", "game_type": "even_odd", "register_at": "", "scoring": scoring, "local": is_local,
-    });
-    let status = if script.contains('?') {
-        "running"
-    } else {
-        "completed"
-    };
-    let view = json!({
-        "schema_version": "1.0.0", "league_id": "league_2025_even_odd", "league": heading, "status": status,
-        "paused": false, "current_round": 1, "total_rounds": rounds.len(), "matches_completed": recorded.len(),
-        "total_matches": recorded.len(), "agents": [], "standings": table, "rounds": rounds,
-    });
-    LeagueView::read(&view).unwrap()
+/// The document of a league that went as a script says: `P01>P02 P03=P04 | P01!P03 P02?P04`.
+fn league(script: &str) -> LeagueView {
+    paper::document(&paper::told(script), false)
+}
+
+/// The files of leagues.
+fn keep(folder: &Path, name: &str, text: &str) {
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join(name), text).unwrap();
 }
 
 #[test]
 fn expected_points_are_what_the_choices_were_worth_and_forfeits_count_nothing() {
-    let view = league("P01>P02 P03=P04 | P01!P03 P02=P04 | P01>P04 P02?P03", false);
+    let view = league("P01>P02 P03=P04 | P01!P03 P02=P04 | P01>P04 P02?P03");
     let expected = expected_by_player(&view);
     let rows = [("P01", 3.0), ("P02", 2.5), ("P03", 1.0), ("P04", 3.5)];
     for (id, worth) in rows {
         assert_eq!(expected[id], worth, "{id}");
     }
     let results = results(&view);
-    let worth = |n: usize| results.lines().nth(n).unwrap().split(',').nth(14);
-    assert_eq!(
-        [worth(1), worth(2), worth(3)],
-        [Some("1.5"), Some("1.0"), Some("")],
-        "{results}"
-    );
+    let worth = results.lines().skip(1).map(|row| row.split(',').nth(14));
+    let worth: Vec<&str> = worth.flatten().take(3).collect();
+    assert_eq!(worth, ["1.5", "1.0", ""], "{results}");
     let table = standings(&view, &expected);
     assert!(table.contains("P01,P01,3,3,0,0,9,3.0,"), "{table}");
 }
@@ -118,11 +52,11 @@ fn players_that_no_tie_break_parts_are_equal_and_moves_go_by_the_newest_round() 
         ("P01>P02 P03>P04 | P01>P03 P02>P04 | P03>P02 P01?P04", ""),
     ];
     for (script, groups) in rows {
-        let equal = equal_players(&league(script, false));
+        let equal = equal_players(&league(script));
         let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
         assert_eq!(came.join(", "), groups, "{script}");
     }
-    let moves = |script| Figures::of(&league(script, false)).moves;
+    let moves = |script| Figures::of(&league(script)).moves;
     assert!(
         moves("P02>P01 P04>P03").is_empty(),
         "there is no round before the first"
@@ -165,49 +99,38 @@ fn luck_holds_forfeits_as_they_were() {
     let sentences = [
         (
             "P01=P02",
-            Some(
-                "Luck: if all chose at random, somebody would have 1 point or more in practically every such league.",
-            ),
+            "Luck: if all chose at random, somebody would have 1 point or more in practically every such league.",
         ),
         (
             "P01!P02",
-            Some("Luck: all of its 3 points came from technical losses."),
+            "Luck: all of its 3 points came from technical losses.",
         ),
         (
             "P01!P02 | P01>P02",
-            Some(
-                "Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, somebody would have 6 points or more in 25 of 100 such leagues.",
-            ),
+            "Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, somebody would have 6 points or more in 25 of 100 such leagues.",
         ),
-        ("P01?P02", None),
+        ("P01?P02", ""),
     ];
     for (script, sentence) in sentences {
-        assert_eq!(
-            Figures::of(&league(script, false)).luck.as_deref(),
-            sentence,
-            "{script}"
-        );
+        let luck = Figures::of(&league(script)).luck;
+        assert_eq!(luck.unwrap_or_default(), sentence, "{script}");
     }
 }
 
 #[test]
 fn the_season_goes_by_points_per_match_and_every_equal_champion_has_a_title() {
-    let small = league("P01>P02", false);
-    let large = league(
-        "P03=P02 P04=P05 | P03=P04 P02=P05 | P03=P05 P02=P04 | P02=P03",
-        false,
-    );
+    let small = league("P01>P02");
+    let large = league("P03=P02 P04=P05 | P03=P04 P02=P05 | P03=P05 P02=P04 | P02=P03");
     let mut players = BTreeMap::new();
     [small, large].iter().for_each(|it| add(&mut players, it));
-    let told: Vec<String> = ordered(players)
-        .iter()
-        .map(|(name, sums)| {
-            format!(
-                "{name} {} of {}, {} points, {}",
-                sums.titles, sums.leagues, sums.points, sums.expected
-            )
-        })
-        .collect();
+    let season = ordered(players);
+    let told = season.iter().map(|(name, sums)| {
+        let [titles, leagues] = [sums.titles, sums.leagues];
+        format!(
+            "{name} {titles} of {leagues}, {} points, {}",
+            sums.points, sums.expected
+        )
+    });
     let wanted = [
         "P01 1 of 1, 3 points, 1.5", // 3 points in one match are more than 4 in four
         "P03 1 of 1, 4 points, 4",
@@ -215,88 +138,65 @@ fn the_season_goes_by_points_per_match_and_every_equal_champion_has_a_title() {
         "P05 0 of 1, 3 points, 3",
         "P02 1 of 2, 4 points, 5.5",
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
 }
 
 #[test]
 fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
     let world = World::new(&[]);
-    let keep = |folder: &str, view: &LeagueView| {
+    let keep = |folder: &str, script: &str, is_local: bool| {
+        let document = paper::document(&paper::told(script), is_local);
+        let text = serde_json::to_string(&document).unwrap();
         let folder = world.folder.join("data").join(folder);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(
-            folder.join("league.json"),
-            serde_json::to_string(view).unwrap(),
-        )
-        .unwrap();
+        keep(&folder, "league.json", &text);
     };
-    keep("leagues/league_2025_even_odd", &league("P01>P02", true));
-    keep(
-        "practice/leagues/league_2025_even_odd",
-        &league("P01>P02", true),
-    );
+    let own = "leagues/league_2025_even_odd";
+    keep(own, "P01>P02", true);
+    keep(&format!("practice/{own}"), "P01>P02", true);
     let (code, said) = world.word(&["season"]);
-    assert!(
-        code == Some(1) && said.contains("--all counts local leagues and practice too"),
-        "{said}"
-    );
-    keep(
-        "leagues/league_2025_even_odd~2026-11-21T080000Z",
-        &league("P02>P01", false),
-    );
-    keep(
-        "leagues/league_2025_even_odd~2026-11-21T090000Z",
-        &league("P02?P01", false),
-    );
+    let hint = "--all counts local leagues and practice too";
+    assert!(code == Some(1) && said.contains(hint), "{said}");
+    keep(&format!("{own}~2026-11-21T080000Z"), "P02>P01", false);
+    keep(&format!("{own}~2026-11-21T090000Z"), "P02?P01", false);
     let (_, said) = world.word(&["season"]);
+    let champion = "  2025-01-15  champion: P02\n";
     assert!(
-        said.starts_with("1 league, ") && said.contains("  2026-11-22  champion: P02\n"),
+        said.starts_with("1 league, ") && said.contains(champion),
         "{said}"
     );
-    assert!(
-        world
-            .word(&["season", "--all"])
-            .1
-            .starts_with("3 leagues, ")
-    );
+    let (_, said) = world.word(&["season", "--all"]);
+    assert!(said.starts_with("3 leagues, "), "{said}");
 }
 
 #[test]
 fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_again() {
     let world = World::new(&[]);
     let data = world.folder.join("data");
-    let view = Arc::new(league("P01>P02 P03=P04", false));
+    let view = Arc::new(league("P01>P02 P03=P04"));
     let mut pages = Pages::new(data.clone(), world.folder.join("logs"));
-    let folder = data.join("leagues/league_2025_even_odd");
-    let in_the_way = ["standings.json", "report.html"].map(|name| folder.join(name));
-    in_the_way
-        .iter()
-        .for_each(|path| fs::create_dir_all(path.join("x")).unwrap());
+    let in_the_way = ["standings.json", "report.html"].map(|name| world.league_file(name));
+    for path in &in_the_way {
+        fs::create_dir_all(path.join("x")).unwrap();
+    }
     let policy = RetryPolicy {
         attempts: 2,
         base_delay: Duration::ZERO,
         backoff: Backoff::Fixed,
     };
     let failed = pages.keep(&view, &Figures::of(&view), &policy).unwrap_err();
-    assert!(
-        failed.starts_with("2 of the files to keep cannot be written: "),
-        "{failed}"
-    );
+    let words = "2 of the files to keep cannot be written: ";
+    assert!(failed.starts_with(words), "{failed}");
     for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
-        assert!(folder.join(name).is_file(), "{name}");
+        assert!(world.league_file(name).is_file(), "{name}");
     }
-    assert!(
-        data.join("matches/league_2025_even_odd/R1M2.json")
-            .is_file()
-    );
-    in_the_way
-        .iter()
-        .for_each(|path| fs::remove_dir_all(path).unwrap());
+    let game = data.join("matches/league_2025_even_odd/R1M2.json");
+    assert!(game.is_file());
+    for path in &in_the_way {
+        fs::remove_dir_all(path).unwrap();
+    }
     let kept = pages.keep(&view, &Figures::of(&view), &policy).unwrap();
-    assert!(
-        kept.starts_with("to keep: report.html, results.csv and standings.csv in "),
-        "{kept}"
-    );
+    let words = "to keep: report.html, results.csv and standings.csv in ";
+    assert!(kept.starts_with(words), "{kept}");
     assert!(in_the_way.iter().all(|path| path.is_file()));
 }
 
@@ -323,38 +223,35 @@ fn a_cell_is_a_text_or_a_number_whatever_it_says() {
 fn a_stage_names_every_group_that_it_leaves_out() {
     let world = World::new(&[]);
     let season = world.folder.join("season");
-    let folder = |group: &str| season.join(group).join("leagues/league_2025_even_odd");
-    let keep = |group: &str, name: &str, text: &str| {
-        fs::create_dir_all(folder(group)).unwrap();
-        fs::write(folder(group).join(name), text).unwrap();
+    let put = |group: &str, name: &str, text: &str| {
+        let folder = season.join(group).join("leagues/league_2025_even_odd");
+        keep(&folder, name, text);
     };
-    let document = |script| serde_json::to_string(&league(script, true)).unwrap();
-    keep(
+    let document = |script| serde_json::to_string(&league(script)).unwrap();
+    put(
         "001",
         "league.json",
         &document("P01>P02 P03=P04 | P03>P01 P02=P04"),
     );
-    keep(
-        "001",
-        "entrants.txt",
-        "P03\tthree\nP04\tfour\nP01\tone\nP02\ttwo\n",
-    );
-    keep("002", "league.json", &document("P01?P02"));
-    keep("003", "league.json", "{\"league");
-    keep("004", "standings.json", "{\"version\": 3, \"matches\": 45}");
+    let entrants = "P03\tthree\nP04\tfour\nP01\tone\nP02\ttwo\n";
+    put("001", "entrants.txt", entrants);
+    put("002", "league.json", &document("P01?P02"));
+    put("003", "league.json", "{\"league");
+    put("004", "standings.json", "{\"version\": 3, \"matches\": 45}");
     fs::create_dir_all(season.join("notes")).unwrap();
-    fs::create_dir_all(season.join("groups")).unwrap();
-    fs::write(season.join("groups/005.txt"), "").unwrap();
-    fs::write(season.join("final.txt"), "").unwrap();
+    keep(&season.join("groups"), "005.txt", "");
+    keep(&season, "final.txt", "");
     let names = ["001", "002", "003", "004", "groups", "notes", "final.txt"];
-    let paths = names.map(|name| season.join(name).to_str().unwrap().to_string());
+    let paths = names.map(|name| season.join(name));
     let run = |options: &[&str]| {
         let mut command = world.command("league_manager", &["season"]);
         let output = command.args(&paths).args(options).output().unwrap();
         let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         (output.status.code(), said)
     };
-    let sentences = [
+    let (code, [states, _]) = run(&["--status"]);
+    let (_, [shown, left_out]) = run(&[]);
+    for (group, words) in [
         (
             "002",
             "broken, for league.json is of a league that was not over",
@@ -366,10 +263,7 @@ fn a_stage_names_every_group_that_it_leaves_out() {
             "notes",
             "foreign, for it holds no league league_2025_even_odd",
         ),
-    ];
-    let (code, [states, _]) = run(&["--status"]);
-    let (_, [shown, left_out]) = run(&[]);
-    for (group, words) in sentences {
+    ] {
         let path = season.join(group);
         let path = path.display();
         assert!(states.contains(&format!("{path}  {words}")), "{states}");
@@ -381,28 +275,24 @@ fn a_stage_names_every_group_that_it_leaves_out() {
         "{states}"
     );
     assert!(
-        shown.contains("001  2026-11-22  champion: P03\n"),
+        shown.contains("001  2025-01-15  champion: P03\n"),
         "{shown}"
     );
     assert_eq!(run(&[]), run(&[]), "the same twice");
     // P04 is third in the table, but its two draws with equal choices are worth less than two matches that others had.
     for (options, code, promoted) in [
-        (&["--promote", "2"][..], 0, "P03\tthree\nP01\tone\n"),
+        ("--promote 2", 0, "P03\tthree\nP01\tone\n"),
+        ("--promote 2 --by points", 0, "P03\tthree\nP01\tone\n"),
         (
-            &["--promote", "2", "--by", "points"],
-            0,
-            "P03\tthree\nP01\tone\n",
-        ),
-        (
-            &["--promote", "3", "--by", "expected"],
+            "--promote 3 --by expected",
             0,
             "P01\tone\nP03\tthree\nP02\ttwo\n",
         ),
-        (&["--promote", "2", "--all"], 1, ""),
-        (&["--promote", "2", "--by", "luck"], 2, ""),
-        (&["--status", "--all"], 1, &*states),
+        ("--promote 2 --all", 1, ""),
+        ("--promote 2 --by luck", 2, ""),
+        ("--status --all", 1, &states),
     ] {
-        let (came, [printed, said]) = run(options);
+        let (came, [printed, said]) = run(&options.split(' ').collect::<Vec<_>>());
         assert_eq!((came, &*printed), (Some(code), promoted), "{said}");
     }
 }

@@ -2,15 +2,19 @@
 //! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use league::games::{Outcome, Scoring, TieBreak, even_odd, judge, mix, parity};
+use league::games::{Outcome, Scoring, TieBreak, even_odd, forfeit, judge, mix, parity};
+use league::manager::board::Contact;
+use league::manager::document::{LeagueView, RoundView, agent_view, match_view};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::league::{Listed, Rules};
 use league::manager::{admission::Admission, registration::Applicant};
 use league::net::agent::Request;
 pub use league::protocol::AgentMeta;
-use league::protocol::{Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL};
-use league::wire::Timestamp;
-use std::{net::IpAddr, net::Ipv4Addr, time::Duration};
+use league::protocol::{Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL, Parity};
+use league::wire::{Timestamp, Wire};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};
 
 /// This machine, and another one.
 pub const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -264,4 +268,98 @@ pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> O
     let open = league.open_matches(round).map(|game| game.id.clone());
     let open: Vec<String> = open.collect();
     open.iter().for_each(|id| play(league, id, &outcome));
+}
+
+/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`, `B-fails`, `both-fail`); else
+/// as it happens.
+pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
+    let late = |fails: bool| fails.then(|| "came late".to_string());
+    let both = how == "both-fail";
+    let failures = [
+        late(both || how == "A-fails"),
+        late(both || how == "B-fails"),
+    ];
+    let choices = match how {
+        "wins" => Some([Parity::Even, Parity::Odd]),
+        "drawn" => Some([Parity::Odd, Parity::Odd]),
+        _ => None,
+    };
+    move |game| {
+        let players = game.players.clone();
+        match choices {
+            Some(choices) => judge(players, choices, 8),
+            None if failures == [None, None] => seeded(7, game),
+            None => forfeit(players, Vec::new(), failures.clone()),
+        }
+    }
+}
+
+/// A league that went as a script says, its rounds parted by bars: `Ada>Bob` was won by the first, and their choices
+/// differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by the second; `Ada?Bob` is not played yet.
+pub fn told(script: &str) -> League {
+    let is_sign = |it: char| ">=!?".contains(it);
+    let rounds: Vec<Vec<&str>> = script
+        .split('|')
+        .map(|round| round.split_whitespace().collect())
+        .collect();
+    let names = rounds.iter().flatten().flat_map(|it| it.split(is_sign));
+    let names: BTreeSet<String> = names.map(String::from).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let id = |name: &str| {
+        let place = names.iter().position(|it| it == name).unwrap();
+        Kind::Player.numbered(place as u32 + 1)
+    };
+    let pair = |word: &&str| {
+        let (a, b) = word.split_once(is_sign).unwrap();
+        [id(a), id(b)]
+    };
+    let pairs = rounds.iter().map(|words| words.iter().map(pair).collect());
+    let mut league = gathered_by(rules(), &names, &[10]);
+    let event = league.start(Some(7), pairs.collect());
+    happen(&mut league, event);
+    for (round, words) in (1..).zip(&rounds) {
+        assign(&mut league, round, &["REF01"]);
+        for (n, word) in (1..).zip(words) {
+            let how = match word.chars().find(|it| is_sign(*it)).unwrap() {
+                '>' => "wins",
+                '=' => "drawn",
+                '!' => "B-fails",
+                _ => continue,
+            };
+            play(&mut league, &format!("R{round}M{n}"), ends(how));
+        }
+    }
+    league
+}
+
+/// The document of a league, under the name of the shipped one.
+pub fn document(league: &League, is_local: bool) -> LeagueView {
+    let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
+    let agents = members.into_iter().flatten();
+    let heading = json!({
+        "display_name": "League", "game": "Even/Odd", "game_type": league.rules.game_type, "register_at": "",
+        "scoring": league.rules.scoring, "local": is_local,
+    });
+    LeagueView {
+        schema_version: "1.0.0".into(),
+        league_id: "league_2025_even_odd".into(),
+        league: Wire::read(&heading).unwrap(),
+        status: league.progress(),
+        paused: false,
+        current_round: 1,
+        total_rounds: league.rounds(),
+        matches_completed: league.played.len() as u32,
+        total_matches: league.matches.len() as u32,
+        agents: agents
+            .map(|member| agent_view(league, member, Contact::default()))
+            .collect(),
+        standings: league.table().to_vec(),
+        rounds: league.by_round(|round_id, games| {
+            let matches = games.iter().map(match_view).collect();
+            Arc::new(RoundView { round_id, matches })
+        }),
+        reason: None,
+        next_at: None,
+        champion: None,
+    }
 }

@@ -3,12 +3,11 @@
 //! After each command the manager dies: what its journal gives must be the same league, to the last field.
 
 use super::golden;
-use super::paper::{self, Caller, caller, gathered, meta, seeded};
-use league::games::{Outcome, forfeit, judge};
+use super::paper::{self, Caller, caller, ends, gathered, meta};
 use league::manager::admission::{Rejection, for_player, for_referee};
 use league::manager::league::{Event, League, Match, Rules};
 use league::protocol::{
-    AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Parity, Refusal, Standing,
+    AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Refusal, Standing,
 };
 use league::wire::{Timestamp, Wire};
 use serde::Serialize;
@@ -396,28 +395,4 @@ impl Story {
 
 fn refused(refusal: Refusal) -> String {
     format!("refused: {refusal}")
-}
-
-/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`, `B-fails`, `both-fail`); else
-/// as it happens.
-fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
-    let late = |fails: bool| fails.then(|| "came late".to_string());
-    let both = how == "both-fail";
-    let failures = [
-        late(both || how == "A-fails"),
-        late(both || how == "B-fails"),
-    ];
-    let choices = match how {
-        "wins" => Some([Parity::Even, Parity::Odd]),
-        "drawn" => Some([Parity::Odd, Parity::Odd]),
-        _ => None,
-    };
-    move |game| {
-        let players = game.players.clone();
-        match choices {
-            Some(choices) => judge(players, choices, 8),
-            None if failures == [None, None] => seeded(7, game),
-            None => forfeit(players, Vec::new(), failures.clone()),
-        }
-    }
 }
