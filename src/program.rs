@@ -166,7 +166,7 @@ fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String,
     let base_host = config.system.network.base_host.clone();
     let manager = Endpoint::parse(url).map_err(Stop::usage)?;
     let is_near = kind == Kind::Manager || manager.is_loopback();
-    let all = if is_near { "127.0.0.1" } else { "0.0.0.0" };
+    let usual = if is_near { "127.0.0.1" } else { "0.0.0.0" };
     let host = args.text("--host");
     let name = match host {
         _ if args.has("--contact-endpoint") => base_host,
@@ -180,7 +180,7 @@ fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String,
             Stop::usage(why)
         })?,
     };
-    Ok((host.unwrap_or(all).into(), name))
+    Ok((host.unwrap_or(usual).into(), name))
 }
 
 /// The address that this machine has on its way to another. Nothing is sent.

@@ -21,7 +21,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{complain, say, shown};
-use crate::protocol::{Kind, LeagueError, Message};
+use crate::protocol::{Kind, Message};
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::match_play::{Limits, play};
 use crate::referee::outbox::Kept;
@@ -36,6 +36,9 @@ use std::time::Instant;
 pub fn run(args: Args) -> Result<(), Stop> {
     session::run(args, Kind::Referee, Referee::new)
 }
+
+/// The codes of a refusal that is about who we are, and not about the result.
+const ABOUT_US: [&str; 3] = ["E011", "E012", "E013"];
 
 struct Referee {
     session: Arc<Session>,
@@ -107,7 +110,7 @@ impl Referee {
         };
         match self.send_report(&card, kept) {
             Ok(Message::MatchResultAck(_)) => return self.said.store(false, Ordering::SeqCst),
-            Ok(Message::LeagueError(error)) if is_about_us(&error) => {
+            Ok(Message::LeagueError(error)) if ABOUT_US.contains(&&*error.error_code) => {
                 if let Err(stop) = self.session.register(self, card) {
                     self.session.finish(Err(stop));
                 }
@@ -150,11 +153,6 @@ impl Referee {
         let report = kept.report.clone().into();
         program.client.ask(&to, &report, &about)
     }
-}
-
-/// Whether a refusal is about who we are, and not about the result.
-fn is_about_us(error: &LeagueError) -> bool {
-    ["E011", "E012", "E013"].contains(&&*error.error_code)
 }
 
 impl Participant for Referee {

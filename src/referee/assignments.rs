@@ -52,8 +52,7 @@ impl Assignment {
             let came = entry.game_type.clone().into();
             return Err(Fault::new(&came, "a game that this referee knows").under("game_type"));
         }
-        let ends = (&entry.player_A_endpoint, &entry.player_B_endpoint);
-        let (Some(a), Some(b)) = ends else {
+        let (Some(a), Some(b)) = (&entry.player_A_endpoint, &entry.player_B_endpoint) else {
             let missing = Fault::new(&Value::Null, "where both players are");
             return Err(missing.under("player_A_endpoint, player_B_endpoint"));
         };
