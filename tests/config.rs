@@ -232,6 +232,7 @@ const WRONG_USE: &str = "
     all | --port | --port needs a value
     all | --help=yes | yes --help
     all | --port many | --port many
+    all | --port 0099999 | --port 99999
     all | --port 65536 | --port 65536
     all | --port 0 --host 0.0.0.0 | 0.0.0.0 --contact-endpoint
     all | --host 203.0.113.9 | 203.0.113.9 --host is an address of this machine
