@@ -13,8 +13,9 @@ use std::{
     thread,
     time::Duration,
 };
-use support::{Agent, World, until};
+use support::{Agent, World, list_of, text_of};
 
+const SYSTEM: &str = "system.json";
 /// Says which of the players this program is to be.
 const PLAYS: &str = "TEST_PLAYS";
 
@@ -52,30 +53,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
+/// This program as one of the players, in a world.
+fn command(world: &World, plays: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.env(PLAYS, plays).args([
-        "--manager",
-        &manager.url(),
-        "--player-id",
-        id,
-        "--port",
-        "0",
-    ]);
+    command.env(PLAYS, plays).args(arguments);
+    command.args(world.command("player", &[]).get_args());
     command
-        .args(world.command("player", &[]).get_args())
-        .arg("--until-stdin-closes");
-    Agent::new(&mut command)
+}
+
+fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
+    let url = manager.url();
+    let own = ["--manager", &url, "--player-id", id, "--port", "0"];
+    Agent::new(command(world, plays, &own).arg("--until-stdin-closes"))
 }
 
 fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let world = World::new(&[
-        ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
-        (
-            "system.json",
-            "/retry_policy/backoff_strategy",
-            json!("fixed"),
-        ),
+        (SYSTEM, "/timeouts/move_timeout_sec", json!(0.5)),
+        (SYSTEM, "/retry_policy/backoff_strategy", json!("fixed")),
     ]);
     let mut manager = world.manager(&["--players", "2"]);
     let _referee = world.referee(&manager, "REF01", &[]);
@@ -92,14 +87,9 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
         let said = agent.output();
         assert!(said.contains(&format!("R1M1: {over}")), "{said}");
-        let all = || agent.stderr.lock().unwrap().clone();
-        for line in lines.lines().map(str::trim) {
-            until(&format!("{line} in {}", all()), || {
-                all().contains(line).then_some(())
-            });
-        }
+        lines.lines().for_each(|line| agent.complains(line.trim()));
     }
-    let said = panics.stderr.lock().unwrap().clone();
+    let said = panics.said();
     assert_eq!(said.lines().count(), 1, "a panic is told once: {said}");
     let choices = world.events("Recorded")[0]["result"]["details"]["choices"].clone();
     assert_eq!(
@@ -118,29 +108,25 @@ fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
     assert!(manager.wait().success());
     assert!(two.iter_mut().all(|player| player.wait().success()));
     let result = &world.events("Recorded")[0]["result"]["details"];
-    let made = result["moves"].as_array().unwrap().iter();
-    let moves: Vec<&str> = made.map(|it| it["move"].as_str().unwrap()).collect();
+    let made = list_of(&result["moves"]).iter();
+    let moves: Vec<&str> = made.map(|it| text_of(&it["move"])).collect();
     assert_eq!(moves.join(" "), "9 8 7 6 5 4 3", "{result}");
-    let again = |extra: &[&str]| {
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.env(PLAYS, "the last").args(["--again", "r1m1"]);
-        command
-            .args(extra)
-            .args(world.command("player", &[]).get_args());
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
-    };
-    let first = |id| again(&["--player-id", id]);
-    let [one, other] = ["P01", "P02"].map(first);
-    for said in [&one, &other] {
-        let lines = said.lines().filter(|line| line.contains(": choose says "));
-        for line in lines {
-            let said = line.split_once("choose says ").unwrap().1;
-            let (now, then) = said.split_once("; in the match it was ").unwrap();
-            assert_eq!(now, then, "{line}");
+    let said = ["P01", "P02"].map(|id| {
+        let arguments = ["--again", "r1m1", "--player-id", id];
+        let output = command(&world, "the last", &arguments).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    });
+    let mut counts = [0, 0];
+    for (said, count) in said.iter().zip(&mut counts) {
+        for line in said
+            .lines()
+            .filter_map(|line| line.split_once(": choose says "))
+        {
+            let (now, then) = line.1.split_once("; in the match it was ").unwrap();
+            assert_eq!(now, then, "{said}");
+            *count += 1;
         }
     }
-    let count = |said: &str| said.matches("choose says").count();
-    let mut counts = [count(&one), count(&other)];
     counts.sort();
-    assert_eq!(counts, [3, 4], "{one}{other}");
+    assert_eq!(counts, [3, 4], "{said:?}");
 }

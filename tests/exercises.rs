@@ -16,10 +16,8 @@ use support::*;
 /// The matches of a local league that was played to its end; `folder` is where it is kept.
 fn matches(world: &World, folder: &str) -> Vec<Value> {
     let document = world.data(&format!("{folder}/league.json"));
-    let rounds = document["rounds"].as_array().unwrap();
-    let matches = rounds
-        .iter()
-        .flat_map(|it| it["matches"].as_array().unwrap());
+    let rounds = list_of(&document["rounds"]).iter();
+    let matches = rounds.flat_map(|it| list_of(&it["matches"]));
     matches.cloned().collect()
 }
 
@@ -32,9 +30,7 @@ fn memory() {
     let rivals = rivals.map(|name| format!("{finished} --strategy {name}"));
     let all = format!("{mine},{}", rivals.join(","));
     let world = World::new(&[]);
-    let arguments = ["local", "--players", "4", "--cycles", "40", "--mine", &all];
-    let mut league = world.start("league_manager", &arguments);
-    assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
+    world.local(&["--players", "4", "--cycles", "40", "--mine", &all]);
     let mut differed = BTreeMap::from([("P02", 0), ("P03", 0), ("P04", 0)]);
     for game in matches(&world, "practice/leagues/league_2025_even_odd") {
         let choices = &game["choices"];
@@ -92,20 +88,16 @@ fn field() {
         "GAME_OVER has no duration_ms: {}",
         told[0]
     );
-    let words = format!(", after {duration} ms");
-    let output = player.output();
-    assert!(
-        output.contains(&words),
-        "the player does not show {words:?}: {output}"
-    );
+    let (words, output) = (format!(", after {duration} ms"), player.output());
+    let is_shown = output.contains(&words);
+    assert!(is_shown, "the player does not show {words:?}: {output}");
 }
 
 /// All players hear of every break, and of none when the league is over.
 #[test]
 fn pause() {
     let world = World::new(&[]);
-    let mut league = world.start("league_manager", &["local", "--players", "4"]);
-    assert!(league.wait().success());
+    world.local(&["--players", "4"]);
     for player in ["P01", "P02", "P03", "P04"] {
         let told = received(&world, player, "BREAK_ANNOUNCEMENT");
         let rounds: Vec<&Value> = told.iter().map(|it| &it["round_id"]).collect();
@@ -144,15 +136,11 @@ fn game() {
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(shipped).arg(&world.folder);
     assert!(copy.status().unwrap().success());
-    world.edit(
-        "leagues/league_2025_even_odd.json",
-        "/game_type",
-        json!(NAME),
-    );
-    let mut league = world.start("league_manager", &["local", "--players", "4"]);
-    assert!(league.wait().success(), "{}", league.stderr.lock().unwrap());
+    let league = "leagues/league_2025_even_odd.json";
+    world.edit(league, "/game_type", json!(NAME));
+    world.local(&["--players", "4"]);
     for game in matches(&world, "leagues/league_2025_even_odd") {
-        let ending = game["ending"].as_str().unwrap();
+        let ending = text_of(&game["ending"]);
         assert!(["WIN", "DRAW"].contains(&ending), "{game}");
     }
 }

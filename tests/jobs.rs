@@ -7,7 +7,7 @@ use league::extras::groups::{self, Entrant, deal};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use support::*;
 
 /// Plays a stage with two processes, in the folder in which it is started. A group that is over is not played again.
@@ -29,13 +29,9 @@ fn shell(folder: &Path, script: &str) -> Command {
 
 /// What a command says on its two streams; it must end with that code.
 fn said(command: &mut Command, code: i32) -> [String; 2] {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let said = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
-    assert_eq!(status.code(), Some(code), "{said:?}");
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{said:?}");
     said
 }
 
@@ -109,122 +105,98 @@ fn groups_are_balanced_and_the_same_for_the_same_names_and_seed() {
     assert_ne!(deal(entrants(50), 10, 7), deal(entrants(50), 10, 8));
 }
 
+/// A file of entrants in a world: where it is.
+fn class(world: &World, text: &str) -> String {
+    let file = world.folder.join("class.txt");
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().into()
+}
+
 #[test]
 fn what_is_wrong_with_entrants_is_said_with_its_line() {
     let world = World::new(&[]);
-    let file = world.folder.join("class.txt");
-    let path = file.to_str().unwrap();
     let out = world.folder.join("season");
-    let deal = [
-        "groups",
-        "--entrants",
-        path,
-        "--size",
-        "3",
-        "--out",
-        out.to_str().unwrap(),
-    ];
-    let rows = [
+    let deal = format!("groups --entrants CLASS --size 3 --out {}", out.display());
+    let run = |entrants: &str, arguments: &str| {
+        let arguments = arguments.replace("CLASS", &class(&world, entrants));
+        world.word(&arguments.split(' ').collect::<Vec<_>>())
+    };
+    for (entrants, arguments, words) in [
         (
             "Ada\teven\nBob\tpython3 bob.py\n\nAda\todd\nBob\teven\n",
+            &*deal,
             "line 4: Ada enters in line 1 already",
         ),
         (
             "Ada\teven\nBob\n",
+            &deal,
             "class.txt: line 2: got \"Bob\", expected a name of 1 to 50 characters, a tab",
         ),
         (
             "Ada\teven\n",
+            &deal,
             "got 1 in groups of 3, expected at least 2 entrants",
         ),
-    ];
-    for (text, words) in rows {
-        fs::write(&file, text).unwrap();
-        let (code, said) = world.word(&deal);
-        assert!(code == Some(2) && said.contains(words), "{said}");
-    }
-    let refused = [
         (
-            &["local", "--entrants", path, "--players", "4"][..],
+            "Ada\teven\n",
+            "local --entrants CLASS --players 4",
             "needs no --players",
         ),
         (
-            &["local", "--entrants", path],
+            "Ada\teven\n",
+            "local --entrants CLASS",
             "--players: got 1, expected 2 to 100",
         ),
-        (&["--entrants", path], "--entrants is for a local league"),
-        (&["groups", "--entrants", path], "--out is missing"),
-    ];
-    for (arguments, words) in refused {
-        let (code, said) = world.word(arguments);
-        assert!(code == Some(2) && said.contains(words), "{said}");
+        (
+            "Ada\teven\n",
+            "--entrants CLASS",
+            "--entrants is for a local league",
+        ),
+        ("Ada\teven\n", "groups --entrants CLASS", "--out is missing"),
+    ] {
+        let (code, said) = run(entrants, arguments);
+        assert!(
+            code == Some(2) && said.contains(words),
+            "{arguments}: {said}"
+        );
     }
     for (names, code) in [(3, 0), (3, 0), (4, 1)] {
-        fs::write(&file, groups::text(&entrants(names))).unwrap();
-        assert_eq!(
-            world.word(&deal).0,
-            Some(code),
-            "no other groups are overwritten"
-        );
+        let came = run(&groups::text(&entrants(names)), &deal).0;
+        assert_eq!(came, Some(code), "no other groups are overwritten");
     }
 }
 
 #[test]
 fn a_player_of_another_machine_comes_by_itself() {
     let world = World::new(&[]);
-    let file = world.folder.join("class.txt");
-    fs::write(
-        &file,
-        "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n",
-    )
-    .unwrap();
-    let path = file.to_str().unwrap();
-    let mut league = world.manager(&["local", "--entrants", path, "--referees", "1"]);
-    let elsewhere = world.folder.join("elsewhere");
-    let url = league.url();
-    let player = ["--manager", &url, "--display-name", "Ada", "--port", "0"];
-    let mut player = world.command("player", &player);
-    let mut player = Agent::new(player.arg("--data").arg(elsewhere));
+    let entrants = "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n";
+    let path = class(&world, entrants);
+    let mut league = world.manager(&["local", "--entrants", &path, "--referees", "1"]);
+    let elsewhere = World::new(&[]);
+    let own = ["--manager", &league.url(), "--display-name", "Ada"];
+    let mut player = elsewhere.start("player", &own);
     assert!(league.wait().success() && player.wait().success());
-    let names: BTreeSet<String> = world
-        .table()
-        .iter()
-        .map(|row| row["display_name"].to_string())
-        .collect();
-    assert_eq!(
-        names,
-        ["Ada", "Bob", "Eve"]
-            .map(|name| format!("\"{name}\""))
-            .into()
-    );
+    let table = world.table();
+    let names = table.iter().map(|row| text_of(&row["display_name"]));
+    assert_eq!(names.collect::<BTreeSet<_>>(), ["Ada", "Bob", "Eve"].into());
 }
 
 #[test]
 fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
     let world = World::new(&[]);
-    let file = world.folder.join("class.txt");
-    fs::write(&file, groups::text(&entrants(3))).unwrap();
-    let arguments = [
-        "local",
-        "--entrants",
-        file.to_str().unwrap(),
-        "--lead-sec",
-        "60",
-    ];
+    let path = class(&world, &groups::text(&entrants(3)));
+    let arguments = ["local", "--entrants", &path, "--lead-sec", "60"];
     let mut league = world.manager(&arguments);
     wait_until("the league starts", || world.count("Started") == 1);
     league.kill();
+    class(&world, &groups::text(&entrants(4)));
     for arguments in [&["local"][..], &arguments] {
-        fs::write(&file, groups::text(&entrants(4))).unwrap();
         let (code, said) = world.word(&[arguments, &["--port", "0"]].concat());
-        assert!(
-            code == Some(1) && said.contains("of other entrants lies in"),
-            "{said}"
-        );
+        let refused = said.contains("of other entrants lies in");
+        assert!(code == Some(1) && refused, "{said}");
     }
-    let mut league = world.manager(&[&arguments[..], &["--fresh"]].concat());
+    let _league = world.manager(&[&arguments[..], &["--fresh"]].concat());
     wait_until("another league starts", || {
         world.count("Started") == 1 && world.count("Registered") == 6
     });
-    league.kill();
 }

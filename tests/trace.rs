@@ -6,7 +6,9 @@ mod support;
 use league::extras::trace::{about, diagram, page};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, thread};
 use support::*;
 
 /// The diagram with its times masked.
@@ -15,25 +17,21 @@ fn traced(world: &World) -> String {
     assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let masked = text.lines().map(|line| {
-        let line = line
-            .get(10..)
-            .filter(|_| line.starts_with(' '))
-            .unwrap_or(line);
-        let line = if line.starts_with("conv-r1m1-") {
-            "conv-r1m1-"
+        let line = if line.starts_with(' ') {
+            &line[10..]
         } else {
             line
         };
-        let line = line.split_once(" {").map_or(line, |(said, _)| said);
-        match line
-            .rsplit_once(" (")
-            .filter(|(_, took)| took.ends_with(" ms)"))
-        {
-            Some((said, _)) => said.to_string(),
-            None => line.to_string(),
+        match line.strip_prefix("conv-r1m1-") {
+            Some(_) => "conv-r1m1-",
+            None => line.split(" {").next().unwrap(),
         }
     });
-    masked.collect::<Vec<_>>().join("\n")
+    let untimed = masked.map(|line| match line.strip_suffix(" ms)") {
+        Some(timed) => timed.rsplit_once(" (").unwrap().0,
+        None => line,
+    });
+    untimed.collect::<Vec<_>>().join("\n")
 }
 
 /// The same rows, each as often: what happens at once may stand in any order. But no answer above its question.
@@ -74,19 +72,10 @@ fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
     });
     register_player(&manager.url(), "player:P02", &peer.url);
     assert!(manager.wait().success() && referee.wait().success() && player.wait().success());
-    let ends = manager
-        .output()
-        .lines()
-        .filter(|line| line.contains(" lost technically"))
-        .count();
-    assert_eq!(
-        ends,
-        manager
-            .output()
-            .lines()
-            .filter(|line| line.ends_with(" (make trace MATCH=R1M1)"))
-            .count()
-    );
+    let output = manager.output();
+    let lost = output.matches(" lost technically").count();
+    let hints = output.matches(" (make trace MATCH=R1M1)\n").count();
+    assert_eq!(lost, hints, "{output}");
     world
 }
 
@@ -121,34 +110,22 @@ const NOTHING: &str = " |         |..................>|  CHOOSE_PARITY_CALL
 #[test]
 fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
     let blue = |good| match good {
-        Does::Answer(mut answer) => {
-            answer["parity_choice"] = "blue".into();
-            Does::Answer(answer)
-        }
+        Does::Answer(answer) => Does::Answer(but(&answer, "parity_choice", json!("blue"))),
         other => other,
     };
-    let lost = END.replace("HOW", "TECHNICAL_LOSS");
-    check(
-        "won",
-        &traced(&play(|good| good)),
-        &[FRAME, CALL, &END.replace("HOW", "WIN")].concat(),
-    );
-    check(
-        "silence",
-        &traced(&play(|_| Does::Silence)),
-        &[FRAME, SILENCE, SILENCE, &lost].concat(),
-    );
-    let nothing = |_| Does::Answer(json!({"foo": 1}));
-    check(
+    let lost = [FRAME, &END.replace("HOW", "TECHNICAL_LOSS")].concat();
+    let won = [FRAME, CALL, &END.replace("HOW", "WIN")].concat();
+    check("won", &traced(&play(|good| good)), &won);
+    let fails = |name: &str, world: World, step: &str| {
+        check(name, &traced(&world), &[step, step, &lost].concat());
+    };
+    fails("silence", play(|_| Does::Silence), SILENCE);
+    fails(
         "nothing",
-        &traced(&play(nothing)),
-        &[FRAME, NOTHING, NOTHING, &lost].concat(),
+        play(|_| Does::Answer(json!({"foo": 1}))),
+        NOTHING,
     );
-    check(
-        "wrong",
-        &traced(&play(blue)),
-        &[FRAME, WRONG, WRONG, &lost].concat(),
-    );
+    fails("wrong", play(blue), WRONG);
 }
 
 #[test]
@@ -158,21 +135,13 @@ fn a_reassigned_match_has_all_its_conversations() {
     let gate = Gate::default();
     let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &["--seed", "7"]));
     let peers = ["P01", "P02"].map(|id| {
-        let (gate, is_first) = (gate.clone(), AtomicBool::new(true));
-        Peer::new(move |request| {
-            let called = request["params"]["message_type"] == "CHOOSE_PARITY_CALL";
-            if called && is_first.swap(false, Ordering::SeqCst) {
-                gate.pass();
-            }
-            good_player(id, "even", request)
-        })
-    });
-    for (id, peer) in ["P01", "P02"].iter().zip(&peers) {
+        let peer = slow_player(id, "even", &gate, "");
         register_player(&manager.url(), &format!("player:{id}"), &peer.url);
+        peer
+    });
+    for peer in &peers {
+        peer.first("CHOOSE_PARITY_CALL");
     }
-    peers
-        .iter()
-        .for_each(|peer| drop(peer.first("CHOOSE_PARITY_CALL")));
     referees[0].kill();
     manager.line("its matches are announced anew");
     gate.open();
@@ -243,13 +212,10 @@ no log here of manager, P02: agents on other machines have theirs there";
 fn kept(lines: &[Value]) -> Vec<Value> {
     let world = World::new(&[]);
     let folder = world.folder.join("logs/agents");
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     for line in lines {
-        let path = folder.join(format!("{}.log.jsonl", line["component"].as_str().unwrap()));
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path);
+        let path = folder.join(format!("{}.log.jsonl", text_of(&line["component"])));
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
         writeln!(file.unwrap(), "{line}").unwrap();
     }
     about(&world.folder.join("logs"), "paper", "R1M1").unwrap()
@@ -257,82 +223,45 @@ fn kept(lines: &[Value]) -> Vec<Value> {
 
 #[test]
 fn causes_come_before_clocks_and_strangers_leave_no_mark() {
+    let plain = |words| line(words, Value::Null);
+    let no_talk = |words| line(words, json!({"conversation_id": null}));
     let error = json!({"match_id": "R1M1", "error_code": "E012", "affected_player": "P01",
         "error_description": "AUTH_TOKEN_INVALID", "action_required": "GAME_JOIN_ACK"});
-    let refused = json!({"error_code": "E012", "message": error});
-    let [old, theirs] =
-        ["old", "theirs"].map(|it| json!({"conversation_id": format!("conv-r1m1-{it}")}));
-    let other = json!({"conversation_id": "conv-r1m1-x", "message": {"league_id": "other"}});
-    let no_talk = json!({"conversation_id": null});
+    let refusal = json!({"error_code": "E012", "message": error});
+    let refuses = |words: &str| line(words, refusal.clone());
+    let old = json!({"conversation_id": "conv-r1m1-old"});
     let earlier = line("09:00:00 REF01 message_sent GAME_INVITATION P09", old);
-    let start = line("09:59:00 league_manager started - -", no_talk.clone());
-    let forged = line(
-        "10:00:06 P01 message_received GAME_OVER referee:REF01",
-        Value::Null,
-    );
-    let rows = [
+    let theirs = json!({"conversation_id": "conv-r1m1-theirs"});
+    let own_talk = "10:00:30 P01 message_received GAME_INVITATION REF01";
+    let other = json!({"conversation_id": "conv-r1m1-x", "message": {"league_id": "other"}});
+    let other = line("10:00:20 REF01 message_sent GAME_INVITATION P01", other);
+    let start = no_talk("09:59:00 league_manager started - -");
+    let forged = plain("10:00:06 P01 message_received GAME_OVER referee:REF01");
+    let invented = plain("10:00:06 P01 message_received GAME_OVER referee:X");
+    let as_player = plain("10:00:06 REF01 message_received GAME_ERROR player:P01");
+    let as_itself = plain("10:00:06 P01 message_received GAME_OVER player:P01");
+    let [refused, disowned] = ["X", "REF01"].map(|who| {
+        refuses(&format!(
+            "10:00:06 P01 message_sent GAME_ERROR referee:{who}"
+        ))
+    });
+    for (name, more) in [
         ("nothing", vec![]),
         ("an older run", vec![earlier.clone(), start.clone()]),
-        (
-            "another league",
-            vec![line(
-                "10:00:20 REF01 message_sent GAME_INVITATION P01",
-                other,
-            )],
-        ),
-        (
-            "invented senders",
-            vec![
-                line(
-                    "10:00:06 P01 message_received GAME_OVER referee:X",
-                    Value::Null,
-                ),
-                line(
-                    "10:00:06 P01 message_sent GAME_ERROR referee:X",
-                    refused.clone(),
-                ),
-            ],
-        ),
+        ("another league", vec![other]),
+        ("invented senders", vec![invented, refused]),
         (
             "in the referee's name, and refused",
-            vec![
-                forged.clone(),
-                line(
-                    "10:00:06 P01 message_sent GAME_ERROR referee:REF01",
-                    refused,
-                ),
-            ],
+            vec![forged.clone(), disowned],
         ),
-        (
-            "in a player's name",
-            vec![line(
-                "10:00:06 REF01 message_received GAME_ERROR player:P01",
-                Value::Null,
-            )],
-        ),
-        (
-            "in its own name",
-            vec![line(
-                "10:00:06 P01 message_received GAME_OVER player:P01",
-                Value::Null,
-            )],
-        ),
-        (
-            "in a conversation of its own",
-            vec![line(
-                "10:00:30 P01 message_received GAME_INVITATION REF01",
-                theirs,
-            )],
-        ),
-    ];
-    for (name, more) in rows {
-        assert_eq!(
-            diagram(&kept(&story(more))).as_deref(),
-            Some(STORY),
-            "{name}"
-        );
+        ("in a player's name", vec![as_player]),
+        ("in its own name", vec![as_itself]),
+        ("in a conversation of its own", vec![line(own_talk, theirs)]),
+    ] {
+        let drawn = diagram(&kept(&story(more)));
+        assert_eq!(drawn.as_deref(), Some(STORY), "{name}");
     }
-    let resumed = line("09:59:00 league_manager resumed - -", no_talk);
+    let resumed = no_talk("09:59:00 league_manager resumed - -");
     let drawn = diagram(&kept(&story(vec![earlier, start, resumed]))).unwrap();
     assert!(
         drawn.contains("conv-r1m1-old"),
@@ -343,18 +272,13 @@ fn causes_come_before_clocks_and_strangers_leave_no_mark() {
 
 #[test]
 fn a_player_may_refuse_the_referee_itself() {
+    let refuses = "10:00:11 P01 message_sent GAME_ERROR REF01";
     let drawn = diagram(&kept(&story(vec![
-        line(
-            "10:00:11 P01 message_sent GAME_ERROR REF01",
-            json!({"error_code": "E015"}),
-        ),
+        line(refuses, json!({"error_code": "E015"})),
         line("10:00:11 REF01 notice_answered GAME_OVER P01", Value::Null),
     ])));
-    let drawn = drawn.unwrap();
-    assert!(
-        drawn.contains("|         |<--------|         |  GAME_ERROR"),
-        "{drawn}"
-    );
+    let row = "|         |<--------|         |  GAME_ERROR";
+    assert!(drawn.as_ref().unwrap().contains(row), "{drawn:?}");
 }
 
 #[test]
@@ -377,9 +301,9 @@ fn however_many_lines_a_stranger_writes_few_are_kept() {
 fn one_page_is_made_at_a_time() {
     let (gate, entered) = (Gate::default(), AtomicBool::new(false));
     let page = |recorded: &dyn Fn() -> Option<bool>| {
-        page(std::path::Path::new("nowhere"), "paper", "R1M1", recorded).status
+        page(Path::new("nowhere"), "paper", "R1M1", recorded).status
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let slow = scope.spawn(|| {
             page(&|| {
                 entered.store(true, Ordering::SeqCst);
