@@ -64,7 +64,7 @@ fn skipped(all: &[Value]) -> usize {
 const OUR_OWN: &str = "
 even_odd | player | | | P90 | 0
 even_odd | player | --player-id P02 | | P02 | 0
-even_odd | referee | | --as REF07 | REF07 | 0
+even_odd | referee | --referee-id REF02 | --as REF07 | REF07 | 0
 even_odd | referee | --referee-id REF01 | --as P01 | REF01 | 0
 tic_tac_toe | player | --strategy random | | P90 | 0
 tic_tac_toe | referee | | | REF90 | 1";
@@ -391,6 +391,7 @@ ROUND_ANNOUNCEMENT | instead | {"result": {"status": "ok"}} | FATAL both players
 GAME_INVITATION R1M1 | turn | null | FAIL both are invited at once
 CHOOSE_PARITY_CALL R1M1 | turn | null | FAIL both are asked at once
 GAME_INVITATION "player_id":"P04" | /request/params/opponent_id | "P04" | FATAL GAME_INVITATION is exact
+GAME_INVITATION "player_id":"P04" | /request/params/game_type | "chess" | FATAL GAME_INVITATION is exact
 CHOOSE_PARITY_CALL "player_id":"P04" | /request/params/deadline | "soon" | FATAL CHOOSE_PARITY_CALL is exact
 GAME_OVER | /request/params/sender | "referee" | FATAL its messages say who sends them
 GAME_OVER | /request/params/conversation_id | "another" | FATAL one match is one conversation
@@ -400,6 +401,7 @@ GAME_OVER R1M1 | /request/params/game_result/winner_player_id | "P95" | FATAL GA
 MATCH_RESULT_REPORT R1M1 | /request/params/result/score | {"P01": 2, "P04": 0} | FATAL MATCH_RESULT_REPORT says the same, with the league's points
 MATCH_RESULT_REPORT | /request/params/auth_token | null | FATAL MATCH_RESULT_REPORT carries its own token
 MATCH_RESULT_REPORT R1M1 #1 | /reply | {"result": {"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}} | FAIL MATCH_RESULT_REPORT is repeated until it is acknowledged
+GAME_OVER R2M1 | /request/params/game_result/drawn_number | 4 | FATAL a silent player loses technically
 GAME_OVER R2M1 | /request/params/game_result/winner_player_id | null | FATAL a silent player loses technically
 "GAME_ERROR" E004 | instead | {"result": {"status": "ok"}} | FATAL a player who chooses "Even" is told E004
 CHOOSE_PARITY_CALL R3M1 "player_id":"P01" #2 | instead | null | FATAL and is asked again

@@ -130,8 +130,10 @@ const BAD_VALUES: &str = r#"
     system | default_league_id | "../x" | letters, digits, _ and -
     system | network.base_host | "my host" | a host name
     system | network.default_referee_port_range | [8001] | [first, last]
+    system | network.default_referee_port_range | [0, 8010] | [first, last]
     system | network.default_player_port_range | [8199, 8101] | [first, last]
     system | security.token_ttl_hours | 0 | more than 0
+    system | security.token_ttl_hours | 87601 | at most 87600 hours
     system | timeouts.move_timeout_sec | 0 | more than 0 seconds
     system | timeouts.game_join_ack_timeout_sec | -1.5 | more than 0 seconds
     system | timeouts.generic_response_timeout_sec | "10" | a number
@@ -158,7 +160,8 @@ const BAD_VALUES: &str = r#"
     league | scoring.win_points | 1 | win > draw > loss >= technical loss
     league | scoring.draw_points | 0 | win > draw > loss >= technical loss
     league | scoring.technical_loss_points | 1 | win > draw > loss >= technical loss
-    league | scoring.win_points | 1001 | win > draw > loss >= technical loss"#;
+    league | scoring.win_points | 1001 | each within 1000
+    league | scoring.technical_loss_points | -1001 | each within 1000"#;
 
 #[test]
 fn bad_values_are_refused() {
@@ -322,6 +325,7 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
         quarter("security.token_ttl_hours").token_lifetime() / 3600,
     ];
     assert_eq!(times, [Duration::from_millis(250); 5]);
+    read(SYSTEM, "network.default_player_port_range", json!([1, 1]));
     let without = |path: &str| read(SYSTEM, path, Value::Null);
     assert_eq!(without("limits").max_message_bytes(), 10_240);
     assert!(without("security.strict_envelope").strict_envelope());

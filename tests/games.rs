@@ -1,19 +1,19 @@
 //! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One row per rule.
 
-#[path = "support/paper.rs"]
-mod paper;
+mod support;
 
 use league::games::{self, Game, Move, Outcome, even_odd, forfeit, judge, moves, tic_tac_toe};
-use league::protocol::{Code, Ending, Parity};
-use paper::usual;
+use league::protocol::{Code, Parity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use support::paper::{scoring, usual};
+use support::rows;
 
 fn players() -> [String; 2] {
     ["P01".into(), "P02".into()]
 }
 
-/// Moves written as one digit or letter each: `15` or `eo`.
+/// Moves written as one digit or letter each: `15` or `eo`; `-` where somebody is passed over.
 fn made(text: &str) -> Vec<Move> {
     let word = |letter| match letter {
         "e" => "even",
@@ -21,273 +21,167 @@ fn made(text: &str) -> Vec<Move> {
         other => other,
     };
     let texts: Vec<&str> = text.split_terminator("").skip(1).map(word).collect();
-    moves(&texts)
+    let mut made = moves(&texts);
+    made.retain(|it| it.text != "-");
+    made
 }
+
+/// How a match ended, in a line. A technical loss is worth less than another.
+fn line(outcome: &Outcome) -> String {
+    let winner = outcome.winner.map(|seat| &*outcome.players[seat]);
+    let (winner, ending) = (winner.unwrap_or("nobody"), outcome.ending);
+    let score = outcome.score(&scoring([3, 1, 0, -1]));
+    format!("{ending} {winner} {score:?} {}", outcome.reason)
+}
+
+/// A game, the moves so far, the seats that are asked, and what is legal: a row and a column win, and so does nobody when
+/// the board is full.
+const TURNS: &str = "
+even_odd | | 0 1 | even odd
+even_odd | e | 1 | even odd
+even_odd | eo | |
+tic_tac_toe | | 0 | 1 2 3 4 5 6 7 8 9
+tic_tac_toe | 5 | 1 | 1 2 3 4 6 7 8 9
+tic_tac_toe | 14253 | |
+tic_tac_toe | 132649 | |
+tic_tac_toe | 12354687 | 0 | 9
+tic_tac_toe | 123546879 | |";
 
 #[test]
 fn every_game_says_whom_it_asks_and_what_is_legal() {
-    let (even_odd, board) = (&even_odd::GAME, &tic_tac_toe::GAME);
-    let rows: [(&Game, Vec<Move>, &[usize], &str); 9] = [
-        (even_odd, made(""), &[0, 1], "even odd"),
-        (even_odd, made("e"), &[1], "even odd"),
-        (even_odd, made("eo"), &[], ""),
-        (board, made(""), &[0], "1 2 3 4 5 6 7 8 9"),
-        (board, made("5"), &[1], "1 2 3 4 6 7 8 9"),
-        (board, made("14253"), &[], ""),      // a row
-        (board, made("132649"), &[], ""),     // O has a column
-        (board, made("12354687"), &[0], "9"), // the last field
-        (board, made("123546879"), &[], ""),  // the board is full
-    ];
-    for (game, moves, asked, legal) in rows {
-        let row = format!("{} after {moves:?}", game.game_type);
-        assert_eq!(game.asked(&moves), asked, "{row}");
-        assert_eq!((game.legal)(&moves).join(" "), legal, "{row}");
+    for [name, text, asked, legal] in rows(TURNS) {
+        let (game, moves) = (games::named(name).unwrap(), made(text));
+        let seats: Vec<String> = game.asked(&moves).iter().map(usize::to_string).collect();
+        assert_eq!(seats.join(" "), asked, "{name} after {text}");
+        assert_eq!((game.legal)(&moves).join(" "), legal, "{name} after {text}");
     }
-    assert_eq!((board.position)(&made("159")), "X 2 3\n4 O 6\n7 8 X");
-    for game in games::GAMES {
-        assert_eq!(
-            games::named(game.game_type).unwrap().game_type,
-            game.game_type
-        );
-    }
+    let position = (tic_tac_toe::GAME.position)(&made("159"));
+    assert_eq!(position, "X 2 3\n4 O 6\n7 8 X");
     assert!(games::named("chess").is_none());
 }
 
 #[test]
 fn only_a_legal_move_is_one_and_the_others_learn_what_is() {
-    assert_eq!(even_odd::GAME.check(&[], &json!("odd")), Ok("odd"));
-    assert_eq!(tic_tac_toe::GAME.check(&made("1"), &json!("9")), Ok("9"));
-    let illegal = json!(["Even", "EVEN", "e", "maybe", 0, 1, false, true, null, "", " even", ["even"], {"even": 1}]);
-    for came in illegal.as_array().unwrap() {
-        let refusal = even_odd::GAME.check(&[], came).unwrap_err();
-        let told = format!("parity_choice: got {came}, must be \"even\" or \"odd\"");
-        assert_eq!((refusal.code, refusal.explain()), (Code::E004, told));
-        assert_eq!(refusal.context["valid_choices"], json!(["even", "odd"]));
-    }
-    for came in [json!("1"), json!(2), json!("10"), json!("b2"), Value::Null] {
-        let refusal = tic_tac_toe::GAME
-            .check(&made("1425687"), &came)
-            .unwrap_err();
-        let told = format!("move: got {came}, must be \"3\" or \"9\"");
-        assert_eq!((refusal.code, refusal.explain()), (Code::E004, told));
-    }
-}
-
-#[test]
-fn whose_choice_is_the_numbers_parity_wins() {
-    use Parity::{Even, Odd};
-    let rows = [
-        (
-            Even,
-            Odd,
-            8,
-            Some(0),
-            "P01 chose even, number was 8 (even)",
-            [3, 0],
-        ),
-        (
-            Even,
-            Odd,
-            7,
-            Some(1),
-            "P02 chose odd, number was 7 (odd)",
-            [0, 3],
-        ),
-        (
-            Odd,
-            Even,
-            1,
-            Some(0),
-            "P01 chose odd, number was 1 (odd)",
-            [3, 0],
-        ),
-        (
-            Odd,
-            Even,
-            10,
-            Some(1),
-            "P02 chose even, number was 10 (even)",
-            [0, 3],
-        ),
-        (
-            Odd,
-            Odd,
-            4,
-            None,
-            "Both chose odd, number was 4 (even) - both incorrect",
-            [1, 1],
-        ),
-        (
-            Even,
-            Even,
-            4,
-            None,
-            "Both chose even, number was 4 (even) - both correct",
-            [1, 1],
-        ),
+    let (even_odd, board) = (&even_odd::GAME, &tic_tac_toe::GAME);
+    assert_eq!(even_odd.check(&[], &json!("odd")), Ok("odd"));
+    assert_eq!(board.check(&made("1"), &json!("9")), Ok("9"));
+    let words = json!(["Even", "EVEN", "e", "maybe", 0, 1, false, true, null, "", " even", ["even"], {"even": 1}]);
+    let fields = json!(["1", 2, "10", "b2", null]);
+    let rows: [(&Game, _, _, _); 2] = [
+        (even_odd, "", words, ["even", "odd"]),
+        (board, "1425687", fields, ["3", "9"]),
     ];
-    for (a, b, number, winner, reason, points) in rows {
-        let outcome = judge(players(), [a, b], number);
-        let ending = if winner.is_some() {
-            Ending::Win
-        } else {
-            Ending::Draw
-        };
-        assert_eq!(
-            (outcome.ending, outcome.winner, &*outcome.reason),
-            (ending, winner, reason)
-        );
-        let parity = if number % 2 == 0 { Even } else { Odd };
-        check_told(
-            &outcome,
-            json!([number, parity]),
-            json!([a, b]),
-            Value::Null,
-            points,
-        );
-    }
-}
-
-#[test]
-fn three_in_a_row_win_and_a_full_board_is_a_draw() {
-    let full = "the board is full, and nobody has three in a row";
-    let rows = [
-        ("14253", Some(0), "P01 has three in a row: 1, 2, 3", [3, 0]),
-        ("15243687", Some(0), "", [3, 0]),
-        ("132649", Some(1), "P02 has three in a row: 3, 6, 9", [0, 3]),
-        ("123546879", None, full, [1, 1]),
-        ("31629", Some(0), "P01 has three in a row: 3, 6, 9", [3, 0]),
-    ];
-    for (text, winner, reason, points) in rows {
-        let Ok(outcome) = tic_tac_toe::GAME.replay(players(), made(text), None) else {
-            assert_eq!(reason, "", "{text} can be played");
-            continue;
-        };
-        assert_eq!(
-            (outcome.winner, &*outcome.reason),
-            (winner, reason),
-            "{text}"
-        );
-        let told: Vec<Value> = (outcome.moves.iter())
-            .map(|it| json!({"player_id": players()[it.seat], "move": it.text}))
-            .collect();
-        check_told(
-            &outcome,
-            json!([null, null]),
-            json!([null, null]),
-            json!(told),
-            points,
-        );
-    }
-}
-
-#[test]
-fn whoever_fails_loses_technically() {
-    let (late, no) = (Some("came late".to_string()), None);
-    let rows = [
-        (
-            [late.clone(), no.clone()],
-            Some(1),
-            "P01 came late - P02 wins by default",
-            [0, 3],
-        ),
-        (
-            [no, late.clone()],
-            Some(0),
-            "P02 came late - P01 wins by default",
-            [3, 0],
-        ),
-        (
-            [late.clone(), late],
-            None,
-            "P01 came late; P02 came late - nobody wins",
-            [0, 0],
-        ),
-    ];
-    for (failures, winner, reason, points) in rows {
-        let chosen = Move {
-            seat: 1,
-            text: "odd".into(),
-        };
-        let outcome = forfeit(players(), vec![chosen], failures);
-        assert_eq!((outcome.winner, &*outcome.reason), (winner, reason));
-        assert_eq!(outcome.ending, Ending::TechnicalLoss, "{reason}");
-        check_told(
-            &outcome,
-            json!([null, null]),
-            json!([null, "odd"]),
-            Value::Null,
-            points,
-        );
-    }
-}
-
-/// What players and manager are told of an outcome.
-fn check_told(outcome: &Outcome, number: Value, choices: Value, moves: Value, points: [i32; 2]) {
-    let winner = outcome.winner.map(|seat| &outcome.players[seat]);
-    let choices = json!({"P01": choices[0], "P02": choices[1]});
-    let mut told = json!({
-        "status": outcome.ending, "winner_player_id": winner, "drawn_number": number[0], "number_parity": number[1],
-        "choices": choices, "reason": outcome.reason,
-    });
-    let mut details = json!({
-        "drawn_number": number[0], "choices": choices, "status": outcome.ending, "reason": outcome.reason,
-    });
-    if !moves.is_null() {
-        told["moves"] = moves.clone();
-        details["moves"] = moves;
-    }
-    let score = json!({"P01": points[0], "P02": points[1]});
-    let report = json!({"winner": winner, "score": score, "details": details});
-    assert_eq!(json!(outcome.for_players()), told);
-    assert_eq!(json!(outcome.for_manager(&usual())), report);
-}
-
-#[test]
-fn moves_that_cannot_have_been_made_are_refused() {
-    let rows: [(&Game, &str, Option<u32>, &str); 10] = [
-        (&even_odd::GAME, "eo", Some(4), ""),
-        (&even_odd::GAME, "eo", Some(11), "got 11, must be 1 to 10"),
-        (&even_odd::GAME, "eo", None, "got no number"),
-        (&even_odd::GAME, "e", Some(4), "not over: P02"),
-        (&even_odd::GAME, "eoe", Some(4), "not P01's turn"),
-        (
-            &even_odd::GAME,
-            "ex",
-            Some(4),
-            "move 2: parity_choice: got \"x\"",
-        ),
-        (&tic_tac_toe::GAME, "14253", Some(4), "nothing is drawn"),
-        (&tic_tac_toe::GAME, "1425", None, "not over: P01"),
-        (&tic_tac_toe::GAME, "142536", None, "not P02's turn"),
-        (&tic_tac_toe::GAME, "11", None, "move 2: move: got \"1\""),
-    ];
-    for (game, text, number, problem) in rows {
-        let told = game.replay(players(), made(text), number);
-        match told {
-            Ok(outcome) => assert_eq!((problem, outcome.winner), ("", Some(0)), "{text}"),
-            Err(why) => assert!(
-                !problem.is_empty() && why.contains(problem),
-                "{text}: {why}"
-            ),
+    for (game, before, illegal, [one, other]) in rows {
+        for came in illegal.as_array().unwrap() {
+            let refusal = game.check(&made(before), came).unwrap_err();
+            let field = game.messages.field;
+            let told = format!("{field}: got {came}, must be {one:?} or {other:?}");
+            assert_eq!((refusal.code, refusal.explain()), (Code::E004, told));
+            assert_eq!(refusal.context["valid_choices"], json!([one, other]));
         }
     }
-    let twice = vec![made("5")[0].clone(), made("9")[0].clone()];
-    let told = tic_tac_toe::GAME.replay(players(), twice, None);
-    assert!(told.unwrap_err().contains("not P01's turn"));
-    let mut details = judge(players(), [Parity::Even, Parity::Odd], 8)
-        .for_manager(&usual())
-        .details;
-    assert_eq!(
-        games::reported(&players(), &details.choices, &details.moves).unwrap(),
-        made("eo")
-    );
+}
+
+/// A game, its moves and the number that is drawn, and how it ends, or why that cannot have been.
+const ENDS: &str = r#"
+even_odd | eo 8 | WIN P01 [3, 0] P01 chose even, number was 8 (even)
+even_odd | eo 7 | WIN P02 [0, 3] P02 chose odd, number was 7 (odd)
+even_odd | oe 1 | WIN P01 [3, 0] P01 chose odd, number was 1 (odd)
+even_odd | oe 10 | WIN P02 [0, 3] P02 chose even, number was 10 (even)
+even_odd | oo 4 | DRAW nobody [1, 1] Both chose odd, number was 4 (even) - both incorrect
+even_odd | ee 4 | DRAW nobody [1, 1] Both chose even, number was 4 (even) - both correct
+even_odd | eo 11 | got 11, must be 1 to 10
+even_odd | eo | got no number, must be 1 to 10
+even_odd | e 4 | the game is not over: P02 is to move
+even_odd | eoe 4 | move 3: it is not P01's turn
+even_odd | ex 4 | move 2: parity_choice: got "x", must be "even" or "odd"
+tic_tac_toe | 14253 | WIN P01 [3, 0] P01 has three in a row: 1, 2, 3
+tic_tac_toe | 132649 | WIN P02 [0, 3] P02 has three in a row: 3, 6, 9
+tic_tac_toe | 41526 | WIN P01 [3, 0] P01 has three in a row: 4, 5, 6
+tic_tac_toe | 71829 | WIN P01 [3, 0] P01 has three in a row: 7, 8, 9
+tic_tac_toe | 12437 | WIN P01 [3, 0] P01 has three in a row: 1, 4, 7
+tic_tac_toe | 21538 | WIN P01 [3, 0] P01 has three in a row: 2, 5, 8
+tic_tac_toe | 12539 | WIN P01 [3, 0] P01 has three in a row: 1, 5, 9
+tic_tac_toe | 31527 | WIN P01 [3, 0] P01 has three in a row: 3, 5, 7
+tic_tac_toe | 31629 | WIN P01 [3, 0] P01 has three in a row: 3, 6, 9
+tic_tac_toe | 123546879 | DRAW nobody [1, 1] the board is full, and nobody has three in a row
+tic_tac_toe | 14253 4 | got 4, must be none: nothing is drawn
+tic_tac_toe | 1425 | the game is not over: P01 is to move
+tic_tac_toe | 142536 | move 6: it is not P02's turn
+tic_tac_toe | 5-9 | move 2: it is not P01's turn
+tic_tac_toe | 12341 | move 5: move: got "1", must be "5" or "6" or "7" or "8" or "9""#;
+
+#[test]
+fn a_match_ends_as_its_moves_and_the_number_say() {
+    for [name, played, expected] in rows(ENDS) {
+        let (text, number) = played.split_once(' ').unwrap_or((played, ""));
+        let game = games::named(name).unwrap();
+        let replayed = game.replay(players(), made(text), number.parse().ok());
+        let came = replayed.map_or_else(|why| why, |outcome| line(&outcome));
+        assert_eq!(came, expected, "{name} {played}");
+    }
+    let late = || Some("came late".to_string());
+    for (failures, expected) in [
+        (
+            [late(), None],
+            "P02 [-1, 3] P01 came late - P02 wins by default",
+        ),
+        (
+            [None, late()],
+            "P01 [3, -1] P02 came late - P01 wins by default",
+        ),
+        (
+            [late(), late()],
+            "nobody [-1, -1] P01 came late; P02 came late - nobody wins",
+        ),
+    ] {
+        let outcome = forfeit(players(), made("-o"), failures);
+        assert_eq!(line(&outcome), format!("TECHNICAL_LOSS {expected}"));
+    }
+}
+
+/// What players and manager are told of a win, a draw, a game by turns and a technical loss, `WHY` being the reason.
+const TOLD: &str = r#"
+{"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "WHY"}
+{"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": 7, "choices": {"P01": "even", "P02": "odd"}, "status": "WIN", "reason": "WHY"}}
+{"status": "DRAW", "winner_player_id": null, "drawn_number": 4, "number_parity": "even", "choices": {"P01": "odd", "P02": "odd"}, "reason": "WHY"}
+{"winner": null, "score": {"P01": 1, "P02": 1}, "details": {"drawn_number": 4, "choices": {"P01": "odd", "P02": "odd"}, "status": "DRAW", "reason": "WHY"}}
+{"status": "WIN", "winner_player_id": "P01", "drawn_number": null, "number_parity": null, "choices": {"P01": null, "P02": null}, "moves": [{"player_id": "P01", "move": "1"}, {"player_id": "P02", "move": "4"}, {"player_id": "P01", "move": "2"}, {"player_id": "P02", "move": "5"}, {"player_id": "P01", "move": "3"}], "reason": "WHY"}
+{"winner": "P01", "score": {"P01": 3, "P02": 0}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": null}, "moves": [{"player_id": "P01", "move": "1"}, {"player_id": "P02", "move": "4"}, {"player_id": "P01", "move": "2"}, {"player_id": "P02", "move": "5"}, {"player_id": "P01", "move": "3"}], "status": "WIN", "reason": "WHY"}}
+{"status": "TECHNICAL_LOSS", "winner_player_id": "P02", "drawn_number": null, "number_parity": null, "choices": {"P01": null, "P02": "odd"}, "reason": "WHY"}
+{"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": "odd"}, "status": "TECHNICAL_LOSS", "reason": "WHY"}}"#;
+
+#[test]
+fn players_and_manager_are_told_how_it_ended() {
+    let late = [Some("came late".to_string()), None];
+    let outcomes = [
+        judge(players(), [Parity::Even, Parity::Odd], 7),
+        judge(players(), [Parity::Odd, Parity::Odd], 4),
+        tic_tac_toe::GAME.judge(players(), made("14253"), None),
+        forfeit(players(), made("-o"), late),
+    ];
+    let told = |it: &Outcome| {
+        let told = [json!(it.for_players()), json!(it.for_manager(&usual()))];
+        told.map(|told| (told, it.reason.clone()))
+    };
+    let lines = TOLD.trim().lines();
+    for (line, (came, why)) in lines.zip(outcomes.iter().flat_map(told)) {
+        let expected: Value = serde_json::from_str(&line.replace("WHY", &why)).unwrap();
+        assert_eq!(came, expected);
+    }
+}
+
+#[test]
+fn choices_are_those_of_the_seats_and_nobody_else_has_chosen() {
+    let [a, b] = players();
+    let players = [b, a]; // the first by name sits at B
+    let outcome = judge(players.clone(), [Parity::Even, Parity::Odd], 8);
+    let mut details = outcome.for_manager(&usual()).details;
+    let reported = games::reported(&players, &details.choices, &None);
+    assert_eq!(reported.unwrap(), made("eo"));
     details.choices.insert("P99".into(), Some(Parity::Odd));
-    assert!(
-        games::reported(&players(), &details.choices, &details.moves)
-            .unwrap_err()
-            .contains("P99")
-    );
+    let reported = games::reported(&players, &details.choices, &None);
+    assert!(reported.unwrap_err().contains("P99"));
 }
 
 /// What a perfect player makes of a position, for whoever moves: 1 a win, 0 a draw, -1 a loss.
@@ -336,43 +230,30 @@ fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
 #[test]
 fn draws_are_uniform_and_follow_from_seed_and_match_alone() {
     let draw = |seed, id: &str| even_odd::GAME.draw(seed, id).unwrap();
-    let matches: Vec<String> = (1..=100)
-        .flat_map(|r| (1..=100).map(move |m| format!("R{r}M{m}")))
-        .collect();
-    let fixed = |seed: u64| matches.iter().map(move |id| draw(Some(seed), id));
-    let rows: [(&str, Vec<u32>); 4] = [
-        ("one seed, all matches", fixed(7).collect()),
-        ("another seed", fixed(2025).collect()),
-        (
-            "all seeds, one match",
-            (0..10_000).map(|seed| draw(Some(seed), "R1M1")).collect(),
-        ),
-        (
-            "a small league each",
-            (0..1_666).flat_map(|seed| fixed(seed).take(6)).collect(),
-        ),
-    ];
-    for (row, draws) in &rows {
-        let count = |n: u32| draws.iter().filter(|drawn| **drawn == n).count() as f64;
+    let ids = (1..=100).flat_map(|round| (1..=100).map(move |n| format!("R{round}M{n}")));
+    let ids: Vec<String> = ids.collect();
+    let fixed = |seed: u64| ids.iter().map(move |id| draw(Some(seed), id));
+    let all = |seed| fixed(seed).collect::<Vec<u32>>();
+    let seeds = (0..10_000).map(|seed| draw(Some(seed), "R1M1"));
+    let small_leagues = (0..1_666).flat_map(|seed| fixed(seed).take(6));
+    for (row, draws) in [
+        ("one seed, all matches", all(7)),
+        ("another seed", all(2025)),
+        ("all seeds, one match", seeds.collect()),
+        ("a small league each", small_leagues.collect()),
+    ] {
         let expected = draws.len() as f64 / 10.0;
-        let chi_square: f64 = (1..=10)
-            .map(|n| (count(n) - expected).powi(2) / expected)
-            .sum();
+        let count = |n: u32| draws.iter().filter(|drawn| **drawn == n).count() as f64;
+        let off = |n: u32| (count(n) - expected).powi(2) / expected;
+        let chi_square: f64 = (1..=10).map(off).sum();
         assert!(draws.iter().all(|n| (1..=10).contains(n)), "{row}");
         let bound = "is too much for nine degrees of freedom (p < 0.001)";
         assert!(chi_square < 27.9, "{row}: {chi_square} {bound}");
     }
-    assert_eq!(
-        fixed(7).collect::<Vec<_>>(),
-        rows[0].1,
-        "the same in every run"
-    );
-    assert_ne!(rows[0].1, rows[1].1, "another seed, other numbers");
+    assert_eq!(all(7), all(7), "the same in every run");
+    assert_ne!(all(7), all(2025), "another seed, other numbers");
     let unseeded: BTreeSet<u32> = (0..1_000).map(|_| draw(None, "R1M1")).collect();
-    assert_eq!(
-        unseeded,
-        (1..=10).collect(),
-        "without a seed every number comes"
-    );
+    let every_number = (1..=10).collect();
+    assert_eq!(unseeded, every_number, "without a seed every number comes");
     assert_eq!(tic_tac_toe::GAME.draw(Some(7), "R1M1"), None);
 }

@@ -120,7 +120,7 @@ fn the_stateless_era() {
     let world = World::new(&[]);
     for (agent, name) in &three(&world) {
         let (tool, coded) = match *name {
-            "league_manager" => ("get_standings", "Z2V0X3N0YW5kaW5ncw=="),
+            "league_manager" => ("control_league", "Y29udHJvbF9sZWFndWU="),
             "referee:REF01" => ("get_match_state", "Z2V0X21hdGNoX3N0YXRl"),
             _ => ("get_player_state", "Z2V0X3BsYXllcl9zdGF0ZQ=="),
         };
@@ -160,6 +160,7 @@ fn the_stateless_era() {
         }
         let discovered = call(&agent.url(), "server/discover", json!({}))["result"].take();
         assert_eq!(discovered["supportedVersions"][0], STATELESS);
+        assert_eq!(discovered["_meta"], own);
         assert!(discovered["instructions"].is_string());
         assert_eq!(discovered["capabilities"], json!({"tools": {}}));
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Plays a story.
 pub fn play(name: &str) {
     let mut story = Story::new(paper::rules());
-    golden::play(name, |command| folded(&story.does(&Command::new(command))));
+    golden::play(name, |command| folded(&story.does(command)));
 }
 
 /// The text with `x*51` where 51 times x stands, as `value_of` reads it.
@@ -121,15 +121,15 @@ fn shown(answer: &Value) -> String {
 
 /// A league, its journal as it is on the disk, and the time.
 #[derive(Clone)]
-struct Story {
-    league: League,
-    journal: String,
+pub struct Story {
+    pub league: League,
+    pub journal: String,
     now: Timestamp,
     registrations: u32,
 }
 
 impl Story {
-    fn new(rules: Rules) -> Story {
+    pub fn new(rules: Rules) -> Story {
         Story {
             league: League::new(rules),
             journal: String::new(),
@@ -139,8 +139,11 @@ impl Story {
     }
 
     /// Does a command, after which the manager dies; says what came of it.
-    fn does(&mut self, command: &Command) -> String {
-        let said = self.tries(command);
+    pub fn does(&mut self, line: &str) -> String {
+        if let Some(rest) = line.strip_prefix("try ") {
+            return self.clone().does(rest); // and nothing has happened
+        }
+        let said = self.tries(&Command::new(line));
         let mut again = League::new(self.league.rules.clone());
         let events = self.journal.lines();
         events.for_each(|line| again.apply(&serde_json::from_str(line).unwrap()));
@@ -152,13 +155,6 @@ impl Story {
     fn tries(&mut self, command: &Command) -> String {
         match command.word(0) {
             "league" => self.begin(command),
-            "try" => {
-                let rest = Command {
-                    words: command.words[1..].to_vec(),
-                    options: command.options.clone(),
-                };
-                self.clone().does(&rest) // and nothing has happened
-            }
             "rules" => {
                 let rules = &mut self.league.rules;
                 rules.max_players = command.number("max_players").unwrap_or(1000) as usize;
