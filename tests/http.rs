@@ -249,15 +249,16 @@ const HALF_OPEN: [&str; 3] = [
     "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{",
 ];
 
-/// As many connections on which these bytes were sent.
+/// So many connections on which these bytes were sent, or at least half: whoever takes its own place resets some.
 fn flood(url: &str, count: usize, bytes: &[&str]) -> Vec<TcpStream> {
     let open = |n: usize| {
-        let mut stream = connect(url, SILENCE).unwrap();
+        let mut stream = until("it listens", || connect(url, SILENCE).ok());
         let sent = stream.write_all(bytes[n % bytes.len()].as_bytes());
-        sent.unwrap();
-        stream
+        sent.is_ok().then_some(stream)
     };
-    (0..count).map(open).collect()
+    let open: Vec<TcpStream> = (0..count).filter_map(open).collect();
+    assert!(2 * open.len() >= count, "{} of {count} got in", open.len());
+    open
 }
 
 #[test]
@@ -579,7 +580,7 @@ fn nobody_loses_because_the_referee_was_flooded() {
         scope.spawn(|| {
             for _ in 0..4 {
                 let mut wave = flood(&url, 30, &[""]);
-                let _ = wave[29].read(&mut [0]);
+                let _ = wave.last_mut().unwrap().read(&mut [0]);
             }
         });
         let _last = world.player(&manager, "P06", &[]);

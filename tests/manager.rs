@@ -251,8 +251,8 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let world = World::new(&[
         limit("/timeouts/game_join_ack_timeout_sec", 0.5),
         limit("/timeouts/move_timeout_sec", 0.5),
-        limit("/timeouts/game_over_timeout_sec", 1.0),
-        limit("/timeouts/generic_response_timeout_sec", 3.0),
+        limit("/timeouts/game_over_timeout_sec", 2.0),
+        limit("/timeouts/generic_response_timeout_sec", 1.5),
         ("system.json", "/retry_policy/max_retries", json!(1)),
         (&league, "/scheduling/cycles", json!(2)),
     ]);
