@@ -119,7 +119,7 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
         });
     let agents: Vec<(&str, Agent, &str)> = agents.collect();
     let _referee = world.referee(&manager, "REF01", &[]);
-    assert!(manager.wait().success());
+    manager.ends_well();
     world.check_played(DIALECTS.len());
     for recorded in world.events("Recorded") {
         let choices = &recorded["result"]["details"]["choices"];

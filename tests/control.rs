@@ -185,7 +185,8 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     referee.kill();
     let mut referee = world.referee(&manager, "REF01", &[]);
     gates[1].open();
-    assert!(manager.wait().success() && referee.wait().success());
+    manager.ends_well();
+    referee.ends_well();
     assert_eq!(ends(&peers[1]), [&told[..], &["3: 1 drawn"]].concat());
     let (_, last) = world.word(&["trace", "R1M1"]); // the new referee has reported once more
     let (all, _notes) = drawn.split_once("dotted").unwrap();

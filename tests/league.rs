@@ -33,11 +33,7 @@ fn local_leagues_of_many_sizes_are_played_to_their_champions() {
         let arguments = format!("local --players {players} --referees {referees}");
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let mut league = world.start("league_manager", &arguments);
-        assert!(
-            league.wait().success(),
-            "{arguments:?}: {:?}",
-            league.stderr
-        );
+        league.ends_well();
         let (output, table) = (league.output(), world.table());
         let rounds = players - 1 + players % 2;
         assert!(output.starts_with("listening on "), "{output}");
@@ -71,8 +67,8 @@ fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
         (token, peer)
     };
     let peers: Vec<(String, Peer)> = (1..=players).map(start).collect();
-    assert!(manager.wait().success());
-    assert!(referees.iter_mut().all(|referee| referee.wait().success()));
+    manager.ends_well();
+    referees.iter_mut().for_each(Agent::ends_well);
     let mut shown = manager.output() + &referees.each_ref().map(Agent::output).concat();
     for path in files(&world.folder.join("logs")) {
         shown += &std::fs::read_to_string(path).unwrap();

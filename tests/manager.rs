@@ -130,7 +130,9 @@ fn everybody_learns_why_a_match_was_lost() {
         assert_eq!(enrol(&manager.url(), &id, name, endpoint)["player_id"], *id);
         peers.push((id, peer));
     }
-    assert!(manager.wait().success() && referee.wait().success() && ada.wait().success());
+    manager.ends_well();
+    referee.ends_well();
+    ada.ends_well();
     let [screen, whistle, own] = [&manager, &referee, &ada].map(Agent::output);
     // Nobody else is punished: all are faulty against Ada alone, the one that is gone against everybody.
     world.check_played(players);
@@ -282,7 +284,7 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         .trim_end_matches(')');
     let late = format!("REF01 has not reported all its matches by {until}");
     manager.line(&format!("{late}; its matches are announced anew"));
-    assert!(manager.wait().success());
+    manager.ends_well();
     let given = world.events("Assigned");
     let given = given.iter().map(|line| {
         let first = &line["assignments"][0];
@@ -318,7 +320,7 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     let _referee = world.referee(&manager, "REF01", &[]);
     up.store(true, Ordering::SeqCst);
     register_player(&url, "player:P03", &third.url);
-    assert!(manager.wait().success());
+    manager.ends_well();
     let said = manager.output();
     let silent = "P02 has registered, but could not be reached (connection refused); it forfeits";
     assert!(said.contains(silent), "{said}");
@@ -366,7 +368,7 @@ fn a_player_that_prints_no_envelope_plays() {
         }
         let _real = world.player(&manager, "P02", &["--strategy", "odd"]);
         let _referee = world.referee(&manager, "REF01", &[]);
-        assert!(manager.wait().success());
+        manager.ends_well();
         let recorded = &world.events("Recorded")[0];
         let choices = &recorded["result"]["details"]["choices"];
         assert_eq!(

@@ -482,7 +482,7 @@ fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() 
 fn a_real_league_sends_nothing_else() {
     let world = World::new(&[]);
     let mut league = world.start("league_manager", &["local", "--fresh"]);
-    assert!(league.wait().success());
+    league.ends_well();
     let logs = world.logs();
     let mut conversations = BTreeMap::<&str, BTreeMap<String, usize>>::new();
     let mut types = BTreeSet::new();

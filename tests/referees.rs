@@ -72,10 +72,8 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         alpha.first(state);
         first.kill();
         gate.open();
-        assert!(
-            manager.wait().success() && second.wait().success(),
-            "{state}"
-        );
+        manager.ends_well();
+        second.ends_well();
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{state}");
         // The newer invitation is another conversation, under another token, and the last result is its.
@@ -159,7 +157,8 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
         register_referee(&manager.url(), "referee:REF01", &first.url, 2);
         let mut second = world.referee(&manager, "REF02", &[]);
         let (_players, _) = players(&manager.url(), NEVER);
-        assert!(manager.wait().success() && second.wait().success(), "{why}");
+        manager.ends_well();
+        second.ends_well();
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{why}");
         let said = manager.output();
@@ -191,7 +190,8 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let mut referee = world.referee(&manager, back, &[]);
         referee.line(&format!("is {back}"));
         manager.line("the league goes on");
-        assert!(manager.wait().success() && referee.wait().success());
+        manager.ends_well();
+        referee.ends_well();
         check_one_result(&world, back);
     }
 }
@@ -216,7 +216,8 @@ fn a_slow_player_delays_its_own_match_only() {
         register_player(&manager.url(), &format!("player:{id}"), &peer.url);
         peer
     });
-    assert!(manager.wait().success() && referee.wait().success());
+    manager.ends_well();
+    referee.ends_well();
     let mut lost = world.events("Recorded");
     lost.retain(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
     assert_eq!(lost, [] as [Value; 0]);
@@ -261,7 +262,8 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
             "manager" => manager.restart(&world, &arguments),
             _ => {}
         }
-        assert!(manager.wait().success() && referee.wait().success());
+        manager.ends_well();
+        referee.ends_well();
         check_one_result(&world, "REF01");
         assert_eq!(world.events("Recorded")[0]["result"], outcome, "{dies}");
         let invited = [&alpha, &beta].map(|player| player.received("GAME_INVITATION").len());
@@ -282,7 +284,8 @@ fn a_stale_outbox_never_counts() {
         let mut referee = world.referee(&manager, "REF01", &[]);
         referee.line("is REF01");
         let (_players, _) = players(&manager.url(), NEVER);
-        assert!(manager.wait().success() && referee.wait().success());
+        manager.ends_well();
+        referee.ends_well();
         check_one_result(&world, "REF01");
         let logs = world.logs();
         let told = logs
@@ -369,7 +372,7 @@ impl Alone {
 
     fn end(mut self) {
         send(&self.referee.url(), &completed(Some(TOKEN)));
-        assert!(self.referee.wait().success());
+        self.referee.ends_well();
     }
 }
 

@@ -62,8 +62,7 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
         assert!(deaths > 2, "{victims} died only {deaths} times");
         world.check_played(4);
         if is_manager_alone {
-            let mut ends = agents.iter_mut().map(Agent::wait);
-            assert!(ends.all(|end| end.success()), "somebody was not told");
+            agents.iter_mut().for_each(Agent::ends_well); // everybody was told
         }
     }
 }
@@ -170,7 +169,7 @@ fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow()
         let again = [&["local", "--lead-sec", "0"], fresh].concat();
         let mut again = world.start("league_manager", &again);
         assert_ne!(again.url(), before);
-        assert!(again.wait().success(), "{:?}", again.stderr);
+        again.ends_well();
         world.check_played(4);
         wait_until("all processes end", || processes(&world).is_empty());
     }
@@ -194,12 +193,10 @@ fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
     let ids = ["REF01", "P01", "P02"];
     let mut agents = ids.map(|id| start(&manager, id));
     manager.line("still serving");
-    agents
-        .iter_mut()
-        .for_each(|agent| assert!(agent.wait().success()));
+    agents.iter_mut().for_each(Agent::ends_well);
     for id in ids {
         let mut again = start(&manager, id);
-        assert!(again.wait().success(), "{id}");
+        again.ends_well();
         let output = again.output();
         assert!(output.starts_with("listening on "), "{output}");
         let words = ["Champion: ", "the league is over"][usize::from(id == "REF01")];
@@ -264,7 +261,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
 
     let mut manager = world.manager(&arguments);
     assert_eq!(send(&manager.url(), &report)["status"], "recorded");
-    assert!(manager.wait().success());
+    manager.ends_well();
     world.check_played(2);
 }
 
@@ -415,7 +412,7 @@ fn with_a_seed_two_runs_end_alike() {
     let run = || {
         let world = World::new(&[]);
         let mut league = world.start("league_manager", &["local", "--seed", "7", "--quiet"]);
-        assert!(league.wait().success());
+        league.ends_well();
         let mut page = world.data(&format!("{LEAGUE}/standings.json"));
         page["last_updated"].take();
         page

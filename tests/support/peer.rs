@@ -1,0 +1,187 @@
+//! Agents whose every answer a test decides, and players among them that play well, at once or when a gate opens.
+//!
+//! A peer answers each request in a thread of its own by asking its script what it does, which may be anything that a
+//! network can do to us. It keeps what it was sent.
+
+use super::{message, now, patience, until};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What a scripted peer does with a request.
+pub enum Does {
+    /// Answers with this as `result`.
+    Answer(Value),
+    /// Answers with this body, status 200.
+    Body(String),
+    /// Writes these bytes and closes.
+    Bytes(Vec<u8>),
+    /// Writes these bytes for ever, a piece each time after the pause.
+    Endless(Vec<u8>, Duration),
+    /// Closes at once.
+    Close,
+    /// Says nothing, until the other side gives up.
+    Silence,
+}
+
+/// An agent whose every answer a test decides. It keeps what it was sent.
+pub struct Peer {
+    pub url: String,
+    pub requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Peer {
+    /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
+    pub fn new(script: impl Fn(&Value) -> Does + Send + Sync + 'static) -> Peer {
+        Peer::with_paths(move |_, request| script(request))
+    }
+
+    /// The same; `script` is told the path to which the request came.
+    pub fn with_paths(script: impl Fn(&str, &Value) -> Does + Send + Sync + 'static) -> Peer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let (script, seen) = (Arc::new(script), Arc::clone(&requests));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
+                thread::spawn(move || serve(stream, &*script, &seen));
+            }
+        });
+        Peer { url, requests }
+    }
+
+    /// The same; `script` is told how many requests came before.
+    pub fn counting(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> Peer {
+        let count = AtomicUsize::new(0);
+        Peer::new(move |request| script(count.fetch_add(1, Ordering::SeqCst), request))
+    }
+
+    /// The messages of a type that it was sent so far (their `params`).
+    pub fn received(&self, message_type: &str) -> Vec<Value> {
+        let requests = self.requests.lock().unwrap();
+        let params = requests.iter().map(|request| &request["params"]);
+        let wanted = params.filter(|params| params["message_type"] == message_type);
+        wanted.cloned().collect()
+    }
+
+    /// The first message of a type, once it has come.
+    pub fn first(&self, message_type: &str) -> Value {
+        until(&format!("{message_type} comes"), || {
+            self.received(message_type).first().cloned()
+        })
+    }
+}
+
+fn serve(mut stream: TcpStream, script: &dyn Fn(&str, &Value) -> Does, seen: &Mutex<Vec<Value>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    let _ = reader.read_line(&mut first);
+    let path = first.split(' ').nth(1).unwrap_or_default();
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    seen.lock().unwrap().push(request.clone());
+    let ok = |body: &str| {
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}");
+        format!("{head}\r\n\r\n{body}")
+    };
+    let done = match script(path, &request) {
+        Does::Answer(result) => {
+            let reply = json!({"jsonrpc": "2.0", "result": result, "id": request["id"]});
+            stream.write_all(ok(&reply.to_string()).as_bytes())
+        }
+        Does::Body(body) => stream.write_all(ok(&body).as_bytes()),
+        Does::Bytes(bytes) => stream.write_all(&bytes),
+        Does::Endless(bytes, pause) => loop {
+            if stream.write_all(&bytes).is_err() {
+                break Ok(());
+            }
+            thread::park_timeout(pause);
+        },
+        Does::Close => Ok(()),
+        Does::Silence => reader.read_to_end(&mut Vec::new()).map(drop),
+    };
+    drop(done); // whoever has gone does not hear it
+}
+
+/// What a good player answers to `request`; `choice` is its parity choice, and of moves it takes the first.
+pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
+    let asked = &request["params"];
+    let reply = |message_type: &str, body: Value| {
+        let mut reply = message(message_type, &format!("player:{id}"), body);
+        for echoed in ["conversation_id", "auth_token", "match_id"] {
+            reply[echoed] = asked[echoed].clone();
+        }
+        Does::Answer(reply)
+    };
+    match asked["message_type"].as_str() {
+        Some("GAME_INVITATION") => reply(
+            "GAME_JOIN_ACK",
+            json!({"player_id": id, "arrival_timestamp": now(), "accept": true}),
+        ),
+        Some("CHOOSE_PARITY_CALL") => reply(
+            "CHOOSE_PARITY_RESPONSE",
+            json!({"player_id": id, "parity_choice": choice}),
+        ),
+        Some("CHOOSE_MOVE_CALL") => reply(
+            "CHOOSE_MOVE_RESPONSE",
+            json!({"player_id": id, "move": asked["legal_moves"][0], "move_number": asked["move_number"]}),
+        ),
+        _ => Does::Answer(json!({"status": "ok"})),
+    }
+}
+
+/// A door at which scripts wait until the test opens it; then it stays open.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    /// Goes through, once it is open.
+    pub fn pass(&self) {
+        let (open, bell) = &*self.0;
+        drop(
+            bell.wait_timeout_while(open.lock().unwrap(), patience(), |open| !*open)
+                .unwrap(),
+        );
+    }
+
+    /// Lets everybody through from now on.
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+/// A good player that chooses in a match (in all, where that is empty) only once the gate is open.
+pub fn slow_player(id: &str, choice: &str, gate: &Gate, match_id: &str) -> Peer {
+    let [id, choice, match_id] = [id, choice, match_id].map(String::from);
+    let gate = gate.clone();
+    Peer::new(move |request| {
+        let asked = &request["params"];
+        let is_meant = match_id.is_empty() || asked["match_id"] == *match_id;
+        if is_meant && asked["message_type"] == "CHOOSE_PARITY_CALL" {
+            gate.pass();
+        }
+        good_player(&id, &choice, request)
+    })
+}
+
+/// An agent that takes every notice and does nothing.
+pub fn listener() -> Peer {
+    Peer::new(|_| Does::Answer(json!({"status": "ok"})))
+}

@@ -1,0 +1,376 @@
+//! A league of real processes: the folder that they share, and each of them as it runs.
+//!
+//! `World::new` writes the configuration of `files.rs` with the edits of a test; `start` and its friends start programs in
+//! it. An `Agent` is such a program: what it prints is waited for, and it dies with its test at the latest.
+
+use super::files::FILES;
+use super::{give_up, patience, set, until};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+/// A folder with configuration, data and logs, gone when the test ends.
+pub struct World {
+    pub folder: PathBuf,
+}
+
+impl World {
+    /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
+    pub fn new(edits: &[(&str, &str, Value)]) -> World {
+        let number = fastrand::u64(..); // a process id alone may be that of an earlier run
+        let name = format!("league-test-{}-{number:x}", std::process::id());
+        let folder = env::temp_dir().join(name);
+        let world = World { folder };
+        for (file, text) in FILES {
+            let path = world.folder.join("config").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        for (file, pointer, value) in edits {
+            world.edit(file, pointer, value.clone());
+        }
+        world
+    }
+
+    /// Changes one value of a configuration file; a null removes the key.
+    pub fn edit(&self, file: &str, pointer: &str, value: Value) {
+        let path = self.folder.join("config").join(file);
+        let mut whole: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        set(&mut whole, pointer, value);
+        fs::write(path, whole.to_string()).unwrap();
+    }
+
+    /// Has the league play another game, and the agents whatever their programs can.
+    pub fn play(&self, game_type: &str) {
+        let league = "leagues/league_2025_even_odd.json";
+        self.edit(league, "/game_type", json!(game_type));
+        let entry = json!({"game_type": game_type, "display_name": game_type, "players": 2});
+        self.edit("games/games_registry.json", "/games/0", entry);
+        for listed in [
+            "referees/0",
+            "referees/1",
+            "players/0",
+            "players/1",
+            "players/2",
+            "players/3",
+        ] {
+            let path = format!("/{listed}/game_types");
+            self.edit("agents/agents_config.json", &path, Value::Null);
+        }
+        for defaults in ["defaults/referee.json", "defaults/player.json"] {
+            self.edit(defaults, "/game_types", Value::Null);
+        }
+    }
+
+    /// A command for one of the three programs, in this world; no port is fixed.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let exe = match program {
+            "league_manager" => env!("CARGO_BIN_EXE_league_manager"),
+            "referee" => env!("CARGO_BIN_EXE_referee"),
+            _ => env!("CARGO_BIN_EXE_player"),
+        };
+        let mut command = Command::new(exe);
+        command.args(arguments);
+        for folder in ["config", "data", "logs"] {
+            let option = format!("--{folder}");
+            command.arg(option).arg(self.folder.join(folder));
+        }
+        command
+    }
+
+    /// Starts a program on a free port and waits until it listens.
+    pub fn start(&self, program: &str, arguments: &[&str]) -> Agent {
+        let agent = self.start_unheard(program, arguments);
+        agent.line("listening on ");
+        agent
+    }
+
+    /// Starts a program that perhaps never listens.
+    pub fn start_unheard(&self, program: &str, arguments: &[&str]) -> Agent {
+        let mut command = self.command(program, arguments);
+        if !arguments.contains(&"--port") {
+            command.args(["--port", "0"]);
+        }
+        Agent::new(command.arg("--until-stdin-closes"))
+    }
+
+    /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this world's folder.
+    pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> Agent {
+        let mut command = Command::new("python3");
+        command.arg(script.as_ref()).args(["--manager", manager]);
+        command.args(["--until-stdin-closes", "--port", "0"]);
+        command.args(options.split_whitespace());
+        Agent::new(command.current_dir(&self.folder))
+    }
+
+    /// Plays a local league with these options to its end: what it printed.
+    pub fn local(&self, options: &[&str]) -> String {
+        let mut league = self.manager(&[&["local"], options].concat());
+        league.ends_well();
+        league.output()
+    }
+
+    /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
+    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &[&str]) -> Agent {
+        let wanted = self.command(program, arguments);
+        let script = format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"");
+        let mut command = Command::new("bash");
+        command.args(["-c", &script]).arg(wanted.get_program());
+        command.args(wanted.get_args());
+        command.args(["--port", "0", "--until-stdin-closes"]);
+        let agent = Agent::new(&mut command);
+        agent.line("listening on ");
+        agent
+    }
+
+    /// Runs a word of the manager's program to its end: its exit code, and all it says.
+    pub fn word(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = self.command("league_manager", arguments);
+        let output = command.output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat());
+        (output.status.code(), said.unwrap())
+    }
+
+    pub fn manager(&self, arguments: &[&str]) -> Agent {
+        self.start("league_manager", arguments)
+    }
+
+    pub fn referee(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
+        let url = manager.url();
+        let own = ["--manager", &url, "--referee-id", id];
+        self.start("referee", &[&own, arguments].concat())
+    }
+
+    pub fn player(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
+        let url = manager.url();
+        let own = ["--manager", &url, "--player-id", id];
+        self.start("player", &[&own, arguments].concat())
+    }
+
+    /// A JSON file below the data folder, once it is there and whole.
+    pub fn data(&self, path: &str) -> Value {
+        let path = self.folder.join("data").join(path);
+        until(&format!("{} is written", path.display()), || {
+            serde_json::from_slice(&fs::read(&path).ok()?).ok()
+        })
+    }
+
+    /// A file of the league below the data folder.
+    pub fn league_file(&self, name: &str) -> PathBuf {
+        let folder = self.folder.join("data/leagues/league_2025_even_odd");
+        folder.join(name)
+    }
+
+    /// The lines of the league's journal so far.
+    pub fn journal(&self) -> Vec<Value> {
+        json_lines(&self.league_file("journal.jsonl"))
+    }
+
+    /// Those of one kind.
+    pub fn events(&self, event: &str) -> Vec<Value> {
+        let mut lines = self.journal();
+        lines.retain(|line| line["event"] == event);
+        lines
+    }
+
+    /// How many of one kind there are so far.
+    pub fn count(&self, event: &str) -> usize {
+        self.events(event).len()
+    }
+
+    /// Every line of every log.
+    pub fn logs(&self) -> Vec<Value> {
+        let logs = files(&self.folder.join("logs"));
+        logs.iter().flat_map(|path| json_lines(path)).collect()
+    }
+
+    /// The table as the pages have it.
+    pub fn table(&self) -> Vec<Value> {
+        let page = self.data("leagues/league_2025_even_odd/standings.json");
+        page["standings"].as_array().unwrap().clone()
+    }
+
+    /// Every pair has met once, every match is recorded once, and the table adds up.
+    pub fn check_played(&self, players: usize) {
+        let (recorded, table) = (self.events("Recorded"), self.table());
+        let ids: BTreeSet<String> = recorded
+            .iter()
+            .map(|line| line["match_id"].to_string())
+            .collect();
+        let all = players * (players - 1) / 2;
+        assert_eq!([recorded.len(), ids.len()], [all; 2], "{recorded:?}");
+        assert_eq!(self.journal().last().unwrap()["event"], "Closed");
+        for (rank, row) in (1..).zip(&table) {
+            let number = |key: &str| row[key].as_u64().unwrap() as usize;
+            let [wins, draws, losses] = ["wins", "draws", "losses"].map(number);
+            let expected = [rank, players - 1, wins + draws + losses, 3 * wins + draws];
+            let came = ["rank", "played", "played", "points"].map(number);
+            assert_eq!(came, expected, "{row}");
+        }
+        assert_eq!(table.len(), players);
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// All files below a folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push(path),
+        }
+    }
+    found
+}
+
+/// The whole lines of a JSON-lines file; none where there is no file yet.
+pub fn json_lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+/// A running program. It ends with the test.
+pub struct Agent {
+    pub child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    seen: Mutex<Vec<String>>,
+    pub stderr: Arc<Mutex<String>>,
+}
+
+impl Agent {
+    pub fn new(command: &mut Command) -> Agent {
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let (line, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || {
+            let mut all = stdout.lines().map_while(Result::ok);
+            all.try_for_each(|text| line.send(text))
+        });
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let said = Arc::clone(&stderr);
+        thread::spawn(move || {
+            let all = errors.lines().map_while(Result::ok);
+            all.for_each(|it| *said.lock().unwrap() += &(it + "\n"))
+        });
+        let stdin = child.stdin.take();
+        Agent {
+            child,
+            stdin,
+            lines,
+            seen: Mutex::default(),
+            stderr,
+        }
+    }
+
+    /// The first line on standard output that contains `text`.
+    pub fn line(&self, text: &str) -> String {
+        let mut seen = self.seen.lock().unwrap();
+        let begun = Instant::now();
+        loop {
+            if let Some(line) = seen.iter().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            let left = patience().saturating_sub(begun.elapsed());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                let errors = self.stderr.lock().unwrap();
+                let what = format!("a line {text:?}; it said {seen:?} and {errors:?}");
+                give_up(&what, begun.elapsed());
+            };
+            seen.push(line);
+        }
+    }
+
+    /// Waits until standard error contains `text`.
+    pub fn complains(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.said().contains(text) {
+            if begun.elapsed() > patience() {
+                let what = format!("the complaint {text:?}; it said {:?}", self.said());
+                give_up(&what, begun.elapsed());
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    /// What it has said on standard error so far.
+    pub fn said(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    /// `http://localhost:PORT/mcp`.
+    pub fn url(&self) -> String {
+        let line = self.line("listening on ");
+        line.rsplit(' ').next().unwrap().into()
+    }
+
+    /// Where it listens, to be started there again.
+    pub fn port(&self) -> String {
+        let url = self.url();
+        let host = url.trim_end_matches("/mcp");
+        host.rsplit(':').next().unwrap().into()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        until("the program ends", || self.child.try_wait().unwrap())
+    }
+
+    /// Waits until it has ended by itself, and well.
+    pub fn ends_well(&mut self) {
+        let end = self.wait();
+        assert!(end.success(), "{end}: {}", self.said());
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the same port.
+    pub fn restart(&mut self, world: &World, arguments: &[&str]) {
+        self.kill();
+        *self = world.manager(&[&["--port", &self.port()], arguments].concat());
+    }
+
+    /// Closes its standard input.
+    pub fn close_stdin(&mut self) {
+        self.stdin.take();
+    }
+
+    /// What it printed on standard output, once it has ended.
+    pub fn output(&self) -> String {
+        let mut seen = self.seen.lock().unwrap();
+        seen.extend(self.lines.iter());
+        seen.join("\n")
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
