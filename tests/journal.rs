@@ -144,8 +144,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     assert_eq!(counted, [6 + 3, 1, 3 + 1, 6, 1], "a whole league: {text}");
     assert!(table.iter().all(|row| row.played == 3), "{table:?}");
 
-    // Of each line a letter, a quarter, half, all but its end, and the whole of it; of one line many more. (That a line is
-    // whole or not there, wherever it is cut, is tested in `outbox.rs`.)
+    // Of each line a letter, a quarter, half, all but its end, and the whole of it; of one line every byte.
     let (mut cuts, mut start) = (vec![0], 0);
     for line in text.split_inclusive('\n') {
         let length = line.len();
@@ -154,7 +153,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
         start += length;
     }
     let last = text.rfind("{\"event\":\"Recorded").unwrap();
-    cuts.extend((last..last + text[last..].find('\n').unwrap()).step_by(9));
+    cuts.extend(last..last + text[last..].find('\n').unwrap());
     for cut in cuts {
         let data = world.folder.join("cut");
         lay(&data, &whole[..cut]);

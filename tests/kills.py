@@ -59,25 +59,30 @@ class League:
             self.start(who)
         for _ in range(chance.randint(3, 10)):
             time.sleep(chance.expovariate(1 / 0.15))
-            if self.running["manager"].poll() is not None:
-                break  # the league is over already
             alive = [who for who, program in self.running.items() if program.poll() is None]
+            if "manager" not in alive:
+                break
             who = chance.choice(alive + ["manager"])
             self.kill(who)
             time.sleep(chance.choice([0, 0.05, 0.5]))
+            if who == "manager" and self.is_closed():
+                break  # a new one would open the lobby of another league
             self.start(who)
         until = time.monotonic() + PATIENCE
         for who, program in self.running.items():
             try:
-                if program.wait(max(0.1, until - time.monotonic())) != 0:
+                if program.wait(max(0.1, until - time.monotonic())) not in (0, -9):
                     yield f"{who} ended with {program.returncode}"
             except subprocess.TimeoutExpired:
                 yield f"{who} has not ended"
                 program.kill()
 
+    def is_closed(self):
+        return any(line.get("event") == "Closed" for line in self.lines("data/leagues/*/journal.jsonl"))
+
     def lines(self, pattern):
         for path in sorted(self.folder.glob(pattern)):
-            yield from map(json.loads, filter(None, path.read_text().split("\n")))
+            yield from map(json.loads, path.read_text().split("\n")[:-1])  # a torn line is none
 
     def faults(self):
         """What is wrong with the league that was played."""
