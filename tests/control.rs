@@ -239,7 +239,7 @@ fn a_local_league_that_stays_plays_another_one() {
 #[test]
 fn a_player_that_comes_too_late_waits_for_the_next_league() {
     let world = World::new(&[]);
-    let manager = world.manager(&["--stay", "--lead-sec", "0"]);
+    let mut manager = world.manager(&["--stay", "--lead-sec", "0"]);
     let gate = Gate::default();
     let slow = gate.clone();
     let first = Peer::new(move |request| {
@@ -263,6 +263,9 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     say(&world, &manager, &["start"]);
     wait_for_leagues(&world, 2);
     assert_eq!(ids(&world), ["P02", "P03"]);
+    manager.kill();
+    let turned_away = manager.output().matches("rejected player").count();
+    assert_eq!(turned_away, 1, "nobody hears of those who wait");
 }
 
 #[test]

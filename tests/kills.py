@@ -13,7 +13,9 @@ must have heard of the end.
 import collections, json, pathlib, random, shutil, socket, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
-PLAYERS, REFEREES, PATIENCE = 4, 2, 120  # seconds until a league that is left in peace must be over
+PLAYERS, REFEREES = 4, 2
+MATCHES = PLAYERS * (PLAYERS - 1) // 2
+PATIENCE = 120  # seconds until a league that is left in peace must be over
 
 
 def free_port():
@@ -28,7 +30,7 @@ def configure(folder):
     path = folder / "config" / "system.json"
     system = json.loads(path.read_text())
     system["timeouts"].update(move_timeout_sec=2, generic_response_timeout_sec=2)
-    system["retry_policy"].update(max_retries=3, base_delay_sec=0.1)
+    system["retry_policy"].update(max_retries=3, base_delay_sec=0.3)
     path.write_text(json.dumps(system))
 
 
@@ -63,9 +65,11 @@ class League:
             if "manager" not in alive:
                 break
             who = chance.choice(alive + ["manager"])
+            if len(self.events("Recorded")) == MATCHES:
+                who = "manager"  # an agent that has heard of the end, and comes again, finds nobody
             self.kill(who)
-            time.sleep(chance.choice([0, 0.05, 0.5]))
-            if who == "manager" and self.is_closed():
+            time.sleep(chance.choice([0, 0.05, 0.3]))
+            if who == "manager" and self.events("Closed"):
                 break  # a new one would open the lobby of another league
             self.start(who)
         until = time.monotonic() + PATIENCE
@@ -77,8 +81,8 @@ class League:
                 yield f"{who} has not ended"
                 program.kill()
 
-    def is_closed(self):
-        return any(line.get("event") == "Closed" for line in self.lines("data/leagues/*/journal.jsonl"))
+    def events(self, name):
+        return [line for line in self.lines("data/leagues/*/journal.jsonl") if line.get("event") == name]
 
     def lines(self, pattern):
         for path in sorted(self.folder.glob(pattern)):
@@ -86,9 +90,9 @@ class League:
 
     def faults(self):
         """What is wrong with the league that was played."""
-        recorded = [line for line in self.lines("data/leagues/*/journal.jsonl") if line.get("event") == "Recorded"]
+        recorded = self.events("Recorded")
         times = collections.Counter(line["match_id"] for line in recorded)
-        if len(times) != PLAYERS * (PLAYERS - 1) // 2 or set(times.values()) != {1}:
+        if len(times) != MATCHES or set(times.values()) != {1}:
             yield f"recorded: {dict(times)}"
         written = {line["conversation_id"]: line["report"] for line in self.lines("data/referees/*/outbox.jsonl") if "report" in line}
         for line in recorded:

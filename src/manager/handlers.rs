@@ -116,6 +116,7 @@ impl Manager {
                 self.board.note_registered(&member.id);
                 self.store.nudge();
             }
+            Err(it) if it.code == Some(Code::E019) && self.is_over() => {} // it waits for the next league
             Err(Rejection { reason, .. }) => {
                 let name = cut(&meta.display_name, 50);
                 let endpoint = cut(&meta.contact_endpoint, 200);
@@ -125,6 +126,10 @@ impl Manager {
             }
         }
         Ok(admission)
+    }
+
+    fn is_over(&self) -> bool {
+        self.status().status == Progress::Completed
     }
 
     /// Whether the league has started and no referee is left that can be given matches.
