@@ -1,10 +1,12 @@
 //! The README and the pages of the guide are true: what they quote stands in the source, what they name is there.
 
-use serde_json::Value;
+mod support;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
+use support::files;
 
 /// Files that a reader of the pages makes.
 const READERS_OWN: [&str; 3] = [
@@ -38,12 +40,6 @@ struct Page {
     text: String,
 }
 
-/// A block between two fences: the words behind the first fence, and the lines.
-struct Block<'a> {
-    info: &'a str,
-    lines: Vec<&'a str>,
-}
-
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -60,44 +56,29 @@ fn pages() -> Vec<Page> {
 }
 
 impl Page {
-    /// Its blocks, and the lines outside of them.
-    fn parts(&self) -> (Vec<Block<'_>>, Vec<&str>) {
-        let mut blocks: Vec<Block> = Vec::new();
-        let mut prose = Vec::new();
-        let mut is_inside = false;
-        for line in self.text.lines() {
-            match line.trim_start().strip_prefix("```") {
-                Some(info) => {
-                    is_inside = !is_inside;
-                    if is_inside {
-                        let lines = Vec::new();
-                        blocks.push(Block { info, lines });
-                    }
-                }
-                None if is_inside => blocks.last_mut().unwrap().lines.push(line),
-                None => prose.push(line),
-            }
-        }
-        assert!(!is_inside, "{}: a fence is open", self.path.display());
-        (blocks, prose)
+    /// Its blocks: the words behind the first fence, and the lines.
+    fn blocks(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        let blocks = self.text.split("```").skip(1).step_by(2);
+        let blocks = blocks.filter_map(|block| block.split_once('\n'));
+        blocks.map(|(info, lines)| (info, lines.lines().collect()))
+    }
+
+    /// The lines outside of them.
+    fn prose(&self) -> impl Iterator<Item = &str> {
+        let prose = self.text.split("```").step_by(2);
+        prose.flat_map(str::lines)
     }
 
     /// What is written between backticks.
-    fn spans(&self) -> Vec<&str> {
-        let (_, prose) = self.parts();
-        let spans = prose
-            .into_iter()
-            .map(|line| line.split('`').skip(1).step_by(2));
-        spans.flatten().collect()
+    fn spans(&self) -> impl Iterator<Item = &str> {
+        self.prose().flat_map(|it| it.split('`').skip(1).step_by(2))
     }
 
     /// The lines that somebody may type: code spans, and blocks for a terminal.
-    fn typed(&self) -> Vec<&str> {
-        let (blocks, _) = self.parts();
-        let for_terminal = |block: &Block| ["", "sh", "text"].contains(&block.info);
-        let blocks = blocks.into_iter().filter(for_terminal);
-        let lines = blocks.flat_map(|block| block.lines);
-        lines.chain(self.spans()).collect()
+    fn typed(&self) -> impl Iterator<Item = &str> {
+        let for_terminal = |info: &str| ["", "sh", "text"].contains(&info);
+        let blocks = self.blocks().filter(move |(info, _)| for_terminal(info));
+        blocks.flat_map(|(_, lines)| lines).chain(self.spans())
     }
 }
 
@@ -117,18 +98,12 @@ fn listed(help: &str, section: &str) -> BTreeSet<String> {
 
 /// The words that follow `name` in a line, perhaps behind `--`.
 fn after<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
-    let rests = line
-        .match_indices(name)
-        .map(|(at, _)| (at, &line[at + name.len()..]));
-    let begins = |at: usize| !line[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_');
-    let rests = rests.filter(|(at, _)| begins(*at));
-    let words = rests.filter_map(|(_, rest)| {
-        let rest = rest.strip_prefix(' ')?;
-        let rest = rest.strip_prefix("-- ").unwrap_or(rest);
-        let end = rest.find(|it: char| !it.is_ascii_lowercase() && it != '_');
-        Some(&rest[..end.unwrap_or(rest.len())])
-    });
-    words.filter(|word| !word.is_empty()).collect()
+    let is_sign = |it: char| !it.is_ascii_lowercase() && it != '_';
+    let words: Vec<&str> = line.split(' ').filter(|it| *it != "--").collect();
+    let pairs = words.windows(2);
+    let pairs = pairs.filter(|it| it[0].rsplit(is_sign).next() == Some(name));
+    let next = pairs.filter_map(|it| it[1].split(is_sign).next());
+    next.filter(|word| !word.is_empty()).collect()
 }
 
 fn squeezed(text: &str) -> String {
@@ -140,10 +115,10 @@ fn quoted_code_is_in_the_source() {
     let mut quotes = 0;
     let mut stale = Vec::new();
     for page in pages() {
-        for block in page.parts().0 {
-            let first = block.lines.first().copied().unwrap_or_default();
+        for (info, lines) in page.blocks() {
+            let first = lines.first().copied().unwrap_or_default();
             let path = first.strip_prefix("// ").unwrap_or_default().trim();
-            if !block.info.starts_with("rust") || !path.ends_with(".rs") {
+            if !info.starts_with("rust") || !path.ends_with(".rs") {
                 continue;
             }
             quotes += 1;
@@ -153,7 +128,7 @@ fn quoted_code_is_in_the_source() {
             let source = squeezed(&source);
             let mut rest = &source[..];
             // A line `// …` stands for lines that are left out.
-            for part in block.lines[1..].split(|line| line.trim().starts_with("// …")) {
+            for part in lines[1..].split(|line| line.trim().starts_with("// …")) {
                 let wanted = squeezed(&part.join("\n"));
                 match rest.find(&wanted) {
                     Some(at) => rest = &rest[at + wanted.len()..],
@@ -181,8 +156,9 @@ fn the_readme_is_short() {
 fn links_and_paths_lead_somewhere() {
     for page in pages() {
         let shown = page.path.display();
-        let (_, prose) = page.parts();
-        let links = prose.iter().flat_map(|line| line.split("](").skip(1));
+        let fences = page.text.matches("```").count();
+        assert_eq!(fences % 2, 0, "{shown}: a fence is open");
+        let links = page.prose().flat_map(|line| line.split("](").skip(1));
         for link in links.filter_map(|link| link.split(')').next()) {
             let is_elsewhere = link.contains("://") || link.contains("::") || link.starts_with('#');
             let path = page.path.parent().unwrap().join(link);
@@ -240,32 +216,16 @@ fn commands_words_and_options_exist() {
 
 #[test]
 fn every_key_of_the_files_is_explained() {
-    fn keys(value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
-            Value::Object(fields) => {
-                found.extend(fields.keys().cloned());
-                fields.values().for_each(|value| keys(value, found));
-            }
-            _ => {}
-        }
-    }
-    fn read(folder: &Path, found: &mut BTreeSet<String>) {
-        for path in fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()) {
-            if path.is_dir() {
-                read(&path, found);
-            } else {
-                let file = fs::read(&path).unwrap();
-                keys(&serde_json::from_slice(&file).unwrap(), found);
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    read(&root().join("config"), &mut found);
+    let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
+    let config: String = files(&root().join("config")).iter().map(text).collect();
+    let parts: Vec<&str> = config.split('"').collect();
+    let keys = parts.windows(2).filter(|it| it[1].starts_with(':'));
+    let keys: BTreeSet<&str> = keys.map(|it| it[0]).collect();
+    assert!(keys.len() > 40, "{keys:?}");
     let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
-    for key in found {
+    for key in keys {
         assert!(
-            page.contains(&key),
+            page.contains(key),
             "configuration.md does not explain {key}"
         );
     }

@@ -430,18 +430,13 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     check_words(&lobby, &[&line, "Nobody is here yet"], &[]);
     let gate = Gate::default();
     // The league gives the ids: the first is P01, whatever it calls itself.
-    let names = ["</script><b>eleven", "P12", "P13", "P14"];
-    for name in names {
-        let slow = gate.clone();
-        let choice = if name == "P12" { "even" } else { "odd" };
-        let peer = Peer::new(move |request| {
-            let asked = &request["params"];
-            if asked["message_type"] == "CHOOSE_PARITY_CALL" && asked["match_id"] == "R2M1" {
-                slow.pass();
-            }
-            let own = asked["player_id"].as_str().unwrap_or_default();
-            good_player(own, choice, request)
-        });
+    for (name, id, choice) in [
+        ("</script><b>eleven", "P01", "odd"),
+        ("P12", "P12", "even"),
+        ("P13", "P13", "odd"),
+        ("P14", "P14", "odd"),
+    ] {
+        let peer = slow_player(id, choice, &gate, "R2M1");
         register_player(&url, &format!("player:{name}"), &peer.url);
     }
     let _referee = start(&world, &manager);

@@ -26,56 +26,32 @@ fn coin(win: i32, draw: i32, loss: i32) -> f64 {
     worth::coin(&even_odd::GAME, &scoring([win, draw, loss, loss])).unwrap()
 }
 
+/// So many matches with so many points each: their mean, the square of its standard error, and the verdict.
+const SAMPLES: &str = "
+ | 0 | - | too few
+1*3 | 3 | - | too few
+1*0 1*3 | 1.5 | 4.5/2 | too few
+1*0 2*1 1*2 | 1 | 2/3/4 | too few
+20*1 | 1 | 0 | worse than a coin, and not
+20*0 20*3 | 1.5 | 90/39/40 | like a coin
+60*0 90*3 | 1.8 | 324/149/150 | better than a coin, and not
+100*0 100*3 | 1.5 | 450/199/200 | better than a coin, perhaps
+100*0 100*1 40*3 | 220/240 | - | worse than a coin, and not";
+
 #[test]
 fn mean_standard_error_and_verdict_are_those_of_the_book() {
-    // So many matches with so many points each: their mean, the square of its standard error, and the verdict.
-    type Row = (&'static [(i32, usize)], f64, Option<f64>, &'static str);
-    let rows: [Row; 9] = [
-        (&[], 0.0, None, "too few"),
-        (&[(3, 1)], 3.0, None, "too few"),
-        (&[(0, 1), (3, 1)], 1.5, Some(4.5 / 2.0), "too few"),
-        (
-            &[(0, 1), (1, 2), (2, 1)],
-            1.0,
-            Some(2.0 / 3.0 / 4.0),
-            "too few",
-        ),
-        (&[(1, 20)], 1.0, Some(0.0), "worse than a coin, and not"),
-        (
-            &[(0, 20), (3, 20)],
-            1.5,
-            Some(90.0 / 39.0 / 40.0),
-            "like a coin",
-        ),
-        (
-            &[(0, 60), (3, 90)],
-            1.8,
-            Some(324.0 / 149.0 / 150.0),
-            "better than a coin, and not",
-        ),
-        (
-            &[(0, 100), (3, 100)],
-            1.5,
-            Some(450.0 / 199.0 / 200.0),
-            "better than a coin, perhaps",
-        ),
-        (
-            &[(0, 100), (1, 100), (3, 40)],
-            220.0 / 240.0,
-            None,
-            "worse than a coin, and not",
-        ),
-    ];
-    for (parts, mean, square, verdict) in rows {
-        let points = parts
-            .iter()
-            .flat_map(|(points, times)| vec![f64::from(*points); *times]);
+    for [parts, mean, square, verdict] in rows(SAMPLES) {
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let points = parts.split_whitespace().flat_map(|part| {
+            let (times, points) = part.split_once('*').unwrap();
+            vec![number(points); times.parse().unwrap()]
+        });
         let sample = Sample::of(points);
-        assert!((sample.mean - mean).abs() < 1e-12, "{sample:?}");
-        if let Some(square) = square {
-            let off = sample.error - f64::sqrt(square);
-            assert!(off.abs() < 1e-12, "{sample:?}: {square}");
-        }
+        let fraction = |text: &str| text.split('/').map(number).reduce(|one, by| one / by);
+        let is_near = |came: f64, text| (came - fraction(text).unwrap()).abs() < 1e-12;
+        assert!(is_near(sample.mean, mean), "{sample:?}");
+        let is_exact = square == "-" || is_near(sample.error.powi(2), square);
+        assert!(is_exact, "{sample:?}: {square}");
         let came = sample.verdict(COIN);
         assert!(came.starts_with(verdict), "{sample:?}: {came}");
     }

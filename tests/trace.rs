@@ -270,15 +270,23 @@ fn causes_come_before_clocks_and_strangers_leave_no_mark() {
     assert_eq!(diagram(&kept(&[forged])), None);
 }
 
+/// A line, what it says, and how it is drawn: a player may also refuse the referee itself.
+const DRAWN: &str = r#"
+10:00:11 P01 message_sent GAME_ERROR REF01 | {"error_code": "E015"} | |<--------|         |  GAME_ERROR
+10:00:11 P01 message_sent GAME_JOIN_ACK REF01 | {"message": {"accept": false}} | |<........|         |  GAME_JOIN_ACK accept false
+10:00:11 REF01 message_sent CHOOSE_MOVE_CALL P02 | {"message": {"position": "X 2\n3 4"}} | |..................>|  CHOOSE_MOVE_CALL X 2 / 3 4"#;
+
 #[test]
-fn a_player_may_refuse_the_referee_itself() {
-    let refuses = "10:00:11 P01 message_sent GAME_ERROR REF01";
-    let drawn = diagram(&kept(&story(vec![
-        line(refuses, json!({"error_code": "E015"})),
-        line("10:00:11 REF01 notice_answered GAME_OVER P01", Value::Null),
-    ])));
-    let row = "|         |<--------|         |  GAME_ERROR";
-    assert!(drawn.as_ref().unwrap().contains(row), "{drawn:?}");
+fn an_arrow_says_what_decides() {
+    let answer = "10:00:11 REF01 notice_answered GAME_OVER P01";
+    for row in DRAWN.trim().lines() {
+        let [words, more, drawn] = *row.splitn(3, " | ").collect::<Vec<_>>() else {
+            panic!("{row}");
+        };
+        let more = line(words, serde_json::from_str(more).unwrap());
+        let came = diagram(&kept(&story(vec![more, line(answer, Value::Null)]))).unwrap();
+        assert!(came.contains(drawn), "no {drawn}:\n{came}");
+    }
 }
 
 #[test]
