@@ -92,9 +92,8 @@ impl Program {
         let port = listener.local_addr()?.port();
         let url = |host: &str| format!("http://{host}:{port}/mcp");
         if folder(&args).is_none() {
-            say(
-                "no folder config is here: the built-in configuration holds (--config DIR names another)",
-            );
+            let holds = "the built-in configuration holds (--config DIR names another)";
+            say(&format!("no folder config is here: {holds}"));
         }
         Ok(Program {
             client: Arc::new(Client::new(&sender, log(&args, &sender))),

@@ -66,8 +66,7 @@ impl Agent for Player {
             }
             Message::LeagueError(it) => {
                 manager_is_true()?;
-                let words = cut(&it.explain(), SHOWN);
-                self.warn(&sentences::about("the league manager says", &words));
+                self.warn(&sentences::of_manager(&it));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
             // For a referee or the manager, or an answer.
