@@ -2,7 +2,7 @@
 //!
 //! Referee, manager and player ask a `Game` what is legal and who has won; none of them knows a game by its name. A new
 //! game is one file like `games/even_odd.rs` (read that one next), a `pub mod` and a place in `GAMES` here, and an entry in
-//! `config/games/games_registry.json`. What a game is worth in points is in `games/outcome.rs`.
+//! `config/games/games_registry.json`. What a match is worth in points is in `games/outcome.rs`.
 
 pub mod chance;
 pub mod even_odd;

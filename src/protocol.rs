@@ -1,9 +1,9 @@
 //! The league protocol `league.v2` on one page: the messages, who may be sent them, and their fields.
 //!
 //! First comes the table `messages!`: for every message its type on the wire, its object, its tool (the JSON-RPC
-//! method that it travels under), the agents that may be sent it as a request, and for those a sentence for people and
-//! language models. A message that nobody may be sent is only a reply. Then come the objects, and nothing else in the
-//! program spells a field of the wire.
+//! method that it travels under), the kinds of agents to which it may be sent as a request, and, if there are any, a
+//! sentence that explains the message to people and language models. A message that may be sent to nobody is only a
+//! reply. Then come the objects, and nothing else in the program spells a field of the wire.
 //!
 //! How to read a declaration:
 //! ```text
@@ -21,8 +21,8 @@
 //! wrong by its full path, and a JSON schema for tool clients. How that is done stands in `wire/object.rs`; how a whole
 //! message is read, in `protocol/read.rs`. This page is pure: it knows no clock and no socket.
 //!
-//! Below stands `protocol.md`: the same for somebody who writes an agent in another language, with every exchange as
-//! JSON. Read next: `games.rs`.
+//! The file `protocol.md`, which `cargo doc` shows below, says the same to somebody who writes an agent in another
+//! language, with every exchange as JSON. Read next: `games.rs`.
 #![doc = include_str!("protocol.md")]
 
 mod codes;
@@ -184,13 +184,15 @@ object! {
     }
 
     /// A round begins, or goes on: its open matches. `match_token` stands in a player's copy: only
-    /// an invitation to its match of this round that carries the token is a true one.
+    /// an invitation that carries it as `auth_token` is a true one to the player's match of this
+    /// round.
     RoundAnnouncement {
         league_id: String, round_id: u32, matches: Vec<MatchEntry>,
         ; optional match_token: String,
     }
     /// One match of an announcement. The optional fields are for the referee: who referees, where
-    /// the players are, the token of each for this match, and how they stand.
+    /// the players are, the token of each for this match, and how they stand. Only `match_token`
+    /// is for a player: some managers write it here; ours never does.
     MatchEntry {
         match_id: String, game_type: String, player_A_id: String, player_B_id: String,
         referee_endpoint: String,
@@ -200,7 +202,8 @@ object! {
     }
     /// What a player has won, lost and drawn so far.
     Tally { wins: u32, losses: u32, draws: u32, }
-    /// One match handed to a referee without an announcement (the tool `start_match`).
+    /// One match as a referee is given it: by the tool `start_match`, which is no message, or made
+    /// by the referee itself of an announcement's entry.
     StartMatch {
         league_id: String, round_id: u32, r#match: MatchEntry,
         ; optional auth_token: String,
@@ -317,7 +320,7 @@ object! {
         query_type: String, success: bool,
         ; optional data: Packet, error: QueryError,
     }
-    /// Why a question was not answered; here `error_description` explains.
+    /// Why a question was not answered; unlike in LEAGUE_ERROR, `error_description` explains.
     QueryError { error_code: String, error_name: String, error_description: String, }
     /// A refusal. `error_description` is the code's name; `context` says what exactly was wrong.
     LeagueError {

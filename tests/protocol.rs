@@ -75,7 +75,11 @@ fn of_106_examples_103_are_read_and_written_back() {
     for (place, whole) in &examples {
         match again(whole) {
             Err(refusal) => refused.push(format!("{place}: {}", verdict::<()>(Err(refusal)))),
-            Ok(written) => assert_eq!(normal(written), normal(whole.clone()), "{place}"),
+            Ok(written) => assert_eq!(
+                normal(written),
+                normal(whole.clone()),
+                "an example of the league's documents, {place}, is written otherwise than it came"
+            ),
         }
     }
     assert_eq!(examples.len(), 106);

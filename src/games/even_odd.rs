@@ -1,9 +1,9 @@
 //! Even/Odd: both players choose even or odd at the same time, then a number is drawn. Whoever has named its parity wins,
 //! unless both have, or neither.
 //!
-//! The league's documents name this game's messages, so it brings its own pair
-//! (`even_odd/messages.rs`).
-//! Read next: `referee/match_play.rs`, which plays a match of any game.
+//! The league's documents name this game's messages, so it brings its own pair of a call and an answer
+//! (`even_odd/messages.rs`); every other game uses the pair in `games/messages.rs`. Read next: `referee/match_play.rs`,
+//! which plays a match of any game.
 
 mod messages;
 

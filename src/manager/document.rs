@@ -198,7 +198,7 @@ fn round_view(before: Option<&LeagueView>, round_id: u32, games: &[Match]) -> Ar
     }
 }
 
-/// How often results have been voided.
+/// A number that is another one after a result was voided, and the same after a result was recorded.
 fn voids(league: &League) -> u64 {
     league.tables - league.played.len() as u64
 }

@@ -1,7 +1,9 @@
 //! What the manager answers: one `match` over the messages, exhaustive, and below it what each arm does.
 //!
 //! A handler asks the league for a decision, has the journal keep it (`Store::commit`), and answers. No lock is held
-//! while an answer is sent.
+//! while an answer is sent. Who is let in is decided in `registration.rs` and told in `admission.rs`; which reports are
+//! taken, in `results.rs`. What is asked beside the messages is in `about.rs`. `around` is whatever shows the league, its
+//! pages and screens (`Around` in `src/manager.rs`).
 
 use crate::manager::Manager;
 use crate::manager::about;
@@ -144,7 +146,7 @@ impl Manager {
         self.around.turned_away(words);
     }
 
-    /// From this machine, or with the operator's token.
+    /// Whether a request comes from this machine, or carries the operator's token.
     fn is_operator(&self, request: &Request) -> bool {
         let token = request.envelope.auth_token.as_deref().unwrap_or_default();
         request.peer.is_loopback() || equal(token, &self.operator_token)

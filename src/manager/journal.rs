@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// The version of the journal, which its first line names: a change of `Event` needs a new one.
+/// The version of the journal, which its first line names: a change of `Event` needs a new version.
 const VERSION: u32 = 4;
 
 /// The file, open and locked against a second manager.
@@ -53,8 +53,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the league's journal. A league that is closed, or unwanted since it is to be `fresh`, is set aside first,
-    /// with its match pages.
+    /// Opens the league's journal. A league that is closed, that a new lobby replaces, or that a `fresh` start does not
+    /// want is set aside first, with its match pages.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
         let folder = data.join("leagues").join(&rules.league_id);
         let path = folder.join("journal.jsonl");
@@ -67,7 +67,8 @@ impl Journal {
         if !unwanted {
             return Ok((league, opened?));
         }
-        // The old journal stays locked until it is out of the way. It goes last: whoever dies between the two begins anew.
+        // The old journal stays locked until it is out of the way. It goes last, so that a manager that dies between
+        // the two finds it at its next start.
         storage::set_aside(&data.join("matches").join(&league.rules.league_id))?;
         storage::set_aside(&folder)?;
         drop(opened);

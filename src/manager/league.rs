@@ -77,7 +77,8 @@ pub enum Event {
     Assigned { assignments: Vec<MatchAssignment> },
     /// A match was played, and its result counts.
     Recorded(Recorded),
-    /// The league is over; matches that are open stay so.
+    /// The league is closed: everybody was told that it is over, or did not hear it in time, or the manager ends it
+    /// early. Matches that are open stay so.
     Closed,
     /// The operator: no further match begins.
     Paused,
@@ -85,7 +86,7 @@ pub enum Event {
     Resumed,
     /// The operator: this player plays no more.
     Removed { player_id: String },
-    /// The operator: this player plays again; or, if it was not removed, this agent may register without its token.
+    /// The operator: a player that was removed plays again; any other agent may register without its token.
     Restored { agent_id: String, at: Timestamp },
     /// The operator: this match's result does not count, and the match is played again. A league that was closed goes on.
     Voided { match_id: String, at: Timestamp },
@@ -128,9 +129,10 @@ pub struct League {
     pub rounds_completed: u32,
     /// How many events there have been. Whoever waits for something new compares this number.
     pub changes: u64,
-    /// How many of the events changed the table.
+    /// Grows when a result is recorded or voided. Whoever tells the table compares this number.
     pub tables: u64,
-    /// Counts what changed announcements: who referees a match, where an agent is, and which round is open.
+    /// The number of the newest announcement. It grows when what an announcement says has changed: who referees a
+    /// match, where an agent is, or which round is open.
     pub announcements: u64,
     /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,

@@ -2,7 +2,8 @@
 //!
 //! The first start, a restart and a lost referee are one act: see to it that every open match has a referee that can be
 //! used, let players and then referees be told, wait until something changes, and look again. Who tells them, and what
-//! was heard from them, is the board's business (`board.rs`).
+//! was heard from them, is the board's business (`board.rs`). Who gets which match is decided in `assignment.rs`. When
+//! the loop ends, `src/manager.rs` closes the league.
 //!
 //! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
 //! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
@@ -35,8 +36,8 @@ struct Due {
     written: Timestamp,
 }
 
-/// What players have been told: the newest announcement and since when, its round, and when the matches of that round
-/// may begin, for the clock and as text.
+/// What players are being told: the number of the newest announcement and since when it is the newest, its round, and
+/// when the matches of that round may begin, for the clock and as text.
 struct Announced {
     number: u64,
     since: Instant,
@@ -113,7 +114,8 @@ impl<'a> Rounds<'a> {
         board.note_waiting(Waiting::default());
     }
 
-    /// Assigns and releases what can be; or says why nothing can be played at the moment.
+    /// Assigns and releases what can be; or says why nothing can be played at the moment. First every match of a player
+    /// whom the operator removed is recorded without being played, which is a walkover: one event at a time.
     fn step(&mut self, round: u32) -> io::Result<Option<String>> {
         let Manager { store, board, .. } = self.manager;
         let walkover = |league: &League| league.walkover(round, Timestamp::now());

@@ -1,6 +1,7 @@
 //! What can go wrong with a call: why no good answer came, whose fault that was, how it is said, and whether the same
-//! again may help. Every sentence about a failed call is made here, once. When a call is worth another attempt is decided
-//! by its caller: for moves and invitations in `referee/match_play.rs`, for notices in `manager/board.rs`.
+//! call may help if it is made again. Every sentence about a failed call is made here, once. Whether a failed call is in
+//! fact made again is decided by its caller: for moves and invitations in `referee/match_play.rs`, for notices in
+//! `manager/board.rs`.
 
 use crate::protocol::{Code, Refusal};
 use crate::wire::cut;
@@ -53,12 +54,12 @@ impl CallError {
         }
     }
 
-    /// Whether the same again may help, since no message came: E001 and E009.
+    /// Whether the same call may help if it is made again, since no message came: E001 and E009.
     pub fn is_silence(&self) -> bool {
         !matches!(self, Rpc(..) | Wrong(..))
     }
 
-    /// Whether nobody is there, as far as can be told: slowness does not say so, nor our own fault.
+    /// Whether it seems that nobody is there. That somebody is slow does not show it, nor does a fault of our own.
     pub fn is_absence(&self) -> bool {
         matches!(self, Unreachable(_) | Broken(_))
     }
@@ -73,7 +74,8 @@ impl CallError {
         self.told("", "", "")
     }
 
-    /// The same of a call of `tool`, with how many `times` it happened, and what was `expected`.
+    /// The same of a call of `tool`, with what was `expected`, and with `times`, the words for how often it happened,
+    /// as `, three times`. Each of the three may be empty.
     pub fn told(&self, tool: &str, times: &str, expected: &str) -> String {
         let to = phrase(" to ", tool);
         let instead = phrase(", expected ", expected);
@@ -132,7 +134,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait after so many failed attempts: 2 s, 4 s, 8 s, or always 2 s.
+    /// How long to wait after so many failed attempts: with a base of 2 s this is 2 s, 4 s, 8 s, or always 2 s.
     pub fn delay(&self, failed: u32) -> Duration {
         match self.backoff {
             Backoff::Exponential => self

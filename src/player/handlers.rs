@@ -55,7 +55,7 @@ impl Agent for Player {
             }
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.show_error(request, &it)?,
-            // From the manager.
+            // From the manager: each of these arms first asks `manager_is_true`, or it would believe anybody.
             Message::RoundAnnouncement(it) => {
                 manager_is_true()?;
                 lock(&self.invitations).announce(&card.agent_id, it);

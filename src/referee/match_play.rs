@@ -16,7 +16,7 @@ use crate::referee::questions::blame;
 use crate::wire::Timestamp;
 use std::time::Duration;
 
-/// How long things may take: one attempt at an invitation, one at a move.
+/// How long one attempt may take, at an invitation and at a move, and how often and when it is made again.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Limits {
@@ -54,7 +54,7 @@ pub trait Venue: Sync {
     fn keep(&self, outcome: &Outcome) -> Option<()>;
 }
 
-/// Plays one match. Every `?` is an end without an outcome.
+/// Plays one match. Every `?` is an end without an outcome; when the outcome is kept, nothing takes it back any more.
 pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
     let game = games::named(&given.r#match.game_type)?;
     let in_play = InPlay {
@@ -159,8 +159,8 @@ impl<V: Venue> InPlay<'_, V> {
         }
     }
 
-    /// Asks a player for a move, as often as it may fail: the move, or in words how it failed. For a fault of our own
-    /// there is nothing, as above.
+    /// Asks a player for a move, until it gives one or has failed as often as it may: the move, or in words how it
+    /// failed. If our own machine failed, there is nothing, as in `invite`.
     fn ask_move(&self, seat: usize, moves: &[Move]) -> Option<Result<String, String>> {
         let policy = &self.limits.retry;
         let wanted = self.game.messages.answer_name;
