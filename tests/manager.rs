@@ -23,75 +23,29 @@ fn enrol(manager: &str, id: &str, name: &str, endpoint: &str) -> Value {
     send(manager, &message("LEAGUE_REGISTER_REQUEST", &sender, body))
 }
 
-/// What a faulty player answers, instead of a good answer.
-type Wrongly = fn(Value) -> Does;
-
 /// The player that answers the end of each round wrongly too, which costs nothing.
 const RUDE: &str = "Loud";
 
 /// Each kind of mistake: its player, what it does wrongly when it is sent what, and how everybody is told.
-const MISTAKES: &[(&str, &str, Wrongly, &str)] = &[
-    (
-        "Okay",
-        "GAME_INVITATION",
-        |_| Does::Answer(json!({"status": "ok", "token": "tok-p02-0123456789abcdef0123"})),
-        r#"answered {"status":"ok","token":"tok-p02-***"} to handle_game_invitation, expected GAME_JOIN_ACK"#,
-    ),
-    (
-        "Naming",
-        "CHOOSE_PARITY_CALL",
-        |good| {
-            instead(
-                &but(&good, "choice", json!("odd")),
-                "parity_choice",
-                Value::Null,
-            )
-        },
-        r#"answered choose_parity wrongly, three times: parity_choice: has "choice", expected "parity_choice""#,
-    ),
-    (
-        "Silent",
-        "CHOOSE_PARITY_CALL",
-        |_| Does::Silence,
-        "gave no answer to choose_parity within 0.5 s, three times",
-    ),
-    (
-        "Gone",
-        "",
-        |_| Does::Close,
-        "could not be reached (connection refused) for handle_game_invitation, three times",
-    ),
-    (
-        "Loud",
-        "CHOOSE_PARITY_CALL",
-        |good| instead(&good, "parity_choice", json!("EVEN")),
-        r#"answered choose_parity wrongly, three times: parity_choice: got "EVEN", must be "even" or "odd""#,
-    ),
-    (
-        "Broken",
-        "CHOOSE_PARITY_CALL",
-        |_| {
-            let error = json!({"code": -32603, "message": "name 'rnadom' is not defined\u{1b}[2J"});
-            Does::Body(json!({"jsonrpc": "2.0", "error": error, "id": 1}).to_string())
-        },
-        r#"answered JSON-RPC error -32603 "name 'rnadom' is not defined\u{1b}[2J" to choose_parity, three times, expected CHOOSE_PARITY_RESPONSE"#,
-    ),
-    (
-        "Long",
-        "GAME_INVITATION",
-        |good| instead(&good, "match_id", json!("x".repeat(9_000))),
-        "answered handle_game_invitation wrongly: match_id: got \"xxxxxxxxxx",
-    ),
-    (
-        "Longer",
-        "GAME_INVITATION",
-        |good| instead(&good, "player_id", json!("\u{1b}".repeat(1_500))), // six bytes each
-        r#"answered handle_game_invitation wrongly: player_id: got "\u{1b}\u{1b}\u{1b}"#,
-    ),
-];
+const MISTAKES: &str = r#"
+    Okay | GAME_INVITATION | body {"jsonrpc": "2.0", "result": {"status": "ok", "token": "tok-p02-0123456789abcdef0123"}, "id": 1} | answered {"status":"ok","token":"tok-p02-***"} to handle_game_invitation, expected GAME_JOIN_ACK
+    Naming | CHOOSE_PARITY_CALL | but parity_choice>choice | answered choose_parity wrongly, three times: parity_choice: has "choice", expected "parity_choice"
+    Silent | CHOOSE_PARITY_CALL | silence | gave no answer to choose_parity within 0.5 s, three times
+    Gone | | | could not be reached (connection refused) for handle_game_invitation, three times
+    Loud | CHOOSE_PARITY_CALL | but parity_choice="EVEN" | answered choose_parity wrongly, three times: parity_choice: got "EVEN", must be "even" or "odd"
+    Broken | CHOOSE_PARITY_CALL | body {"jsonrpc": "2.0", "error": {"code": -32603, "message": "name 'rnadom' is not defined\u001b[2J"}, "id": 1} | answered JSON-RPC error -32603 "name 'rnadom' is not defined\u{1b}[2J" to choose_parity, three times, expected CHOOSE_PARITY_RESPONSE
+    Long | GAME_INVITATION | but match_id="LONG" | answered handle_game_invitation wrongly: match_id: got "xxxxxxxxxx
+    Longer | GAME_INVITATION | but player_id="ESCAPES" | answered handle_game_invitation wrongly: player_id: got "\u{1b}\u{1b}\u{1b}"#;
 
-fn instead(good: &Value, key: &str, value: Value) -> Does {
-    Does::Answer(but(good, key, value))
+/// What a faulty player does instead of giving a good answer.
+fn wrongly(act: &str, good: Value) -> Does {
+    let act = act.replace("LONG", &"x".repeat(9_000));
+    let act = act.replace("ESCAPES", &r"\u001b".repeat(1_500)); // six bytes each
+    match act.split_once(' ') {
+        Some(("but", edits)) => Does::Answer(golden::edited(good, edits)),
+        Some((_, body)) => Does::Body(body.into()),
+        None => Does::Silence,
+    }
 }
 
 fn is_against_ada(request: &Value) -> bool {
@@ -106,20 +60,22 @@ fn everybody_learns_why_a_match_was_lost() {
         ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
         ("system.json", "/retry_policy/base_delay_sec", json!(0.05)),
     ]);
-    let players = MISTAKES.len() + 1;
+    let mistakes: Vec<[&str; 4]> = rows(MISTAKES).collect();
+    let players = mistakes.len() + 1;
     let mut manager = world.manager(&["--players", &players.to_string()]);
     let mut referee = world.referee(&manager, "REF01", &["--max-concurrent-matches", "10"]);
     let mut ada = world.player(&manager, "P01", &["--display-name", "Ada"]);
     ada.line("is P01");
-    let mut peers = Vec::new();
-    for (n, (name, when, wrongly, _)) in (2..).zip(MISTAKES) {
+    let faulty = |(n, [name, when, act, _]): (u32, [&'static str; 4])| {
         let id = format!("P{n:02}");
         let own = id.clone();
         let peer = Peer::new(move |request| {
             let asked = &request["params"]["message_type"];
             match good_player(&own, "odd", request) {
-                Does::Answer(good) if asked == *when && is_against_ada(request) => wrongly(good),
-                _ if asked == "ROUND_COMPLETED" && *name == RUDE => Does::Body("no".into()),
+                Does::Answer(good) if asked == when && is_against_ada(request) => {
+                    wrongly(act, good)
+                }
+                _ if asked == "ROUND_COMPLETED" && name == RUDE => Does::Body("no".into()),
                 good => good,
             }
         });
@@ -128,8 +84,9 @@ fn everybody_learns_why_a_match_was_lost() {
             false => &peer.url,
         };
         assert_eq!(enrol(&manager.url(), &id, name, endpoint)["player_id"], *id);
-        peers.push((id, peer));
-    }
+        (id, peer)
+    };
+    let peers: Vec<(String, Peer)> = (2..).zip(mistakes.clone()).map(faulty).collect();
     manager.ends_well();
     referee.ends_well();
     ada.ends_well();
@@ -140,7 +97,7 @@ fn everybody_learns_why_a_match_was_lost() {
     let technical = recorded
         .iter()
         .filter(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
-    assert_eq!(technical.count(), MISTAKES.len() - 1 + players - 1);
+    assert_eq!(technical.count(), mistakes.len() - 1 + players - 1);
     let mut failed = world.logs();
     failed.retain(|line| {
         line["event_type"] == "delivery_failed" && line["component"] == "league_manager"
@@ -154,13 +111,12 @@ fn everybody_learns_why_a_match_was_lost() {
             .map(String::from)
             .into()
     );
-    for ((id, peer), (name, when, _, why)) in peers.iter().zip(MISTAKES) {
+    for ((id, peer), [name, when, _, why]) in peers.iter().zip(mistakes) {
         let is_theirs = |line: &&Value| {
             let score = &line["result"]["score"];
             !score["P01"].is_null() && !score[id].is_null()
         };
-        let match_id = &recorded.iter().find(is_theirs).unwrap()["match_id"];
-        let match_id = match_id.as_str().unwrap();
+        let match_id = text_of(&recorded.iter().find(is_theirs).unwrap()["match_id"]);
         let line = |text: &str| {
             let mut lines = text.lines().map(str::trim_start);
             let line = lines.find(|line| line.starts_with(match_id));
@@ -170,24 +126,22 @@ fn everybody_learns_why_a_match_was_lost() {
         let on_screen = line(&screen);
         let lost = format!(" won, {name} lost technically: {why}");
         assert!(on_screen.contains(&lost), "{on_screen}");
-        let told = format!("{match_id}: {id} {why}");
-        for said in [line(&whistle), line(&own)] {
-            assert!(said.starts_with(&told), "{said}, expected {told}");
-        }
-        let told = format!("{id} {why}");
-        let is_told = |reason: &Value| reason.as_str().is_some_and(|it| it.starts_with(&told));
         let page = world.data(&format!("matches/{LEAGUE}/{match_id}.json"));
-        assert!(is_told(&page["reason"]), "{page}");
+        let mut said = vec![line(&whistle), line(&own), text_of(&page["reason"]).into()];
         let received = |message_type: &str| {
             let mut received = peer.received(message_type);
             received.retain(|it| it["match_id"] == match_id);
             received
         };
         if !when.is_empty() {
-            let over = &received("GAME_OVER")[0];
-            assert!(is_told(&over["game_result"]["reason"]), "{over}");
+            said.push(text_of(&received("GAME_OVER")[0]["game_result"]["reason"]).into());
             let times = [1, 3][usize::from(why.contains("three times"))];
             assert_eq!(received("GAME_ERROR").len(), times, "{name}");
+        }
+        let told = format!("{id} {why}");
+        for said in said {
+            let words = said.trim_start_matches(&format!("{match_id}: "));
+            assert!(words.starts_with(&told), "{said}, expected {told}");
         }
     }
     for text in [screen, whistle, own] {
@@ -197,44 +151,36 @@ fn everybody_learns_why_a_match_was_lost() {
     }
 }
 
+/// With which body an agent asks to be let in, and what the screen says of it.
+const TURNED_AWAY: &str = r#"
+    {"player_meta": {"display_name": "\u001b[2JEve\u202e", "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": "ftp://localhost"}} | rejected player �[2JEve� at ftp://localhost, from 127.0.0.1: Contact endpoint unreachable: contact_endpoint must be
+    {"player_meta": {"display_name": "Longa", "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": "http://localhost:9/LONG"}} | rejected player Longa at http://localhost:9/yyy
+    {"player_meta": {"display_name": "Nora", "version": null, "game_types": ["even_odd"], "contact_endpoint": "http://localhost:9/mcp"}} | refused to register Nora at http://localhost:9/mcp, from 127.0.0.1: E003 player_meta.version: missing
+    {} | refused to register somebody, from 127.0.0.1: E003 player_meta: missing"#;
+
 #[test]
 fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     let world = World::new(&[]);
     let mut manager = world.manager(&["--players", "2"]);
     let url = manager.url();
-    let apply = |body: Value| {
+    let apply = |body: &Value| {
+        let body = body.clone();
         send(
             &url,
             &message("LEAGUE_REGISTER_REQUEST", "player:new", body),
         )
     };
-    let long = format!("http://localhost:9/{}", "y".repeat(9_000));
-    let mut unnamed = application("Nora", "http://localhost:9/mcp");
-    unnamed["player_meta"]["version"].take();
-    let rows = [
-        (
-            application("\u{1b}[2JEve\u{202e}", "ftp://localhost"),
-            "rejected player \u{fffd}[2JEve\u{fffd} at ftp://localhost, from 127.0.0.1: Contact endpoint unreachable: contact_endpoint must be",
-        ),
-        (
-            application("Longa", &long),
-            "rejected player Longa at http://localhost:9/yyy",
-        ),
-        (
-            unnamed,
-            "refused to register Nora at http://localhost:9/mcp, from 127.0.0.1: E003 player_meta.version: missing",
-        ),
-        (
-            json!({}),
-            "refused to register somebody, from 127.0.0.1: E003 player_meta: missing",
-        ),
-    ];
+    let read = |[body, line]: [&'static str; 2]| {
+        let body = body.replace("LONG", &"y".repeat(9_000));
+        (serde_json::from_str(&body).unwrap(), line)
+    };
+    let rows: Vec<(Value, &str)> = rows(TURNED_AWAY).map(read).collect();
     for (body, line) in &rows {
-        (0..3).for_each(|_| drop(apply(body.clone())));
+        (0..3).for_each(|_| drop(apply(body)));
         assert!(manager.line(line).chars().count() < 600);
     }
-    (0..50).for_each(|n| drop(apply(application(&format!("Flood {n}"), "nowhere"))));
-    assert_eq!(apply(application("Late", "nowhere"))["status"], "REJECTED");
+    (0..50).for_each(|n| drop(apply(&application(&format!("Flood {n}"), "nowhere"))));
+    assert_eq!(apply(&application("Late", "nowhere"))["status"], "REJECTED");
     manager.line("more registrations are not accepted; the log tells of them");
     manager.kill();
     let said = manager.output();
@@ -459,13 +405,7 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
     let world = World::new(&[]);
     let manager = world.manager(&["--players", "9"]);
     let url = manager.url();
-    let rows = IN_THE_LOBBY
-        .trim()
-        .lines()
-        .map(|row| row.trim().split('|').collect());
-    let rows: Vec<Vec<&str>> = rows.collect();
-    let agent = |row: &Vec<&'static str>| {
-        let (head, body) = (row[0], row[1]);
+    let agent = |[head, body, _]: [&'static str; 3]| {
         let peer = Peer::new(move |_| {
             let length = body.len();
             Does::Bytes(format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}").into())
@@ -473,11 +413,11 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
         register_player(&url, "player:new", &peer.url);
         peer
     };
-    let _peers: Vec<Peer> = rows.iter().map(agent).collect();
-    for row in rows {
-        until(row[2], || {
+    let _peers: Vec<Peer> = rows(IN_THE_LOBBY).map(agent).collect();
+    for [_, _, says] in rows(IN_THE_LOBBY) {
+        wait_until(says, || {
             let (_, said) = world.word(&["status", "--manager", &url]);
-            said.contains(&format!(": {}\n", row[2])).then_some(())
+            said.contains(&format!(": {says}\n"))
         });
     }
 }
