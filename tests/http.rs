@@ -125,15 +125,6 @@ fn sent(url: &str, bytes: &[u8], limit: Duration) -> String {
     String::from_utf8_lossy(&answer).into()
 }
 
-fn post(url: &str, body: impl AsRef<[u8]>) -> (u16, String) {
-    http(
-        "POST",
-        url,
-        "Content-Type: application/json\r\n",
-        body.as_ref(),
-    )
-}
-
 fn json_of(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
@@ -285,7 +276,7 @@ fn large_claims_cost_nothing() {
     let url = manager.url();
     let of_process = format!("/proc/{}", manager.child.id());
     let descriptors = || fs::read_dir(format!("{of_process}/fd")).unwrap().count();
-    let status = |length| post(&url, padded(length)).0;
+    let status = |length| http("POST", &url, "", padded(length).as_bytes()).0;
     assert_eq!([2000, 2001].map(status), [200, 413]);
     let claim = |bytes: u64, count| {
         let head = format!("POST /mcp HTTP/1.1\r\nContent-Length: {bytes}\r\n\r\n{{");
@@ -337,19 +328,30 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     // A tool that anybody may call fills no disk.
     call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
     assert!(last("tool_called").to_string().len() < 1_000);
-    // Neither does whoever asks for what is not there, however long its name is, and however often, or is not let in.
-    for _ in 0..50 {
-        register_player(&url, "player:new", "nowhere");
+    // Neither does whoever is not let in, asks for what is not there, or does not say who it is, however often.
+    let stranger = message("LEAGUE_QUERY", "player:P99", query);
+    let asks: [(&str, &dyn Fn() -> Value); 3] = [
+        (r#""status":"REJECTED""#, &|| {
+            register_player(&url, "player:new", "nowhere")
+        }),
+        ("asked_in_vain", &|| {
+            call(&url, &"m".repeat(9_000), json!({}))
+        }),
+        (r#""error_code":"E011""#, &|| send(&url, &stranger)),
+    ];
+    for (n, (words, ask)) in (1..).zip(asks) {
+        let asked = 200;
+        (0..asked).for_each(|_| drop(ask()));
+        wait_until("what was left out is counted in one line", || {
+            ask();
+            logged(&world, "not_logged").len() >= n
+        });
+        let lines = world.logs();
+        let lines = lines.iter().map(Value::to_string);
+        let lines: Vec<String> = lines.filter(|line| line.contains(words)).collect();
+        assert!((10..asked).contains(&lines.len()), "{}", lines.len());
+        assert!(lines.iter().all(|line| line.len() < 1_000), "{lines:?}");
     }
-    let mut rejected = logged(&world, "message_sent");
-    rejected.retain(|line| line["message"]["status"] == "REJECTED");
-    assert!((1..=45).contains(&rejected.len()), "{}", rejected.len());
-    for _ in 0..50 {
-        call(&url, &"m".repeat(9_000), json!({}));
-    }
-    let vain = logged(&world, "asked_in_vain");
-    let is_short = |line: &Value| line.to_string().len() < 1_000;
-    assert!(vain.len() <= 45 && vain.iter().all(is_short), "{vain:?}");
 }
 
 /// What a peer does that is asked, by a row of the script: the status and body of its answer, or a word for something
@@ -500,9 +502,7 @@ fn no_attack_stops_a_league() {
                     }
                 }
                 let _last = world.player(&manager, "P04", &[]);
-                until_within(60, &format!("the league ends under {bytes:?}"), || {
-                    manager.child.try_wait().unwrap()
-                });
+                manager.wait();
                 assert_eq!(technical_losses(&world), (6, 0), "{bytes:?}");
             });
         }
@@ -524,7 +524,7 @@ fn endless_headers_stop_no_league() {
         written.count() < 20_000,
         "nobody stops a gigabyte of headers"
     );
-    let said = manager.stderr.lock().unwrap().clone();
+    let said = manager.said();
     assert!(said.contains("takes its own place"), "{said}");
     let _last = world.player(&manager, "P02", &[]);
     manager.ends_well();
@@ -544,27 +544,6 @@ fn whoever_says_nothing_is_let_go() {
                 assert!(parted(&answer).0 != 200, "{part:?}");
             });
         }
-    });
-}
-
-#[test]
-fn refusals_of_one_address_do_not_fill_the_disk() {
-    let world = World::new(&[]);
-    let manager = world.manager(&[]);
-    let query = message(
-        "LEAGUE_QUERY",
-        "player:P99",
-        json!({"league_id": "league_2025_even_odd", "query_type": "any"}),
-    );
-    let asked = 200;
-    for _ in 0..asked {
-        assert_eq!(send(&manager.url(), &query)["error_code"], "E011");
-    }
-    let sent = logged(&world, "message_sent").len();
-    assert!((20..asked).contains(&sent), "{sent}");
-    wait_until("what was left out is counted in one line", || {
-        send(&manager.url(), &query);
-        !logged(&world, "not_logged").is_empty()
     });
 }
 
@@ -640,10 +619,7 @@ fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
         .filter(|it| it["message_type"] == entry.message_type);
     let mut message = match of_type.next().map(|it| &it["json"]) {
         None => any_json(rng),
-        Some(example) => {
-            let inside = ["params", "result"].iter().find_map(|key| example.get(key));
-            inside.unwrap_or(example).clone()
-        }
+        Some(example) => unwrapped(example).clone(),
     };
     if message.is_object() && rng.bool() && !entry.tool.starts_with("register") {
         message["timestamp"] = json!(now());
@@ -686,7 +662,7 @@ fn nothing_made_up_breaks_an_agent_or_changes_a_table() {
                 let rng = &mut Rng::with_seed(seed as u64);
                 for case in 0..700 {
                     let body = body(rng, kind, token, examples);
-                    let (status, answer) = post(&url, &body);
+                    let (status, answer) = http("POST", &url, "", &body);
                     let asked = String::from_utf8_lossy(&body);
                     let row = format!("{kind} {case}: {asked}\n{status} {answer}");
                     match status {

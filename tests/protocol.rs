@@ -12,7 +12,7 @@ use league::wire::{Endpoint, Timestamp, Wire};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use support::{World, check_no_token, golden, message, pointer, text_of};
+use support::{World, check_no_token, golden, message, pointer, text_of, unwrapped};
 
 /// An example of the documents: where it stands, and the message with what its envelope lacks.
 fn examples() -> Vec<(String, Value)> {
@@ -23,11 +23,7 @@ fn examples() -> Vec<(String, Value)> {
             example["source"].as_str().unwrap(),
             example["line"]
         );
-        let shell = &example["json"];
-        let inside = ["params", "result"].iter().find_map(|key| shell.get(key));
-        let bare = inside
-            .filter(|_| shell.get("jsonrpc").is_some())
-            .unwrap_or(shell);
+        let bare = unwrapped(&example["json"]);
         let whole = message(
             example["message_type"].as_str().unwrap(),
             "player:P01",
@@ -102,10 +98,7 @@ fn the_page_says_what_the_code_does() {
     for block in blocks {
         let block: Value =
             serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
-        let inside = ["params", "result"].iter().find_map(|key| block.get(key));
-        let whole = inside
-            .filter(|_| block["jsonrpc"] == "2.0")
-            .unwrap_or(&block);
+        let whole = unwrapped(&block);
         if let Some(name) = whole["message_type"].as_str() {
             types.insert(name.to_string());
             assert_eq!(

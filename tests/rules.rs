@@ -7,12 +7,12 @@ use league::games::{Outcome, Scoring, TieBreak, forfeit, judge};
 use league::manager::league::{Event, League, Recorded, Rules};
 use league::manager::schedule::round_robin;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
-use league::protocol::{Code, Kind, Parity, Refusal, Standing};
+use league::protocol::{Code, Kind, Parity, Refusal};
 use league::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::{cell::RefCell, time::Duration};
-use support::golden;
 use support::paper::{at, caller, enter, local, meta, rules, scoring};
+use support::{golden, script};
 
 fn pair(a: &str, b: &str) -> [String; 2] {
     [a.into(), b.into()]
@@ -124,13 +124,7 @@ fn table(row: &str, has_status: bool) -> String {
             at: at("11:00:00"),
         }));
     }
-    let line = |it: &Standing| {
-        let [won, drawn, lost] = [it.wins, it.draws, it.losses];
-        assert_eq!(it.played, won + drawn + lost);
-        let score = format!("{won} won, {drawn} drawn, {lost} lost");
-        format!("{}. {}: {}, {score}\n", it.rank, it.player_id, it.points)
-    };
-    league.table().iter().map(line).collect()
+    script::table(&league)
 }
 
 /// `3 exponential late gone`: what comes of so many attempts in all which fail so at first, and the pauses between them

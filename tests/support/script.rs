@@ -119,6 +119,17 @@ fn shown(answer: &Value) -> String {
     }
 }
 
+/// The table of a league, a line for each player.
+pub fn table(league: &League) -> String {
+    let line = |it: &Standing| {
+        let [won, drawn, lost] = [it.wins, it.draws, it.losses];
+        assert_eq!(it.played, won + drawn + lost);
+        let score = format!("{won} won, {drawn} drawn, {lost} lost");
+        format!("{}. {}: {}, {score}\n", it.rank, it.player_id, it.points)
+    };
+    league.table().iter().map(line).collect()
+}
+
 /// A league, its journal as it is on the disk, and the time.
 #[derive(Clone)]
 pub struct Story {
@@ -348,14 +359,7 @@ impl Story {
                 let waiting = command.text("waiting").map(String::from);
                 json!(league.status(waiting))
             }
-            "table" => {
-                let row = |it: &Standing| {
-                    let [won, drawn, lost] = [it.wins, it.draws, it.losses];
-                    let score = format!("{won} won, {drawn} drawn, {lost} lost");
-                    format!("{}. {}: {}, {score}\n", it.rank, it.player_id, it.points)
-                };
-                return league.table().iter().map(row).collect();
-            }
+            "table" => return table(league),
             "states" => {
                 let all = league.members.values();
                 let states = all.map(|it| (it.id.clone(), json!(league.state_of(it))));

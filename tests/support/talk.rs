@@ -80,6 +80,14 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
     whole
 }
 
+/// The message in a JSON-RPC request or reply, or the bare message.
+pub fn unwrapped(shell: &Value) -> &Value {
+    let inside = ["params", "result"].iter().find_map(|key| shell.get(key));
+    inside
+        .filter(|_| shell["jsonrpc"] == "2.0")
+        .unwrap_or(shell)
+}
+
 /// `message` with one field changed; null takes it out.
 pub fn but(message: &Value, key: &str, value: Value) -> Value {
     let mut changed = message.clone();
