@@ -1,7 +1,7 @@
 //! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
 //! notices that it sends. And what a referee says to a player.
 
-use super::{Does, Gate, Peer, message, now, send, set, text_of};
+use super::{Does, Gate, Peer, message, now, rows, send, set, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -100,67 +100,36 @@ pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
     )
 }
 
-/// A referee that speaks to P01: the match token and the conversation that it uses.
-#[derive(Clone, Copy)]
-pub struct Referee(pub &'static str, pub &'static str);
+/// What a referee says to P01 in a match, which has chosen even: the words of a story, the type, and the fields.
+const SAID: &str = r#"
+invites | GAME_INVITATION | {"league_id": "LEAGUE", "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"}
+asks | CHOOSE_PARITY_CALL | {"player_id": "P01", "deadline": "NOW"}
+complains | GAME_ERROR | {"error_code": "E004", "error_description": "INVALID_PARITY_CHOICE", "affected_player": "P01", "action_required": "CHOOSE_PARITY_RESPONSE", "consequence": "Technical loss", "context": {"field": "parity_choice", "problem": "got \"EVEN\"\u001b[2J"}, "retry_info": {"retry_count": 1, "max_retries": 3, "time_remaining": 29.5}}
+ends P01 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P01", "drawn_number": 8, "number_parity": "even", "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u001b[2J went"}}
+ends P02 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u001b[2J went"}}"#;
 
-impl Referee {
-    fn says(self, message_type: &str, match_id: &str, mut body: Value) -> Value {
-        (body["match_id"], body["game_type"]) = (match_id.into(), "even_odd".into());
-        (body["auth_token"], body["conversation_id"]) = (self.0.into(), self.1.into());
-        message(message_type, "referee:REF01", body)
-    }
-
-    pub fn invites(self, match_id: &str) -> Value {
-        let body = json!({"league_id": LEAGUE, "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"});
-        self.says("GAME_INVITATION", match_id, body)
-    }
-
-    pub fn asks(self, match_id: &str) -> Value {
-        self.says(
-            "CHOOSE_PARITY_CALL",
-            match_id,
-            json!({"player_id": "P01", "deadline": now()}),
-        )
-    }
-
-    /// P01 chose even.
-    pub fn ends(self, match_id: &str, winner: &str) -> Value {
-        let (number, parity) = if winner == "P01" {
-            (8, "even")
-        } else {
-            (7, "odd")
-        };
-        let result = json!({
-            "status": "WIN", "winner_player_id": winner, "drawn_number": number, "number_parity": parity,
-            "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u{1b}[2J went",
-        });
-        self.says("GAME_OVER", match_id, json!({"game_result": result}))
-    }
-
-    pub fn complains(self, match_id: &str) -> Value {
-        let body = json!({
-            "error_code": "E004", "error_description": "INVALID_PARITY_CHOICE", "affected_player": "P01",
-            "action_required": "CHOOSE_PARITY_RESPONSE", "consequence": "Technical loss",
-            "context": {"field": "parity_choice", "problem": "got \"EVEN\"\u{1b}[2J"},
-            "retry_info": {"retry_count": 1, "max_retries": 3, "time_remaining": 29.5},
-        });
-        self.says("GAME_ERROR", match_id, body)
-    }
+/// That as a message. `true` is the referee that the manager announced, `replay` the same in a match that is played
+/// again, and everybody else a stranger.
+fn said(who: &str, words: &str, match_id: &str) -> Value {
+    let (token, conversation) = match who {
+        "true" => ("tok-true", "conv-true"),
+        "replay" => ("tok-true", "conv-replay"),
+        _ => ("tok-strange", "conv-true"),
+    };
+    let row = rows(SAID).find(|[its, _, _]| *its == words);
+    let [_, message_type, body] = row.unwrap_or_else(|| panic!("nobody says {words}"));
+    let body = body.replace("LEAGUE", LEAGUE).replace("NOW", &now());
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    (body["match_id"], body["game_type"]) = (match_id.into(), "even_odd".into());
+    (body["auth_token"], body["conversation_id"]) = (token.into(), conversation.into());
+    message(message_type, "referee:REF01", body)
 }
 
-/// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true ends R1M1 P02`, where
-/// `true` is the referee that the manager announced, `replay` the same in a match that is played again, and everybody
-/// else a stranger. Words like `player_id=P02` or `/context/problem=null` change a field, or take it out.
+/// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true ends R1M1 P02`. Words
+/// like `player_id=P02` or `/context/problem=null` change a field, or take it out.
 pub fn spoken(line: &str) -> Value {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let (changes, words): (Vec<&str>, Vec<&str>) =
-        words.into_iter().partition(|word| word.contains('='));
-    let who = match words[0] {
-        "true" => Referee("tok-true", "conv-true"),
-        "replay" => Referee("tok-true", "conv-replay"),
-        _ => Referee("tok-strange", "conv-true"),
-    };
+    let words = line.split_whitespace();
+    let (changes, words): (Vec<&str>, Vec<&str>) = words.partition(|word| word.contains('='));
     let mut message = match words[..] {
         ["manager", "announces", match_id, ref token @ ..] => {
             let mut round = announces(&[(match_id, "http://localhost:8001/mcp", Value::Null)]);
@@ -172,10 +141,8 @@ pub fn spoken(line: &str) -> Value {
             notice("LEAGUE_STANDINGS_UPDATE", Some(TOKEN), table)
         }
         ["manager", "ends"] => completed(Some(TOKEN)),
-        [_, "invites", match_id] => who.invites(match_id),
-        [_, "asks", match_id] => who.asks(match_id),
-        [_, "complains", match_id] => who.complains(match_id),
-        [_, "ends", match_id, winner] => who.ends(match_id, winner),
+        [who, verb, match_id] => said(who, verb, match_id),
+        [who, verb, match_id, winner] => said(who, &format!("{verb} {winner}"), match_id),
         _ => panic!("{line}"),
     };
     for (place, text) in changes.iter().filter_map(|it| it.split_once('=')) {
