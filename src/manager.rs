@@ -232,10 +232,10 @@ impl Manager {
                 continue;
             };
             let meanwhile = match self.store.read(|league| league.player(id).is_some()) {
-                true => "it forfeits",
-                false => "it gets no matches",
+                true => "it forfeits every match in which it does no better",
+                false => "its matches go to others if it does no better",
             };
-            let words = format!("{id} has registered, but {why}; {meanwhile} until it answers");
+            let words = format!("{id} has registered, but {why}; {meanwhile}");
             self.say(Level::Warning, "unreachable", &words);
         }
     }

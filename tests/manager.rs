@@ -421,3 +421,37 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
         });
     }
 }
+
+#[test]
+fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
+    let limit = |key: &'static str, seconds: f64| ("system.json", key, json!(seconds));
+    let world = World::new(&[
+        limit("/timeouts/game_join_ack_timeout_sec", 0.5),
+        limit("/timeouts/move_timeout_sec", 0.5),
+        limit("/timeouts/game_over_timeout_sec", 0.5),
+        limit("/timeouts/generic_response_timeout_sec", 1.0),
+        limit("/retry_policy/base_delay_sec", 0.2),
+        ("system.json", "/retry_policy/max_retries", json!(1)),
+    ]);
+    let manager = world.manager(&["--players", "2"]);
+    let is_back = Arc::new(OnceLock::new());
+    let door = Arc::clone(&is_back);
+    let referee = Peer::new(move |request| match request["method"].as_str() {
+        _ if door.get().is_none() => Does::Close,
+        Some("ping") => Does::Bytes("HTTP/1.1 404 Oh\r\nContent-Length: 0\r\n\r\n".into()),
+        _ => Does::Answer(json!({"status": "ok"})),
+    });
+    register_referee(&manager.url(), "referee:REF01", &referee.url, 2);
+    let players = [listener(), listener()];
+    for player in &players {
+        register_player(&manager.url(), "player:new", &player.url);
+    }
+    manager.line("no referee is left");
+    let told = || referee.received("ROUND_ANNOUNCEMENT").len();
+    let before = told();
+    is_back.set(()).unwrap();
+    wait_until(
+        "it is told when it is back, and after each time limit",
+        || told() >= before + 3,
+    );
+}

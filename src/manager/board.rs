@@ -205,7 +205,11 @@ impl Board {
         let announcement = notice.map_or(0, |notice| notice.news.announcement);
         let mut is_in_trouble = false;
         self.update(id, |contact| {
+            let was_lost = matches!(contact.referee, RefereeState::Lost(_));
             contact.note_call(result.as_ref().err());
+            // A referee that answers again may have missed its matches while it was away.
+            contact.starts_anew |=
+                was_lost && notice.is_none() && contact.referee == RefereeState::Alive;
             is_in_trouble = contact.trouble.is_some();
             if result.is_ok() {
                 contact.answers_in = Some(begun.elapsed().as_millis() as u32);

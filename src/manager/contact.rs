@@ -73,7 +73,10 @@ impl Contact {
             (RefereeState::Alive, Some(why)) if why.is_absence() => {
                 self.referee = RefereeState::Lost(why.explain());
             }
-            (RefereeState::Lost(_), None) => self.referee = RefereeState::Alive,
+            // Any HTTP answer means that it is there, also one that no agent gives.
+            (RefereeState::Lost(_), None | Some(CallError::Status(..) | CallError::Wrong(..))) => {
+                self.referee = RefereeState::Alive;
+            }
             _ => {}
         }
     }

@@ -140,22 +140,22 @@ impl<'a> Rounds<'a> {
     fn look_at_referees(&mut self, round: u32) {
         let Manager { store, board, .. } = self.manager;
         for id in store.read(|league| league.ids(Kind::Referee)) {
-            let due = self.due.get(&id);
-            if due.is_some_and(|due| Instant::now() > due.until) {
+            let is_late = |due: &&Due| Instant::now() > due.until;
+            let missed = self.due.get(&id).filter(is_late).map(|due| due.written);
+            if missed.is_some() {
                 board.note_referee(&id, RefereeState::Overdue);
             }
             let state = board.contact(&id).referee;
             let before = self.stood.insert(id.clone(), state.clone());
-            if before.unwrap_or_default() == state {
+            if before.unwrap_or_default() == state && missed.is_none() {
                 continue;
             }
-            let until = due.map(|due| due.written);
             let why = match state {
                 RefereeState::Alive => continue,
                 RefereeState::Lost(why) => why,
                 RefereeState::Refusing(why) => format!("{why}, so it refuses its matches"),
                 RefereeState::Overdue => {
-                    let until = until.unwrap_or_else(Timestamp::now);
+                    let until = missed.unwrap_or_else(Timestamp::now);
                     format!("has not reported all its matches by {until}")
                 }
             };
