@@ -156,10 +156,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
             peers.iter().map(count).min() == Some(times)
         })
     };
-    let page = || {
-        let url = manager.url().replace("/mcp", "/trace/R1M1");
-        http("GET", &url, "", b"")
-    };
+    let page = || manager.page("/trace/R1M1");
     called("R3M1", 1);
     assert_eq!(page().1.matches("conv-r1m1-").count(), 1);
     say(&world, &manager, &["replay", "R1M1"]);
@@ -290,11 +287,10 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     let referee = world.referee(&manager, "REF01", &["--stay"]);
     wait_for_leagues(&world, 1);
     // Whoever looks at the page is waited for, so the old league stays a while.
-    let url = manager.url();
     let order = json!({"league_id": stand_in::LEAGUE, "action": "again"});
     let order = message("LEAGUE_CONTROL", "launcher", order);
-    http("GET", &url.replace("/mcp", "/league.json"), "", b"");
-    send(&url, &order);
+    manager.page("/league.json");
+    send(&manager.url(), &order);
     let before = leagues(&world);
     manager.kill();
     assert_eq!(before, (1, "Again".into()), "nothing is set aside yet");

@@ -443,7 +443,7 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
                 let row = format!("{program} with {descriptors} descriptors");
                 // Before, it mends itself as well as it can.
                 wait_until(&format!("{row} is old enough"), || {
-                    let health = http("GET", &url.replace("/mcp", "/health"), "", b"").1;
+                    let (_, health) = agent.page("/health");
                     json_of(&health)["uptime"]
                         .as_u64()
                         .is_some_and(|age| age > 3)

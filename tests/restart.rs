@@ -378,20 +378,15 @@ fn the_referees_of_a_class_come_back_where_they_were() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let port = free.unwrap().port().to_string();
     let class = ["class", "--host", "127.0.0.1", "--port", &port];
-    let all_answer = || {
-        let (_, page) = http(
-            "GET",
-            &format!("http://127.0.0.1:{port}/league.json"),
-            "",
-            b"",
-        );
+    let mut manager = world.start("league_manager", &class);
+    let all_answer = |manager: &Agent| {
+        let (_, page) = manager.page("/league.json");
         page.matches(r#""reachable":true"#).count() == 4
     };
-    let mut manager = world.start("league_manager", &class);
-    wait_until("four referees answer", all_answer);
+    wait_until("four referees answer", || all_answer(&manager));
     manager.kill();
-    let _again = world.start("league_manager", &class);
-    wait_until("they answer again", all_answer);
+    let again = world.start("league_manager", &class);
+    wait_until("they answer again", || all_answer(&again));
     let seen = world.count("Registered");
     assert_eq!(seen, 4, "nobody had to say a new place");
 }

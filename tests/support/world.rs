@@ -4,7 +4,7 @@
 //! it. An `Agent` is such a program: what it prints is waited for, and it dies with its test at the latest.
 
 use super::files::FILES;
-use super::{give_up, patience, set, until};
+use super::{give_up, http, patience, set, until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -331,6 +331,11 @@ impl Agent {
         let url = self.url();
         let host = url.trim_end_matches("/mcp");
         host.rsplit(':').next().unwrap().into()
+    }
+
+    /// The status and the body of one of its pages.
+    pub fn page(&self, path: &str) -> (u16, String) {
+        http("GET", &self.url().replace("/mcp", path), "", b"")
     }
 
     /// Waits until it has ended by itself.
