@@ -8,10 +8,26 @@ use crate::manager::document::{LeagueView, RoundView};
 use crate::net::retry::{RetryPolicy, pause};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A file as JSON.
+#[derive(Serialize)]
+struct Page<T> {
+    #[serde(flatten)]
+    content: T,
+    last_updated: Timestamp,
+}
+
+/// What stands in `rounds.json`: borrowed, since a tree of all matches would take more memory than the league.
+#[derive(Serialize)]
+struct RoundsPage<'a> {
+    league_id: &'a str,
+    rounds: &'a [Arc<RoundView>],
+}
 
 /// The files of a league, and what they said when they were written.
 pub struct Pages {
@@ -49,7 +65,7 @@ impl Pages {
             for game in round.matches.iter().filter(|it| it.referee_id.is_some()) {
                 if old.is_none_or(|old| !old.matches.contains(game)) {
                     let path = folder.join(format!("{}.json", game.match_id));
-                    errors.extend(write_page(&path, json!(game)).err());
+                    errors.extend(write_page(&path, game).err());
                 }
             }
         }
@@ -74,7 +90,8 @@ impl Pages {
             "rounds_completed": view.rounds.iter().filter(is_over).count(),
             "standings": view.standings,
         });
-        let rounds = json!({"league_id": view.league_id, "rounds": view.rounds});
+        let (league_id, rounds) = (&view.league_id, &view.rounds);
+        let rounds = RoundsPage { league_id, rounds };
         let folder = self.folder(view);
         let written = [
             write_page(&folder.join("standings.json"), standings),
@@ -123,7 +140,11 @@ impl Pages {
 }
 
 /// Writes a file as JSON, with the time at which it was written.
-fn write_page(path: &Path, mut page: Value) -> io::Result<()> {
-    page["last_updated"] = json!(Timestamp::now());
+fn write_page(path: &Path, content: impl Serialize) -> io::Result<()> {
+    let last_updated = Timestamp::now();
+    let page = Page {
+        content,
+        last_updated,
+    };
     storage::replace_json(path, Access::Everybody, &page)
 }
