@@ -68,35 +68,36 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         let made = json!({"match_id": match_id, "choice": choice});
         by_hand.make_choice(&MakeChoice::read(&made).unwrap())
     };
+    let offered = |match_id: &str| {
+        until(&format!("{match_id} is offered"), || {
+            Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some(match_id))
+        })
+    };
     thread::scope(|scope| {
         let late = scope.spawn(|| by_hand.ask(&late));
-        assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
+        offered("R61M1");
         let soon = scope.spawn(|| by_hand.ask(&soon));
-        let offer = until("both are asked", || {
-            Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some("R62M1"))
-        });
-        let left = offer.seconds_left.unwrap();
-        assert!((9..=13).contains(&left), "{offer:?}");
+        let offer = offered("R62M1");
+        assert!((9..=13).contains(&offer.seconds_left.unwrap()), "{offer:?}");
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
         let wrong = choose("R62M1", "Even").unwrap_err();
         assert_eq!(wrong.field_name(), Some("choice"));
         choose("R62M1", "even").unwrap();
         assert!(choose("R62M1", "odd").is_err()); // it is chosen
-        assert_eq!(by_hand.next_turn().match_id.as_deref(), Some("R61M1"));
-        assert_eq!(soon.join().unwrap(), Some("even".into()));
+        offered("R61M1");
         choose("R61M1", "odd").unwrap();
-        assert_eq!(late.join().unwrap(), Some("odd".into()));
+        let [soon, late] = [soon, late].map(|it| it.join().unwrap().unwrap());
+        assert_eq!([soon, late], ["even", "odd"]);
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
     by_hand.note("a note");
     by_hand.end("the end");
-    let (first, second) = (by_hand.next_turn(), by_hand.next_turn());
-    assert_eq!(
-        (first.status, first.notes.join(", ")),
-        (TurnState::Over, "a note, the end".into())
-    );
-    assert_eq!((second.status, second.notes.len()), (TurnState::Over, 2)); // told until the next choice
+    for _ in 0..2 {
+        let over = by_hand.next_turn(); // told until the next choice
+        let told = (over.status, over.notes.join(", "));
+        assert_eq!(told, (TurnState::Over, "a note, the end".into()));
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 mod support;
 
 use league::games::{self, TieBreak};
-use league::protocol::Parity;
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,22 +50,9 @@ fn memory() {
 #[test]
 fn tie() {
     let tie = TieBreak::read(&json!("technical_losses")).expect("a word of TieBreak");
-    let mut league = paper::started(4, &[2]);
+    // P01 does not choose, and P02 loses as one loses.
+    let mut league = paper::told("P04!P01 P03>P02");
     league.rules.scoring.tiebreakers = vec![tie];
-    // P01 and P04 play, and P02 and P03. P01 does not choose, and P02 loses as one loses.
-    paper::play_round(&mut league, 1, |game| {
-        let seat = |id: &str| game.players.iter().position(|it| it == id);
-        let players = game.players.clone();
-        match (seat("P01"), seat("P02")) {
-            (Some(seat), _) => {
-                let mut failures = [None, None];
-                failures[seat] = Some("did not choose".to_string());
-                games::forfeit(players, Vec::new(), failures)
-            }
-            (_, Some(0)) => games::judge(players, [Parity::Odd, Parity::Even], 8),
-            _ => games::judge(players, [Parity::Even, Parity::Odd], 8),
-        }
-    });
     let table = league.table().iter().map(|row| &*row.player_id);
     let table: Vec<&str> = table.collect();
     assert_eq!(table, ["P03", "P04", "P02", "P01"]);

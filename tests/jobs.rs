@@ -112,6 +112,16 @@ fn class(world: &World, text: &str) -> String {
     file.to_str().unwrap().into()
 }
 
+/// Entrants, with `;` between lines and `:` behind a name; what is done with them, and what is wrong.
+const WRONG: &str = r#"
+Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | DEAL | line 4: Ada enters in line 1 already
+Ada:even;Bob | DEAL | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab
+Ada:even | DEAL | got 1 in groups of 3, expected at least 2 entrants
+Ada:even | local --entrants CLASS --players 4 | needs no --players
+Ada:even | local --entrants CLASS | --players: got 1, expected 2 to 100
+Ada:even | --entrants CLASS | --entrants is for a local league
+Ada:even | groups --entrants CLASS | --out is missing"#;
+
 #[test]
 fn what_is_wrong_with_entrants_is_said_with_its_line() {
     let world = World::new(&[]);
@@ -121,40 +131,10 @@ fn what_is_wrong_with_entrants_is_said_with_its_line() {
         let arguments = arguments.replace("CLASS", &class(&world, entrants));
         world.word(&arguments.split(' ').collect::<Vec<_>>())
     };
-    for (entrants, arguments, words) in [
-        (
-            "Ada\teven\nBob\tpython3 bob.py\n\nAda\todd\nBob\teven\n",
-            &*deal,
-            "line 4: Ada enters in line 1 already",
-        ),
-        (
-            "Ada\teven\nBob\n",
-            &deal,
-            "class.txt: line 2: got \"Bob\", expected a name of 1 to 50 characters, a tab",
-        ),
-        (
-            "Ada\teven\n",
-            &deal,
-            "got 1 in groups of 3, expected at least 2 entrants",
-        ),
-        (
-            "Ada\teven\n",
-            "local --entrants CLASS --players 4",
-            "needs no --players",
-        ),
-        (
-            "Ada\teven\n",
-            "local --entrants CLASS",
-            "--players: got 1, expected 2 to 100",
-        ),
-        (
-            "Ada\teven\n",
-            "--entrants CLASS",
-            "--entrants is for a local league",
-        ),
-        ("Ada\teven\n", "groups --entrants CLASS", "--out is missing"),
-    ] {
-        let (code, said) = run(entrants, arguments);
+    for [entrants, arguments, words] in rows(WRONG) {
+        let entrants = entrants.replace(';', "\n").replace(':', "\t");
+        let arguments = arguments.replace("DEAL", &deal);
+        let (code, said) = run(&entrants, &arguments);
         assert!(
             code == Some(2) && said.contains(words),
             "{arguments}: {said}"

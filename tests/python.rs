@@ -369,21 +369,15 @@ fn a_player_that_is_killed_is_known_again() {
     fails(start(&world, "http://localhost:1/mcp", ""), 1, &words);
 }
 
+/// A manager's address, options, and the complaint.
+const WRONG_USE: &str = "
+http://localhost:1 | --player-id Ada | --player-id: got 'Ada', expected an id like P07
+ftp://localhost | | expected an address like http://10.0.0.5:8000";
+
 #[test]
 fn joining_takes_one_line() {
     let Some(world) = world() else { return };
-    for (manager, options, words) in [
-        (
-            "http://localhost:1",
-            "--player-id Ada",
-            "--player-id: got 'Ada', expected an id like P07",
-        ),
-        (
-            "ftp://localhost",
-            "",
-            "expected an address like http://10.0.0.5:8000",
-        ),
-    ] {
+    for [manager, options, words] in rows(WRONG_USE) {
         fails(start(&world, manager, options), 2, words);
     }
 
