@@ -27,7 +27,8 @@ fn every_order_survives_the_death_of_the_manager() {
     let world = World::new(&[]);
     let run = ["--stay", "--lead-sec", "0"];
     let mut manager = world.manager(&run);
-    let _referee = world.referee(&manager, "REF01", &["--stay"]);
+    let referee = world.referee(&manager, "REF01", &["--stay"]);
+    referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
     let doors = gates.clone();
     // P01 thinks about each round until its gate is open.

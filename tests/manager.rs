@@ -212,7 +212,8 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     register_referee(&manager.url(), "referee:REF01", &hung.url, 2);
     let _real = world.referee(&manager, "REF02", &[]);
     let _players = ["P01", "P02"].map(|id| world.player(&manager, id, &[]));
-    let waiting = manager.line("waiting for REF01 to report R1M1 of P01 and P02 (until ");
+    let waiting = manager
+        .line("waiting for REF01 to report R1M1 of Agent Alpha (P01) and Agent Beta (P02) (until ");
     let (_, health) = manager.page("/health");
     let start = message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE}));
     let start = send(&manager.url(), &start).to_string();

@@ -424,7 +424,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         return;
     };
     let line = format!(
-        "player.py --manager {} --display-name NAME",
+        "player.py --manager {} --display-name NAME --stay",
         root.trim_end_matches('/')
     );
     check_words(&lobby, &[&line, "Nobody is here yet"], &[]);

@@ -6,6 +6,7 @@ use crate::manager::Manager;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::say;
+use crate::protocol::Progress;
 use crate::wire::Endpoint;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
@@ -43,18 +44,19 @@ fn own_address() -> IpAddr {
     address().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
 }
 
-/// Prints the line for students, the page's address, and the words of the operator.
+/// Prints the lines for students while the lobby is open, the page's address, and the words of the operator.
 pub fn greet(manager: &Manager) {
     let endpoint = &manager.program.endpoint;
     let Ok(place) = Endpoint::parse(endpoint) else {
         return;
     };
     let page = format!("http://{}:{}", place.host, place.port);
-    say("\nEach student types these two lines:");
-    say(&format!("  curl -O {page}/player.py"));
-    say(&format!(
-        "  python3 player.py --manager {page} --display-name Ada --stay"
-    ));
+    if manager.status().status == Progress::Waiting {
+        say("\nEach student types these two lines:");
+        say(&format!("  curl -O {page}/player.py"));
+        let who = "--display-name Ada --stay";
+        say(&format!("  python3 player.py --manager {page} {who}"));
+    }
     say(&format!("\nThe page for the projector is {page}/#wall\n"));
     say("Your words, typed here:");
     operator::help().iter().for_each(|line| say(line));

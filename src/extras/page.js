@@ -300,9 +300,10 @@ function drawLobby() {
   show($("rollcall"), isLobby);
   if (!isLobby) return;
   const address = league.league.register_at.replace(/\/mcp$/, "");
-  $("command").textContent = command(text(address)); // its line break is ours
-  put($("address"), `${address}/`);
   const { players_awaited: wanted, referees_awaited: judges } = league.league;
+  // Where an operator says when it begins, another lobby may follow: the players come to that one too.
+  $("command").textContent = `${command(text(address))}${wanted ? "" : " --stay"}`; // its line break is ours
+  put($("address"), `${address}/`);
   put($("awaited"), wanted
     ? `The league starts by itself when ${count(wanted, "player")} and ${count(judges, "referee")} are here.`
     : "The league starts when its operator says so.");

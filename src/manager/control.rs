@@ -59,7 +59,7 @@ impl League {
             true => {
                 format!("{who} plays no more, and loses its matches 3-0; restore {id} undoes it")
             }
-            false => format!("{who} is out of the lobby; it may register again"),
+            false => format!("{who} is out of the lobby; started again, it comes back"),
         };
         let player_id = id.clone();
         done(Event::Removed { player_id }, words)
@@ -139,7 +139,7 @@ fn nothing(words: impl Into<String>) -> Result<Done, Refusal> {
 }
 
 /// `Ada Lovelace (P06)`.
-fn called(member: &Member) -> String {
+pub fn called(member: &Member) -> String {
     format!("{} ({})", member.display_name, member.id)
 }
 

@@ -10,6 +10,7 @@
 
 use crate::manager::Manager;
 use crate::manager::board::{RefereeState, Waiting};
+use crate::manager::control::called;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::queries::PAUSED;
 use crate::net::log::Level;
@@ -80,6 +81,9 @@ impl<'a> Rounds<'a> {
         let mut last_event = Instant::now();
         let mut was_stuck = false;
         let mut said = None;
+        if store.read(|league| league.paused) {
+            self.warn("waiting", PAUSED); // a later pause is an order, and its answer is shown
+        }
         let open = |league: &League| Some((league.open_round()?, league.changes));
         while let Some((round, now_changes)) = store.read(open) {
             let heard = board.changes();
@@ -94,16 +98,19 @@ impl<'a> Rounds<'a> {
             if was_stuck && obstacle.is_none() {
                 self.warn("going_on", "the league goes on");
             }
-            was_stuck = obstacle.is_some();
-            let next_at = self.next_at().filter(|_| !was_stuck);
-            let is_silent = last_event.elapsed() >= SILENCE;
+            was_stuck = obstacle.as_ref().is_some_and(|why| why != PAUSED);
+            let next_at = self.next_at().filter(|_| obstacle.is_none());
+            let begun = self.announced.begins; // the lead is nobody's silence
+            let since = next_at.map_or(last_event.max(begun), |_| last_event);
+            let is_silent = since.elapsed() >= SILENCE;
             let whom = || self.whom_we_wait_for(round, next_at).filter(|_| is_silent);
             let reason = obstacle.or_else(whom);
             board.note_waiting(Waiting {
                 reason: reason.clone(),
                 next_at,
             });
-            if let Some(words) = reason.as_ref().filter(|_| reason != said) {
+            let is_news = |words: &&String| reason != said && *words != PAUSED;
+            if let Some(words) = reason.as_ref().filter(is_news) {
                 self.warn("waiting", words);
             }
             said = reason;
@@ -265,10 +272,18 @@ impl<'a> Rounds<'a> {
         self.manager.say(Level::Warning, event_type, words);
     }
 
-    /// The open matches that a referee has, with who plays in them: `R1M3 of P01 and P06`.
+    /// The open matches that a referee has, with who plays in them: `R1M3 of Ada (P01) and Bob (P06)`.
     fn open_matches(&self, round: u32, referee: &str) -> Vec<String> {
-        let named = |game: &Match| format!("{} of {}", game.id, game.players.join(" and "));
-        let read = |league: &League| league.open_matches_of(referee, round).map(named).collect();
+        let read = |league: &League| {
+            let named = |game: &Match| {
+                let players = game
+                    .players
+                    .each_ref()
+                    .map(|id| called(&league.members[id]));
+                format!("{} of {}", game.id, players.join(" and "))
+            };
+            league.open_matches_of(referee, round).map(named).collect()
+        };
         self.manager.store.read(read)
     }
 }
