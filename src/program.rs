@@ -144,9 +144,11 @@ impl Program {
 /// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
 /// with what it has on its disk. Comes back only if that fails.
 pub fn start_anew(port: u16, log: &Log) -> Stop {
-    let exe = match env::current_exe() {
-        Ok(exe) => exe,
-        Err(error) => return error.into(),
+    // After it was built anew, the file that runs has no name any more; the new one stands where ours was started from.
+    let exe = env::current_exe().ok().filter(|exe| exe.exists());
+    let started = || env::args_os().next().map(Into::into);
+    let Some(exe) = exe.or_else(started) else {
+        return Stop::failed("start the program once more: it goes on with what is on its disk");
     };
     let mut command = Command::new(exe);
     command.args(env::args_os().skip(1).filter(|it| it != "--fresh"));
