@@ -477,6 +477,10 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
             assert_eq!(answer["error_code"], code, "{token:?}: {answer}");
         }
     }
+    let one = it.round(&[("R1M1", true)])["matches"][0].take();
+    let foreign = json!({"auth_token": TOKEN, "league_id": "other", "round_id": 1, "match": one});
+    let answer = call(&own, "start_match", foreign)["result"].take();
+    assert_eq!(answer["context"]["field"], "league_id", "{answer}");
     let state = || call(&own, "get_match_state", json!({"match_id": "R1M1"}))["result"].clone();
     assert_eq!(
         state()["error_code"],

@@ -104,6 +104,11 @@ impl Referee {
     /// One match, handed over without an announcement.
     fn start_match(&self, given: StartMatch) -> Result<Done, Denial> {
         self.session.check_manager(given.auth_token.as_deref())?;
+        let ours = self.session.wait_for_card()?.league_id;
+        if given.league_id != ours {
+            let but = format_args!("expected {ours:?}");
+            return Err(Refusal::got(Code::E003, "league_id", &given.league_id, but).into());
+        }
         self.assignments.started(given)?;
         let status = "ok".into();
         Ok(Done { status })
