@@ -176,7 +176,7 @@ fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String,
             return Err(Stop::usage(why));
         }
         _ if is_near => base_host,
-        _ => own_address_towards(&manager).map_err(|error| {
+        _ => own_address_towards(&manager.host, manager.port).map_err(|error| {
             let why = format!("--manager {url}: {error}; name another, or {remedy}");
             Stop::usage(why)
         })?,
@@ -185,9 +185,9 @@ fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String,
 }
 
 /// The address that this machine has on its way to another. Nothing is sent.
-fn own_address_towards(other: &Endpoint) -> io::Result<String> {
+pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect((&*other.host, other.port))?;
+    socket.connect((host, port))?;
     Ok(socket.local_addr()?.ip().to_string())
 }
 

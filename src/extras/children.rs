@@ -5,6 +5,7 @@ use crate::extras::groups::Entrant;
 use crate::extras::practice::{self, Seat};
 use crate::extras::strategies;
 use crate::manager::Manager;
+use crate::manager::journal;
 use crate::net::retry::pause;
 use crate::program::args::{Args, Stop};
 use crate::program::card::{self, Card};
@@ -114,7 +115,7 @@ impl Children {
     pub fn of_class(manager: &Manager) -> Result<Children, Stop> {
         let program = &manager.program;
         let referees = program.args.number("--referees")?;
-        let folder = program.data.join("leagues").join(program.league_id());
+        let folder = journal::folder(&program.data, program.league_id());
         let before = fs::read_to_string(folder.join("journal.jsonl"))?;
         Children::start(manager, referees.unwrap_or(CLASS_REFEREES), [], &before)
     }

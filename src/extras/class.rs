@@ -3,12 +3,14 @@
 
 use crate::extras::operator;
 use crate::manager::Manager;
-use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::say;
+use crate::program::{self, own_address_towards};
 use crate::protocol::Progress;
 use crate::wire::Endpoint;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+
+/// An address that is kept for examples: somewhere on another machine. Nothing is sent there.
+const EXAMPLE: &str = "192.0.2.1";
 
 /// Says on the command line what a class league does not have to be told.
 pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
@@ -23,7 +25,7 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
     let port = args.number("--port")?.unwrap_or(usual);
     let address = match args.text("--host") {
         Some(host) => host.to_string(),
-        None => own_address().to_string(),
+        None => own_address_towards(EXAMPLE, 9).unwrap_or("127.0.0.1".into()),
     };
     args.set("--host", "0.0.0.0");
     args.set(
@@ -31,17 +33,6 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
         &format!("http://{address}:{port}/mcp"),
     );
     Ok(())
-}
-
-/// The address by which others reach this machine: the one from which it would call them. Nothing is sent.
-fn own_address() -> IpAddr {
-    let somewhere = (Ipv4Addr::new(192, 0, 2, 1), 9); // an address that is kept for examples
-    let address = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        socket.connect(somewhere)?;
-        socket.local_addr()
-    };
-    address().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
 }
 
 /// Prints the lines for students while the lobby is open, the page's address, and the words of the operator.

@@ -5,6 +5,7 @@
 
 use crate::manager::Manager;
 use crate::manager::document::{AgentView, LeagueView};
+use crate::manager::journal;
 use crate::net::agent::Denial;
 use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::retry::CallError;
@@ -44,7 +45,7 @@ const WORDS: [(&str, &str); 9] = [
 
 /// The file in a league's folder that says where its manager is.
 pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
-    data.join("leagues").join(league_id).join("manager.url")
+    journal::folder(data, league_id).join("manager.url")
 }
 
 /// Says the word of the command line to the manager, and shows what it answers.

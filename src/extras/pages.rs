@@ -5,6 +5,7 @@
 use crate::extras::figures::Figures;
 use crate::extras::{csv, report};
 use crate::manager::document::{LeagueView, RoundView};
+use crate::manager::journal;
 use crate::net::retry::{RetryPolicy, pause};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
@@ -77,7 +78,7 @@ impl Pages {
     }
 
     fn folder(&self, view: &LeagueView) -> PathBuf {
-        self.data.join("leagues").join(&view.league_id)
+        journal::folder(&self.data, &view.league_id)
     }
 
     fn write_tables(&self, view: &LeagueView) -> Vec<io::Error> {

@@ -8,6 +8,7 @@ use crate::extras::figures::expected_by_player;
 use crate::extras::groups::{self, Entrant};
 use crate::extras::season::{add, ordered, say_table, title};
 use crate::manager::document::LeagueView;
+use crate::manager::journal;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::{complain, say, shown};
@@ -64,7 +65,7 @@ fn folders(named: &[String]) -> BTreeSet<PathBuf> {
 
 /// The document of a group's league that is over; or where the group stands instead.
 fn look(folder: &Path, league_id: &str) -> Result<LeagueView, String> {
-    let league = folder.join("leagues").join(league_id);
+    let league = journal::folder(folder, league_id);
     if folder.exists() && !league.exists() {
         return Err(format!("foreign, for it holds no league {league_id}"));
     }
@@ -153,7 +154,7 @@ fn promoted(
     if most == 0 {
         return Ok(Vec::new());
     }
-    let file = folder.join("leagues").join(&view.league_id).join(ENTRANTS);
+    let file = journal::folder(folder, &view.league_id).join(ENTRANTS);
     let entrants = groups::read(&file).map_err(|Stop(_, why)| why)?;
     let worth = expected_by_player(view);
     let mut rows: Vec<_> = view.standings.iter().collect();

@@ -10,6 +10,7 @@ use crate::extras::practice::{self, Practice};
 use crate::extras::site::Site;
 use crate::extras::stage::{self, ENTRANTS};
 use crate::extras::{check, class, comparison, operator, season, statistics, trace};
+use crate::manager::journal;
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -67,7 +68,7 @@ impl Local {
         let league_id = program::load(args)?.league.league_id;
         let data = program::data(args);
         let alone = card::lock(&data, "local")?;
-        let folder = data.join("leagues").join(league_id);
+        let folder = journal::folder(&data, &league_id);
         let marked = fs::read_to_string(folder.join(ENTRANTS));
         let before = fs::read_to_string(folder.join("journal.jsonl")).unwrap_or_default();
         let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
@@ -164,7 +165,7 @@ impl Around for Surroundings {
         }
         let program = &manager.program;
         if let Some(local) = &self.local {
-            let folder = program.data.join("leagues").join(program.league_id());
+            let folder = journal::folder(&program.data, program.league_id());
             let entrants = groups::text(&local.entrants);
             storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
         }

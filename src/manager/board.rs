@@ -19,7 +19,7 @@ use crate::net::client::{Bulletin, Client, MAX_NOTICE, Peer};
 use crate::net::retry::{CallError, RetryPolicy, pause, retry};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
-use crate::protocol::{Kind, LeagueStandingsUpdate, Message, Progress, RoundCompleted};
+use crate::protocol::{Kind, LeagueStandingsUpdate, Message, RoundCompleted};
 use crate::wire::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -246,8 +246,8 @@ impl Board {
             let pinged = self.client.ping(&to, &member.token);
             return pinged.map(|()| Value::Null);
         };
-        let is_over = |league: &League| league.progress() == Progress::Completed;
-        if matches!(news.message, Message::LeagueCompleted(_)) && !self.store.read(is_over) {
+        let is_over = || self.store.read(League::is_over);
+        if matches!(news.message, Message::LeagueCompleted(_)) && !is_over() {
             return Ok(Value::Null); // a match is played again: whoever is back must not leave once more
         }
         let mut own = json!({"auth_token": member.token});

@@ -6,7 +6,7 @@
 //! in `protocol.md`, under LEAGUE_CONTROL.
 
 use crate::manager::league::{Event, League, Member};
-use crate::protocol::{Action, Code, Kind, LeagueControl, Progress, Refusal};
+use crate::protocol::{Action, Code, Kind, LeagueControl, Refusal};
 use crate::wire::{Timestamp, cut};
 
 /// What an order does, if anything, and the sentence that says so.
@@ -15,18 +15,17 @@ type Done = (Option<Event>, String);
 impl League {
     /// Decides what an order does.
     pub fn control(&self, order: &LeagueControl, now: Timestamp) -> Result<Done, Refusal> {
-        let is_over = self.progress() == Progress::Completed;
         let not_now = |why: &str| {
             let problem = format!("got {}, but {why}", order.action);
             Err(Refusal::field(Code::E003, "action", problem))
         };
         match order.action {
-            Action::Again if !is_over => not_now("the league is not over yet"),
-            Action::Pause | Action::Resume | Action::Remove if is_over => {
+            Action::Again if !self.is_over() => not_now("the league is not over yet"),
+            Action::Pause | Action::Resume | Action::Remove if self.is_over() => {
                 not_now("the league is over; replay, restore and again are left")
             }
             Action::Replay if self.again => not_now("a new lobby is opening"),
-            Action::Replay if is_over && !self.closed => {
+            Action::Replay if self.is_over() && !self.closed => {
                 not_now("the league is just ending; say it once more in a moment")
             }
             Action::Pause if self.paused => {

@@ -118,7 +118,7 @@ impl Manager {
                 self.board.note_registered(&member.id);
                 self.store.nudge();
             }
-            Err(it) if it.code == Some(Code::E019) && self.is_over() => {} // it waits for the next league
+            Err(it) if it.code == Some(Code::E019) && self.store.read(League::is_over) => {} // it waits for the next league
             Err(Rejection { reason, .. }) => {
                 let name = cut(&meta.display_name, 50);
                 let endpoint = cut(&meta.contact_endpoint, 200);
@@ -128,10 +128,6 @@ impl Manager {
             }
         }
         Ok(admission)
-    }
-
-    fn is_over(&self) -> bool {
-        self.status().status == Progress::Completed
     }
 
     /// Whether the league has started and no referee is left that can be given matches.

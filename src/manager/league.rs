@@ -362,6 +362,11 @@ impl League {
         }
     }
 
+    /// Whether all matches are played, or the league was closed before.
+    pub fn is_over(&self) -> bool {
+        self.progress() == Progress::Completed
+    }
+
     /// The table as it stands, best first.
     pub fn table(&self) -> &[Standing] {
         self.table.get_or_init(|| {

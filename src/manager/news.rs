@@ -6,7 +6,7 @@
 
 use crate::manager::league::League;
 use crate::net::client::{About, conversation};
-use crate::protocol::{Entry, Kind, Message, Progress};
+use crate::protocol::{Entry, Kind, Message};
 use std::time::{Duration, Instant};
 
 /// How long nothing need be looked at when nothing happens.
@@ -90,7 +90,7 @@ impl Posted {
                 });
             }
         }
-        let is_over = league.progress() == Progress::Completed;
+        let is_over = league.is_over();
         if is_over && !self.is_over {
             let end = league.completed();
             news.extend(end.map(|end| News::new(end, "league-complete", None)));

@@ -177,7 +177,7 @@ impl League {
 
     /// How far the league has come. `waiting`: what one that has started waits for.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
-        let is_paused = self.paused && self.progress() != Progress::Completed;
+        let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED.to_string());
         LeagueStatus {
             league_id: self.rules.league_id.clone(),
