@@ -191,16 +191,17 @@ impl Manager {
     /// Waits until the league has started, and until everybody is there who belongs to it. With `--players` the league
     /// starts when as many have registered.
     fn wait_for_start(&self) -> Result<(), Stop> {
+        let changes = |league: &League| (league.changes, self.board.changes());
         loop {
+            let before = self.store.read(changes); // what comes while we look must not be missed
             if let Some((players, referees)) = self.awaited {
                 self.start(players, referees)?;
             }
             let is_ready = self.around.is_ready(self)?;
-            let (changes, started) = self.store.read(|league| (league.changes, league.started));
-            if started && is_ready {
+            if is_ready && self.store.read(|league| league.started) {
                 break;
             }
-            self.store.wait(LOOK, |league| league.changes != changes);
+            self.store.wait(LOOK, |league| changes(league) != before);
         }
         self.warn_of_matches_per_round();
         self.warn_of_the_silent();
