@@ -5,18 +5,10 @@
 
 use super::{CHOOSE_MOVE, Game, Move, Win};
 
-const FIELDS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+/// The fields.
+pub const FIELDS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-const ROWS: [[&str; 3]; 8] = [
-    ["1", "2", "3"],
-    ["4", "5", "6"],
-    ["7", "8", "9"],
-    ["1", "4", "7"],
-    ["2", "5", "8"],
-    ["3", "6", "9"],
-    ["1", "5", "9"],
-    ["3", "5", "7"],
-];
+const ROWS: [&str; 8] = ["123", "456", "789", "147", "258", "369", "159", "357"];
 
 /// The game.
 pub static GAME: Game = Game {
@@ -30,6 +22,12 @@ pub static GAME: Game = Game {
     messages: &CHOOSE_MOVE,
 };
 
+/// The row that is among some fields, if any: `123` among `15283`.
+pub fn row(fields: &str) -> Option<&'static str> {
+    let is_filled = |row: &&str| row.chars().all(|field| fields.contains(field));
+    ROWS.into_iter().find(is_filled)
+}
+
 /// Who has taken a field, if anybody.
 fn owner(moves: &[Move], field: &str) -> Option<usize> {
     let taken = moves.iter().find(|it| it.text == field);
@@ -37,13 +35,13 @@ fn owner(moves: &[Move], field: &str) -> Option<usize> {
 }
 
 /// The row that a seat has filled, if any.
-fn row(moves: &[Move], seat: usize) -> Option<[&'static str; 3]> {
-    let is_filled = |row: &[&str; 3]| row.iter().all(|field| owner(moves, field) == Some(seat));
-    ROWS.into_iter().find(is_filled)
+fn row_of(moves: &[Move], seat: usize) -> Option<&'static str> {
+    let own = moves.iter().filter(|it| it.seat == seat);
+    row(&own.map(|it| &*it.text).collect::<String>())
 }
 
 fn legal(moves: &[Move]) -> Vec<&'static str> {
-    if row(moves, 0).or(row(moves, 1)).is_some() {
+    if row_of(moves, 0).or(row_of(moves, 1)).is_some() {
         return Vec::new();
     }
     let is_free = |field: &&str| owner(moves, field).is_none();
@@ -52,8 +50,9 @@ fn legal(moves: &[Move]) -> Vec<&'static str> {
 
 fn winner(players: &[String; 2], moves: &[Move], _: u32) -> Win {
     for (seat, name) in players.iter().enumerate() {
-        if let Some(row) = row(moves, seat) {
-            let reason = format!("{name} has three in a row: {}", row.join(", "));
+        if let Some(row) = row_of(moves, seat) {
+            let fields: Vec<String> = row.chars().map(String::from).collect();
+            let reason = format!("{name} has three in a row: {}", fields.join(", "));
             return (Some(seat), reason);
         }
     }
