@@ -39,25 +39,6 @@ fn base_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap()
 }
 
-/// Every key of a file, the first of each array included: path, value and schema.
-fn keys(value: &Value, schema: &Value, path: &str, found: &mut Vec<(String, Value, Value)>) {
-    let mut note = |path: String, value: &Value, schema: &Value| {
-        found.push((path.clone(), value.clone(), schema.clone()));
-        keys(value, schema, &path, found);
-    };
-    let dot = if path.is_empty() { "" } else { "." };
-    for (key, value) in value.as_object().into_iter().flatten() {
-        note(
-            format!("{path}{dot}{key}"),
-            value,
-            &schema["properties"][key],
-        );
-    }
-    if let Some(first) = value.as_array().and_then(|items| items.first()) {
-        note(format!("{path}[0]"), first, &schema["items"]);
-    }
-}
-
 /// The values that no key of this schema may have, and what the line says of each.
 fn wrong(value: &Value, schema: &Value) -> Vec<(Value, String)> {
     let other = if value.is_boolean() {
@@ -99,10 +80,9 @@ fn every_key_is_needed_typed_bounded_and_known() {
             check_line(&line, &[base_name(file), &format!("{path}: {problem}")]);
         };
         refused("colour", json!(1), "unknown key");
-        let mut found = Vec::new();
-        keys(&whole, &schema, "", &mut found);
-        for (path, value, schema) in found {
-            for (value, problem) in wrong(&value, &schema) {
+        for Place { path, schema, .. } in places(&schema, &whole, "", false) {
+            let value = whole.pointer(&pointer(&path)).unwrap();
+            for (value, problem) in wrong(value, &schema) {
                 refused(&path, value, &problem);
                 count += 1;
             }

@@ -126,6 +126,45 @@ pub fn pointer(path: &str) -> String {
     format!("/{}", path.replace(']', "").replace(['.', '['], "/"))
 }
 
+/// A field of a sample: its path, its schema, whether it must be there (an array's item is neither), and whether it,
+/// or what it is a part of, only informs.
+#[derive(Clone)]
+pub struct Place {
+    pub path: String,
+    pub schema: Value,
+    pub required: Option<bool>,
+    pub informs: bool,
+}
+
+/// Every place in a sample that its schema knows, below a path; of a list the first item.
+pub fn places(schema: &Value, sample: &Value, path: &str, informs: bool) -> Vec<Place> {
+    let schema = schema.get("anyOf").map_or(schema, |either| &either[0]);
+    let dot = if path.is_empty() { "" } else { "." };
+    let fields = sample.as_object().into_iter().flatten();
+    let fields = fields.filter_map(|(key, value)| {
+        let named = schema["properties"].get(key);
+        let required = schema["required"].as_array();
+        let required = required.map(|names| names.contains(&key.clone().into()));
+        let known = named.or(schema.get("additionalProperties"))?;
+        Some((format!("{path}{dot}{key}"), known, required, value))
+    });
+    let first = sample.get(0);
+    let first = first.map(|item| (format!("{path}[0]"), &schema["items"], None, item));
+    let place = |(path, schema, required, sample): (String, &Value, Option<bool>, &Value)| {
+        let informs = informs || required == Some(false);
+        let below = places(schema, sample, &path, informs);
+        let schema = schema.clone();
+        let place = Place {
+            path,
+            schema,
+            required,
+            informs,
+        };
+        [vec![place], below].concat()
+    };
+    fields.chain(first).flat_map(place).collect()
+}
+
 /// Panics if a text shows a token: `tok-…-`, and then eight hex digits or more.
 pub fn check_no_token(text: &str) {
     for part in text.split("tok-").skip(1) {
