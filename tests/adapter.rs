@@ -108,7 +108,7 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
         return;
     }
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "5", "--referees", "1"]);
+    let mut manager = world.manager("--players 5 --referees 1");
     let ids = ["P01", "P02", "P03", "P04", "P05"];
     let agents = DIALECTS
         .iter()
@@ -118,7 +118,7 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
             (id, adapter, *choice)
         });
     let agents: Vec<(&str, Agent, &str)> = agents.collect();
-    let _referee = world.referee(&manager, "REF01", &[]);
+    let _referee = world.referee(&manager, "REF01", "");
     manager.ends_well();
     world.check_played(DIALECTS.len());
     for recorded in world.events("Recorded") {

@@ -77,8 +77,7 @@ fn open_page(manager: String) {
 fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'static str, f64> {
     let world = World::new(&[]);
     let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
-    let arguments: Vec<&str> = arguments.split(' ').collect();
-    let manager = world.start("league_manager", &arguments);
+    let manager = world.manager(&arguments);
     let pid = manager.child.id();
     manager.line("Round 1 of");
     (0..pages).for_each(|_| open_page(manager.url()));

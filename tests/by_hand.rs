@@ -22,10 +22,10 @@ fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4])
         (league, "/scheduling/cycles", json!(cycles)),
         ("system.json", timeout, json!(move_timeout)),
     ]);
-    let manager = world.manager(&["--players", "2"]);
-    let by_hand = world.player(&manager, "P01", &["--strategy", strategy]);
-    let other = world.player(&manager, "P02", &["--strategy", "even"]);
-    let referee = world.referee(&manager, "REF01", &[]);
+    let manager = world.manager("--players 2");
+    let by_hand = world.player(&manager, "P01", &format!("--strategy {strategy}"));
+    let other = world.player(&manager, "P02", "--strategy even");
+    let referee = world.referee(&manager, "REF01", "");
     (world, [manager, referee, by_hand, other])
 }
 
@@ -147,7 +147,7 @@ fn where_nobody_chooses_the_fallback_plays_and_says_so() {
 #[test]
 fn a_match_that_nobody_announced_is_not_offered() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
-    let arguments = ["--manager", &manager.url, "--strategy", "mcp:odd"];
+    let arguments = format!("--manager {} --strategy mcp:odd", manager.url);
     let player = world.start("player", &arguments);
     player.line(" is P01");
     stand_in::converse(&player.url(), "strange invites R7M1: joins");
@@ -162,9 +162,9 @@ fn a_match_that_nobody_announced_is_not_offered() {
 #[test]
 fn the_tools_are_there_only_by_hand() {
     let world = World::new(&[]);
-    let nowhere = "http://127.0.0.1:1/mcp";
     let names = |strategy| {
-        let player = world.start("player", &["--manager", nowhere, "--strategy", strategy]);
+        let options = format!("--manager http://127.0.0.1:1/mcp --strategy {strategy}");
+        let player = world.start("player", &options);
         let mut list = call(&player.url(), "tools/list", json!({}));
         let tools = list["result"]["tools"].take();
         for tool in list_of(&tools) {
@@ -185,9 +185,8 @@ fn the_tools_are_there_only_by_hand() {
     let by_itself = names("random");
     assert!(by_itself.contains(&"choose_parity".into()));
     assert!(!by_itself.contains(&"next_turn".into()));
-    let (player, wrong) = ("player", ["--strategy", "mcp:nobody"]);
-    let refused = world.start_unheard(player, &wrong).wait();
-    assert_eq!(refused.code(), Some(2));
+    let mut refused = world.start_unheard("player", "--strategy mcp:nobody");
+    assert_eq!(refused.wait().code(), Some(2));
 }
 
 #[test]
@@ -196,10 +195,9 @@ fn strangers_are_refused_before_anything_waits() {
         return;
     };
     let world = World::new(&[]);
-    let manager = world.manager(&[]);
-    let contact = format!("http://{own}:1/mcp"); // nobody needs to reach it there
-    let elsewhere = ["--host", "0.0.0.0", "--contact-endpoint", &contact];
-    let options = [&elsewhere[..], &["--strategy", "mcp"]].concat();
+    let manager = world.manager("");
+    // Nobody needs to reach it there.
+    let options = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp --strategy mcp");
     let player = world.player(&manager, "P01", &options);
     player.line(" is P01");
     let from_afar = format!("http://{own}:{}/mcp", player.port());

@@ -21,8 +21,8 @@ fn world(seconds: u32) -> World {
 }
 
 /// Starts an examination, and says where.
-fn examination(world: &World, options: &[&str]) -> (Agent, String) {
-    let check = world.start_unheard("league_manager", &[&["check", "--json"], options].concat());
+fn examination(world: &World, options: &str) -> (Agent, String) {
+    let check = world.start_unheard("league_manager", &format!("check --json {options}"));
     let url = until("it listens", || {
         let said = check.said();
         let mut lines = said.lines();
@@ -76,9 +76,8 @@ fn our_own_player_and_referee_pass() {
         if game == "tic_tac_toe" {
             world.play(game);
         }
-        let [options, wish] = [options, wish].map(|it| it.split_whitespace().collect::<Vec<_>>());
-        let (mut check, url) = examination(&world, &wish);
-        let mut agent = world.start(program, &[&["--manager", &url], &*options].concat());
+        let (mut check, url) = examination(&world, wish);
+        let mut agent = world.start(program, &format!("--manager {url} {options}"));
         let (all, bad) = findings(&mut check);
         assert_eq!(bad, "", "{game} {program}: {all:#?}");
         assert_eq!(skipped(&all).to_string(), others, "{game} {program}");
@@ -100,8 +99,8 @@ fn our_own_player_and_referee_pass() {
 #[test]
 fn a_player_by_hand_passes_though_nobody_chooses() {
     let world = world(4); // it falls back two seconds before
-    let (mut check, url) = examination(&world, &[]);
-    let player = world.start("player", &["--manager", &url, "--strategy", "mcp:odd"]);
+    let (mut check, url) = examination(&world, "");
+    let player = world.start("player", &format!("--manager {url} --strategy mcp:odd"));
     let (all, bad) = findings(&mut check);
     assert_eq!((&*bad, skipped(&all)), ("", 0));
     let mut named = all.iter();
@@ -113,7 +112,7 @@ fn a_player_by_hand_passes_though_nobody_chooses() {
 #[test]
 fn lines_say_what_was_sent_what_came_and_what_was_expected() {
     let world = world(1);
-    let mut check = world.manager(&["check"]);
+    let mut check = world.manager("check");
     let faults = [
         "CHOOSE_PARITY_CALL R1M1 | /reply/result/parity_choice | \"Even\"",
         "GAME_INVITATION R1M1 | /reply/result/sender | \"P90\"",
@@ -136,7 +135,7 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
 #[test]
 fn the_least_that_plays_passes() {
     let world = world(1);
-    let (mut check, url) = examination(&world, &[]);
+    let (mut check, url) = examination(&world, "");
     let peer = Peer::new(|request| {
         let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601}, "id": request["id"]});
         match (
@@ -288,7 +287,10 @@ fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<
     });
     let agent = world.start(
         program,
-        &["--manager", &manager.url, "--contact-endpoint", &itself.url],
+        &format!(
+            "--manager {} --contact-endpoint {}",
+            manager.url, itself.url
+        ),
     );
     home.set(agent.url()).unwrap();
     (agent, vec![manager, player_a, player_b, itself])
@@ -303,7 +305,7 @@ fn each_fault_fails_its_check_alone(program: &str, table: &str, [first, last]: [
     let work = || {
         while let Some(row) = next() {
             let world = world(if row.contains(" | turn | ") { 5 } else { 1 });
-            let (mut check, url) = examination(&world, &[]);
+            let (mut check, url) = examination(&world, "");
             let _agents = spoilt(&world, program, &url, row);
             let (all, came) = findings(&mut check);
             let [bad, unseen] = [3, 4].map(|n| row.split(" | ").nth(n).unwrap_or("0").trim());

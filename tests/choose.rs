@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 fn command(world: &World, plays: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.env(PLAYS, plays).args(arguments);
-    command.args(world.command("player", &[]).get_args());
+    command.args(world.command("player", "").get_args());
     command
 }
 
@@ -72,8 +72,8 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
         (SYSTEM, "/timeouts/move_timeout_sec", json!(0.5)),
         (SYSTEM, "/retry_policy/backoff_strategy", json!("fixed")),
     ]);
-    let mut manager = world.manager(&["--players", "2"]);
-    let _referee = world.referee(&manager, "REF01", &[]);
+    let mut manager = world.manager("--players 2");
+    let _referee = world.referee(&manager, "REF01", "");
     let [mut panics, mut slow] =
         [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
     assert!(manager.wait().success() && panics.wait().success() && slow.wait().success());
@@ -102,8 +102,8 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
 fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
     let world = World::new(&[]);
     world.play("tic_tac_toe");
-    let mut manager = world.manager(&["--players", "2"]);
-    let _referee = world.referee(&manager, "REF01", &[]);
+    let mut manager = world.manager("--players 2");
+    let _referee = world.referee(&manager, "REF01", "");
     let mut two = ["P01", "P02"].map(|id| player(&world, &manager, "the last", id));
     assert!(manager.wait().success());
     assert!(two.iter_mut().all(|player| player.wait().success()));

@@ -185,9 +185,9 @@ fn without_a_folder_the_files_that_are_built_in_hold() {
 }
 
 /// A command that must end by itself with 2 and one line.
-fn check_refused(world: &World, program: &str, arguments: &[&str], words: &[&str]) {
+fn check_refused(world: &World, program: &str, arguments: &str, words: &[&str]) {
     let mut agent = Agent::new(&mut world.command(program, arguments));
-    assert_eq!(agent.wait().code(), Some(2), "{program} {arguments:?}");
+    assert_eq!(agent.wait().code(), Some(2), "{program} {arguments}");
     agent.complains("\n");
     check_line(&agent.said(), words);
     assert_eq!(agent.output(), "");
@@ -199,7 +199,7 @@ fn a_faulty_file_ends_a_program_with_2_and_one_line() {
     for (program, file) in PROGRAMS.into_iter().cycle().zip(files) {
         let world = World::new(&[(file, "/colour", json!(1))]);
         let path = world.folder.join("config").join(file);
-        let refused = |words: &[&str]| check_refused(&world, program, &["--port", "0"], words);
+        let refused = |words: &[&str]| check_refused(&world, program, "--port 0", words);
         refused(&[file, "colour: unknown key", "expected one of"]);
         fs::write(&path, "{not JSON").unwrap();
         refused(&[file, "not JSON"]);
@@ -249,10 +249,10 @@ fn wrong_use_ends_with_2_and_one_line() {
     let world = World::new(&[(SYSTEM, "/network/default_league_manager_port", json!(port))]);
     let text = WRONG_USE.replace("TAKEN", &port.to_string());
     for [wanted, arguments, words] in rows(&text) {
-        let [arguments, words] = [arguments, words].map(|it| it.split(' ').collect::<Vec<_>>());
+        let words: Vec<&str> = words.split(' ').collect();
         for program in PROGRAMS {
             if wanted == "all" || wanted == program {
-                check_refused(&world, program, &arguments, &words);
+                check_refused(&world, program, arguments, &words);
             }
         }
     }
@@ -270,7 +270,7 @@ fn help_lists_every_option_and_version_says_which() {
     let world = World::new(&[]);
     for (program, own) in PROGRAMS.into_iter().zip(own) {
         let shown = |option: &str| {
-            let mut agent = Agent::new(&mut world.command(program, &[option]));
+            let mut agent = Agent::new(&mut world.command(program, option));
             assert!(agent.wait().success(), "{program} {option}");
             agent.output()
         };
@@ -336,7 +336,7 @@ fn a_league_goes_by_its_keys() {
         (SYSTEM, "/network/base_host", json!("127.0.0.1")),
         (SYSTEM, "/security/token_length", json!(40)),
     ]);
-    world.local(&["--fresh", "--players", "3", "--referees", "1"]);
+    world.local("--fresh --players 3 --referees 1");
     let table = world.table();
     for row in &table {
         let n = |key: &str| row[key].as_i64().unwrap();
@@ -365,7 +365,7 @@ fn a_manager_goes_by_its_keys() {
         (LEAGUE, "/participants/max_players", json!(2)),
         (AGENTS, "/players/3/active", json!(false)),
     ]);
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     for (id, expected) in [
         ("P04", "the agents configuration lists P04 as inactive"),
         ("P01", "\"player_id\":\"P01\""),

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::*;
 
 /// Gives a running manager an order, as the operator does; what it says.
-fn say(world: &World, manager: &Agent, words: &[&str]) -> String {
-    let (code, text) = world.word(&[words, &["--manager", &manager.url()]].concat());
-    assert_eq!(code, Some(0), "{words:?}: {text}");
+fn say(world: &World, manager: &Agent, words: &str) -> String {
+    let (code, text) = world.word(&format!("{words} --manager {}", manager.url()));
+    assert_eq!(code, Some(0), "{words}: {text}");
     text
 }
 
@@ -25,9 +25,9 @@ fn asked_to_choose(request: &Value) -> Option<String> {
 #[test]
 fn every_order_survives_the_death_of_the_manager() {
     let world = World::new(&[]);
-    let run = ["--stay", "--lead-sec", "0"];
-    let mut manager = world.manager(&run);
-    let referee = world.referee(&manager, "REF01", &["--stay"]);
+    let run = "--stay --lead-sec 0";
+    let mut manager = world.manager(run);
+    let referee = world.referee(&manager, "REF01", "--stay");
     referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
     let doors = gates.clone();
@@ -46,10 +46,10 @@ fn every_order_survives_the_death_of_the_manager() {
         let answer = register_player(&manager.url(), &sender, &peer.url);
         assert_eq!(answer["player_id"], sender[7..]);
     }
-    let order = |manager: &mut Agent, words: &[&str], says: &str| {
+    let order = |manager: &mut Agent, words: &str, says: &str| {
         let said = say(&world, manager, words);
-        assert!(said.contains(says), "{words:?}: {said}");
-        manager.restart(&world, &run);
+        assert!(said.contains(says), "{words}: {said}");
+        manager.restart(&world, run);
     };
     let recorded = |id: &str, times: usize| {
         until(&format!("{id} is recorded {times} times"), || {
@@ -66,23 +66,19 @@ fn every_order_survives_the_death_of_the_manager() {
     };
     order(
         &mut manager,
-        &["remove", "P05"],
+        "remove P05",
         "player:P05 (P05) is out of the lobby",
     );
-    order(&mut manager, &["start"], "running");
+    order(&mut manager, "start", "running");
     asked("R1M1");
     recorded("R1M2", 1);
-    order(&mut manager, &["pause"], "resume lets the league go on");
+    order(&mut manager, "pause", "resume lets the league go on");
     gates[0].open();
     recorded("R1M1", 1);
-    order(&mut manager, &["replay", "R1M2"], "R1M2 is played again");
-    order(
-        &mut manager,
-        &["remove", "player:p04"],
-        "restore P04 undoes it",
-    );
+    order(&mut manager, "replay R1M2", "R1M2 is played again");
+    order(&mut manager, "remove player:p04", "restore P04 undoes it");
     let begun = world.events("Assigned").len();
-    order(&mut manager, &["resume"], "the league goes on");
+    order(&mut manager, "resume", "the league goes on");
     assert_eq!(
         begun, 1,
         "a paused league begins nothing, and plays nothing again"
@@ -94,19 +90,19 @@ fn every_order_survives_the_death_of_the_manager() {
     let lost = recorded("R2M1", 1);
     let by = (&lost["result"]["winner"], &lost["referee_id"]);
     assert_eq!(by, (&json!("P02"), &json!("league_manager")), "{lost}");
-    order(&mut manager, &["restore", "P04"], "plays again");
+    order(&mut manager, "restore P04", "plays again");
     gates[1].open();
     assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
     // What is in play is lost too, at once, whatever its referee reports later.
     asked("R3M2");
-    order(&mut manager, &["remove", "P01"], "plays no more");
+    order(&mut manager, "remove P01", "plays no more");
     assert_eq!(recorded("R3M2", 1)["result"]["winner"], "P02");
     gates[2].open();
     manager.line("the league is over");
     let table = world.table();
     assert!(table.iter().all(|row| row["played"] == 3), "{table:?}");
     assert_eq!(table.len(), 4);
-    let said = say(&world, &manager, &["again"]);
+    let said = say(&world, &manager, "again");
     assert!(said.contains("a new lobby opens"), "{said}");
     wait_until("a new lobby is open", || leagues(&world).0 == 2);
 }
@@ -126,7 +122,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
         "/scheduling/cycles",
         json!(3),
     )]);
-    let mut manager = world.manager(&["--players", "2", "--lead-sec", "0"]);
+    let mut manager = world.manager("--players 2 --lead-sec 0");
     let gates: [Gate; 2] = Default::default();
     // Both say even; in R1M1, when it is played again, P02 says odd. That one and R3M1 wait for their gates.
     let peers = ["P01", "P02"].map(|id| {
@@ -147,7 +143,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     for (id, peer) in ["P01", "P02"].iter().zip(&peers) {
         register_player(&manager.url(), &format!("player:{id}"), &peer.url);
     }
-    let mut referee = world.referee(&manager, "REF01", &[]);
+    let mut referee = world.referee(&manager, "REF01", "");
     let called = |id: &str, times: usize| {
         let count = |peer: &Peer| {
             let calls = peer.received("CHOOSE_PARITY_CALL");
@@ -160,7 +156,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     let page = || manager.page("/trace/R1M1");
     called("R3M1", 1);
     assert_eq!(page().1.matches("conv-r1m1-").count(), 1);
-    say(&world, &manager, &["replay", "R1M1"]);
+    say(&world, &manager, "replay R1M1");
     called("R1M1", 2);
     let hidden = "this match has no result yet; then it can be seen";
     assert_eq!(page(), (404, hidden.into()), "no choice is shown");
@@ -181,12 +177,12 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     });
     // Round 3 was assigned before R1M1 was played again: whoever refereed it and has forgotten it is told of it anew.
     referee.kill();
-    let mut referee = world.referee(&manager, "REF01", &[]);
+    let mut referee = world.referee(&manager, "REF01", "");
     gates[1].open();
     manager.ends_well();
     referee.ends_well();
     assert_eq!(ends(&peers[1]), [&told[..], &["3: 1 drawn"]].concat());
-    let (_, last) = world.word(&["trace", "R1M1"]); // the new referee has reported once more
+    let (_, last) = world.word("trace R1M1"); // the new referee has reported once more
     let (all, _notes) = drawn.split_once("dotted").unwrap();
     assert!(last.starts_with(all), "{last}");
 }
@@ -219,25 +215,25 @@ fn wait_for_leagues(world: &World, number: usize) {
 fn check_none_has_ended(agents: impl IntoIterator<Item = Agent>) {
     for mut agent in agents {
         let end = agent.child.try_wait().unwrap();
-        assert_eq!(end, None, "{:?}", agent.stderr);
+        assert_eq!(end, None, "{}", agent.said());
     }
 }
 
 #[test]
 fn a_local_league_that_stays_plays_another_one() {
     let world = World::new(&[]);
-    let manager = world.start("league_manager", &["local", "--stay", "--fresh"]);
+    let manager = world.manager("local --stay --fresh");
     for n in 1..=3 {
         wait_for_leagues(&world, n);
         world.check_played(4);
-        say(&world, &manager, &["again"]);
+        say(&world, &manager, "again");
     }
 }
 
 #[test]
 fn a_player_that_comes_too_late_waits_for_the_next_league() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--stay", "--lead-sec", "0"]);
+    let mut manager = world.manager("--stay --lead-sec 0");
     let gate = Gate::default();
     let slow = gate.clone();
     let first = Peer::new(move |request| {
@@ -245,20 +241,20 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
         good_player("P01", "even", request)
     });
     register_player(&manager.url(), "player:P01", &first.url);
-    let _second = world.player(&manager, "P02", &["--stay"]);
-    let _referee = world.referee(&manager, "REF01", &["--stay"]);
+    let _second = world.player(&manager, "P02", "--stay");
+    let _referee = world.referee(&manager, "REF01", "--stay");
     wait_until("two are here", || world.journal().len() == 4);
-    say(&world, &manager, &["start"]);
-    let late = world.player(&manager, "P03", &["--stay"]);
+    say(&world, &manager, "start");
+    let late = world.player(&manager, "P03", "--stay");
     late.complains("league already started: waiting for the next league (--stay)");
     gate.open();
     wait_for_leagues(&world, 1);
-    say(&world, &manager, &["again"]);
+    say(&world, &manager, "again");
     late.line("is P03 in league_2025_even_odd");
     wait_until("the others are here", || {
         leagues(&world).0 == 2 && world.journal().len() == 4
     });
-    say(&world, &manager, &["start"]);
+    say(&world, &manager, "start");
     wait_for_leagues(&world, 2);
     assert_eq!(ids(&world), ["P02", "P03"]);
     manager.kill();
@@ -269,8 +265,8 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
 #[test]
 fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back() {
     let world = World::new(&[]);
-    let run = ["--players", "2", "--stay", "--lead-sec", "0"];
-    let mut manager = world.manager(&run);
+    let run = "--players 2 --stay --lead-sec 0";
+    let mut manager = world.manager(run);
     // A class sits at as many addresses.
     let players = ["P01", "P02"].map(|id| {
         let host = format!("127.0.0.{}", &id[2..]);
@@ -283,9 +279,9 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
             "--stay --host {host} --port {} --contact-endpoint {contact}",
             free.port()
         );
-        world.player(&manager, id, &place.split(' ').collect::<Vec<_>>())
+        world.player(&manager, id, &place)
     });
-    let referee = world.referee(&manager, "REF01", &["--stay"]);
+    let referee = world.referee(&manager, "REF01", "--stay");
     wait_for_leagues(&world, 1);
     // Whoever looks at the page is waited for, so the old league stays a while.
     let order = json!({"league_id": stand_in::LEAGUE, "action": "again"});
@@ -295,7 +291,7 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     let before = leagues(&world);
     manager.kill();
     assert_eq!(before, (1, "Again".into()), "nothing is set aside yet");
-    manager.restart(&world, &run);
+    manager.restart(&world, run);
     wait_for_leagues(&world, 2);
     world.check_played(2);
     assert_eq!(ids(&world), ["P01", "P02"], "they keep their ids");
@@ -307,16 +303,16 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
 #[test]
 fn a_match_of_a_league_that_is_over_is_played_again_until_there_is_a_new_lobby() {
     let world = World::new(&[]);
-    let run = ["--players", "2", "--stay", "--lead-sec", "0"];
-    let mut manager = world.manager(&run);
-    let players = ["P01", "P02"].map(|id| world.player(&manager, id, &["--stay"]));
-    let referee = world.referee(&manager, "REF01", &["--stay"]);
+    let run = "--players 2 --stay --lead-sec 0";
+    let mut manager = world.manager(run);
+    let players = ["P01", "P02"].map(|id| world.player(&manager, id, "--stay"));
+    let referee = world.referee(&manager, "REF01", "--stay");
     for times in 2..=3 {
         wait_for_leagues(&world, 1);
         manager.line("still serving (--stay)");
-        say(&world, &manager, &["replay", "R1M1"]);
+        say(&world, &manager, "replay R1M1");
         if times == 2 {
-            manager.restart(&world, &run);
+            manager.restart(&world, run);
         }
         wait_until("the league is over again", || {
             world.events("Closed").len() == times
@@ -327,7 +323,7 @@ fn a_match_of_a_league_that_is_over_is_played_again_until_there_is_a_new_lobby()
         assert!(results.iter().all(is_played), "{results:?}");
         assert!(world.table().iter().all(|row| row["played"] == 1));
     }
-    say(&world, &manager, &["again"]);
+    say(&world, &manager, "again");
     wait_for_leagues(&world, 2);
     assert_eq!(ids(&world), ["P01", "P02"]);
     check_none_has_ended(players.into_iter().chain([referee, manager]));

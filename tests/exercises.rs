@@ -29,7 +29,7 @@ fn memory() {
     let rivals = rivals.map(|name| format!("{finished} --strategy {name}"));
     let all = format!("{mine},{}", rivals.join(","));
     let world = World::new(&[]);
-    world.local(&["--players", "4", "--cycles", "40", "--mine", &all]);
+    world.local(&format!("--players 4 --cycles 40 --mine `{all}`"));
     let mut differed = BTreeMap::from([("P02", 0), ("P03", 0), ("P04", 0)]);
     for game in matches(&world, "practice/leagues/league_2025_even_odd") {
         let choices = &game["choices"];
@@ -62,10 +62,10 @@ fn tie() {
 #[test]
 fn field() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2", "--lead-sec", "0"]);
-    let _referee = world.referee(&manager, "REF01", &[]);
-    let mut player = world.player(&manager, "P01", &[]);
-    let _other = world.player(&manager, "P02", &[]);
+    let mut manager = world.manager("--players 2 --lead-sec 0");
+    let _referee = world.referee(&manager, "REF01", "");
+    let mut player = world.player(&manager, "P01", "");
+    let _other = world.player(&manager, "P02", "");
     assert!(manager.wait().success() && player.wait().success());
     let told = received(&world, "P01", "GAME_OVER");
     let duration = &told[0]["duration_ms"];
@@ -83,7 +83,7 @@ fn field() {
 #[test]
 fn pause() {
     let world = World::new(&[]);
-    world.local(&["--players", "4"]);
+    world.local("--players 4");
     for player in ["P01", "P02", "P03", "P04"] {
         let told = received(&world, player, "BREAK_ANNOUNCEMENT");
         let rounds: Vec<&Value> = told.iter().map(|it| &it["round_id"]).collect();
@@ -124,7 +124,7 @@ fn game() {
     assert!(copy.status().unwrap().success());
     let league = "leagues/league_2025_even_odd.json";
     world.edit(league, "/game_type", json!(NAME));
-    world.local(&["--players", "4"]);
+    world.local("--players 4");
     for game in matches(&world, "leagues/league_2025_even_odd") {
         let ending = text_of(&game["ending"]);
         assert!(["WIN", "DRAW"].contains(&ending), "{game}");

@@ -53,9 +53,9 @@ impl Running {
             }
             good_player("P02", "even", request)
         });
-        let manager = world.manager(&["--players", "2"]);
-        let referee = world.referee(&manager, "REF01", &[]);
-        let player = world.player(&manager, "P01", &[]);
+        let manager = world.manager("--players 2");
+        let referee = world.referee(&manager, "REF01", "");
+        let player = world.player(&manager, "P01", "");
         let answer = register_player(&manager.url(), "player:P02", &peer.url);
         wait_until("the second match begins", || {
             peer.received("GAME_INVITATION").iter().any(is_second)
@@ -256,14 +256,14 @@ fn flood(url: &str, count: usize, bytes: &[&str]) -> Vec<TcpStream> {
 #[test]
 fn half_open_connections_delay_no_league() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "4", "--referees", "2"]);
+    let mut manager = world.manager("--players 4 --referees 2");
     // Half a body keeps an ending agent for its farewell, so not the manager.
     let _manager = flood(&manager.url(), 100, &HALF_OPEN[..2]);
-    let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &[]));
-    let players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, &[]));
+    let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, ""));
+    let players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, ""));
     let agents = referees.iter().chain(&players);
     let _agents: Vec<_> = agents.map(|it| flood(&it.url(), 40, &HALF_OPEN)).collect();
-    let _last = world.player(&manager, "P04", &[]);
+    let _last = world.player(&manager, "P04", "");
     manager.ends_well();
     assert_eq!(technical_losses(&world), (6, 0));
     assert_eq!(faults(&world), [] as [Value; 0]);
@@ -272,7 +272,7 @@ fn half_open_connections_delay_no_league() {
 #[test]
 fn large_claims_cost_nothing() {
     let world = World::new(&[("system.json", "/limits/max_message_bytes", json!(2000))]);
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     let url = manager.url();
     let of_process = format!("/proc/{}", manager.child.id());
     let descriptors = || fs::read_dir(format!("{of_process}/fd")).unwrap().count();
@@ -300,7 +300,7 @@ fn large_claims_cost_nothing() {
 #[test]
 fn what_is_refused_is_logged_short_with_code_and_field() {
     let world = World::new(&[("system.json", "/security/strict_envelope", json!(false))]);
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     let url = manager.url();
     let last = |event: &str| logged(&world, event).pop().unwrap();
     // Without a strict envelope it is supplied, and nothing of the body.
@@ -424,7 +424,7 @@ fn answers(url: &str) -> bool {
 #[test]
 fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
     let world = World::new(&[]);
-    let manager = world.manager(&[]).url();
+    let manager = world.manager("").url();
     // An even number and an odd one: the accept thread of tiny_http ends with an error, or panics.
     let rows = [40, 41].into_iter().flat_map(|descriptors| {
         ["league_manager", "referee", "player"].map(|it| (descriptors, it))
@@ -433,12 +433,12 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
         for (descriptors, program) in rows {
             let (world, manager) = (World::new(&[]), &manager);
             scope.spawn(move || {
-                let arguments: &[&str] = match program {
-                    "league_manager" => &[],
-                    _ => &["--manager", manager],
+                let arguments = match program {
+                    "league_manager" => String::new(),
+                    _ => format!("--manager {manager}"),
                 };
                 let ulimit = format!("ulimit -n {descriptors}");
-                let mut agent = world.start_limited(&ulimit, program, arguments);
+                let mut agent = world.start_limited(&ulimit, program, &arguments);
                 let url = agent.url();
                 let row = format!("{program} with {descriptors} descriptors");
                 // Before, it mends itself as well as it can.
@@ -484,11 +484,11 @@ fn no_attack_stops_a_league() {
         for (bytes, count, holds) in ATTACKS {
             scope.spawn(move || {
                 let world = World::new(&[]);
-                let arguments = ["--players", "4"];
+                let arguments = "--players 4";
                 let mut manager =
-                    world.start_limited("ulimit -n 1024", "league_manager", &arguments);
-                let _referee = world.referee(&manager, "REF01", &[]);
-                let _players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, &[]));
+                    world.start_limited("ulimit -n 1024", "league_manager", arguments);
+                let _referee = world.referee(&manager, "REF01", "");
+                let _players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, ""));
                 let address = format!("127.0.0.1:{}", manager.port()).parse().unwrap();
                 let mut held = Vec::new();
                 for _ in 0..count {
@@ -501,7 +501,7 @@ fn no_attack_stops_a_league() {
                         held.push(stream);
                     }
                 }
-                let _last = world.player(&manager, "P04", &[]);
+                let _last = world.player(&manager, "P04", "");
                 manager.wait();
                 assert_eq!(technical_losses(&world), (6, 0), "{bytes:?}");
             });
@@ -513,9 +513,9 @@ fn no_attack_stops_a_league() {
 #[ignore = "takes a gigabyte of memory: cargo test --test http -- --ignored"]
 fn endless_headers_stop_no_league() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2"]);
-    let _referee = world.referee(&manager, "REF01", &[]);
-    let _first = world.player(&manager, "P01", &[]);
+    let mut manager = world.manager("--players 2");
+    let _referee = world.referee(&manager, "REF01", "");
+    let _first = world.player(&manager, "P01", "");
     let mut stream = connect(&manager.url(), PATIENCE).unwrap();
     stream.write_all(b"POST /mcp HTTP/1.1\r\n").unwrap();
     let lines = "X: y\r\n".repeat(10_000);
@@ -526,14 +526,14 @@ fn endless_headers_stop_no_league() {
     );
     let said = manager.said();
     assert!(said.contains("takes its own place"), "{said}");
-    let _last = world.player(&manager, "P02", &[]);
+    let _last = world.player(&manager, "P02", "");
     manager.ends_well();
     assert_eq!(technical_losses(&world), (1, 0));
 }
 
 #[test]
 fn whoever_says_nothing_is_let_go() {
-    let manager = World::new(&[]).manager(&[]);
+    let manager = World::new(&[]).manager("");
     let half_a_body = HALF_OPEN[2].replace("5000", "50"); // of a longer one each piece is waited for
     thread::scope(|scope| {
         for part in [HALF_OPEN[0], HALF_OPEN[1], &half_a_body] {
@@ -551,10 +551,10 @@ fn whoever_says_nothing_is_let_go() {
 #[test]
 fn nobody_loses_because_the_referee_was_flooded() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "6"]);
-    let arguments = ["--manager", &manager.url(), "--referee-id", "REF01"];
+    let mut manager = world.manager("--players 6");
+    let arguments = format!("--manager {} --referee-id REF01", manager.url());
     let referee = world.start_limited("ulimit -n 40", "referee", &arguments);
-    let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.player(&manager, id, &[]));
+    let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.player(&manager, id, ""));
     let url = referee.url();
     thread::scope(|scope| {
         // Waves, each as long as it takes to see that nobody is answered.
@@ -564,7 +564,7 @@ fn nobody_loses_because_the_referee_was_flooded() {
                 let _ = wave.last_mut().unwrap().read(&mut [0]);
             }
         });
-        let _last = world.player(&manager, "P06", &[]);
+        let _last = world.player(&manager, "P06", "");
         manager.ends_well();
     });
     assert_eq!(technical_losses(&world), (15, 0));

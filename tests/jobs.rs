@@ -129,7 +129,7 @@ fn what_is_wrong_with_entrants_is_said_with_its_line() {
     let deal = format!("groups --entrants CLASS --size 3 --out {}", out.display());
     let run = |entrants: &str, arguments: &str| {
         let arguments = arguments.replace("CLASS", &class(&world, entrants));
-        world.word(&arguments.split(' ').collect::<Vec<_>>())
+        world.word(&arguments)
     };
     for [entrants, arguments, words] in rows(WRONG) {
         let entrants = entrants.replace(';', "\n").replace(':', "\t");
@@ -151,9 +151,9 @@ fn a_player_of_another_machine_comes_by_itself() {
     let world = World::new(&[]);
     let entrants = "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n";
     let path = class(&world, entrants);
-    let mut league = world.manager(&["local", "--entrants", &path, "--referees", "1"]);
+    let mut league = world.manager(&format!("local --entrants {path} --referees 1"));
     let elsewhere = World::new(&[]);
-    let own = ["--manager", &league.url(), "--display-name", "Ada"];
+    let own = format!("--manager {} --display-name Ada", league.url());
     let mut player = elsewhere.start("player", &own);
     assert!(league.wait().success() && player.wait().success());
     let table = world.table();
@@ -165,17 +165,17 @@ fn a_player_of_another_machine_comes_by_itself() {
 fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
     let world = World::new(&[]);
     let path = class(&world, &groups::text(&entrants(3)));
-    let arguments = ["local", "--entrants", &path, "--lead-sec", "60"];
+    let arguments = format!("local --entrants {path} --lead-sec 60");
     let mut league = world.manager(&arguments);
     wait_until("the league starts", || world.count("Started") == 1);
     league.kill();
     class(&world, &groups::text(&entrants(4)));
-    for arguments in [&["local"][..], &arguments] {
-        let (code, said) = world.word(&[arguments, &["--port", "0"]].concat());
+    for arguments in ["local", &arguments] {
+        let (code, said) = world.word(&format!("{arguments} --port 0"));
         let refused = said.contains("of other entrants lies in");
         assert!(code == Some(1) && refused, "{said}");
     }
-    let _league = world.manager(&[&arguments[..], &["--fresh"]].concat());
+    let _league = world.manager(&format!("{arguments} --fresh"));
     wait_until("another league starts", || {
         world.count("Started") == 1 && world.count("Registered") == 6
     });

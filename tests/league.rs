@@ -31,8 +31,7 @@ fn local_leagues_of_many_sizes_are_played_to_their_champions() {
     for (players, referees) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 1)] {
         let world = World::new(&[]);
         let arguments = format!("local --players {players} --referees {referees}");
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        let mut league = world.start("league_manager", &arguments);
+        let mut league = world.manager(&arguments);
         league.ends_well();
         let (output, table) = (league.output(), world.table());
         let rounds = players - 1 + players % 2;
@@ -54,10 +53,10 @@ fn local_leagues_of_many_sizes_are_played_to_their_champions() {
 
 /// Plays a league of scripted players: what each was sent, with its token.
 fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
-    let mut manager = world.manager(&["--players", &players.to_string(), "--referees", "2"]);
+    let mut manager = world.manager(&format!("--players {players} --referees 2"));
     let url = manager.url();
-    let mut referees = ["REF01", "REF02"]
-        .map(|id| world.referee(&manager, id, &["--max-concurrent-matches", "4"]));
+    let mut referees =
+        ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--max-concurrent-matches 4"));
     let start = |n: u64| {
         let id = format!("P{:02}", 10 + n); // nobody's place in the list
         let sender = format!("player:{id}");

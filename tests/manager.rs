@@ -62,9 +62,9 @@ fn everybody_learns_why_a_match_was_lost() {
     ]);
     let mistakes: Vec<[&str; 4]> = rows(MISTAKES).collect();
     let players = mistakes.len() + 1;
-    let mut manager = world.manager(&["--players", &players.to_string()]);
-    let mut referee = world.referee(&manager, "REF01", &["--max-concurrent-matches", "10"]);
-    let mut ada = world.player(&manager, "P01", &["--display-name", "Ada"]);
+    let mut manager = world.manager(&format!("--players {players}"));
+    let mut referee = world.referee(&manager, "REF01", "--max-concurrent-matches 10");
+    let mut ada = world.player(&manager, "P01", "--display-name Ada");
     ada.line("is P01");
     let faulty = |(n, [name, when, act, _]): (u32, [&'static str; 4])| {
         let id = format!("P{n:02}");
@@ -161,7 +161,7 @@ const TURNED_AWAY: &str = r#"
 #[test]
 fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2"]);
+    let mut manager = world.manager("--players 2");
     let url = manager.url();
     let apply = |body: &Value| {
         let body = body.clone();
@@ -204,14 +204,14 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         ("system.json", "/retry_policy/max_retries", json!(1)),
         (&league, "/scheduling/cycles", json!(2)),
     ]);
-    let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
+    let mut manager = world.manager("--players 2 --referees 2");
     let hung = Peer::new(|request| match request["params"]["message_type"].as_str() {
         Some("ROUND_ANNOUNCEMENT") => Does::Silence,
         _ => Does::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "referee:REF01", &hung.url, 2);
-    let _real = world.referee(&manager, "REF02", &[]);
-    let _players = ["P01", "P02"].map(|id| world.player(&manager, id, &[]));
+    let _real = world.referee(&manager, "REF02", "");
+    let _players = ["P01", "P02"].map(|id| world.player(&manager, id, ""));
     let waiting = manager
         .line("waiting for REF01 to report R1M1 of Agent Alpha (P01) and Agent Beta (P02) (until ");
     let (_, health) = manager.page("/health");
@@ -221,7 +221,7 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         assert!(said.contains(&waiting), "{said}");
     }
     wait_until("the word `status` says it too", || {
-        let status = ["status", "--manager", &manager.url()];
+        let status = format!("status --manager {}", manager.url());
         world.word(&status).1.contains(&waiting)
     });
     let until = waiting
@@ -251,7 +251,7 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
         ("system.json", "/retry_policy/base_delay_sec", json!(30)), // nobody is asked again for its own sake
         ("system.json", "/retry_policy/max_retries", json!(1)),
     ]);
-    let mut manager = world.manager(&["--players", "3"]);
+    let mut manager = world.manager("--players 3");
     let (url, up) = (manager.url(), Arc::new(AtomicBool::new(false)));
     let is_up = Arc::clone(&up);
     let slow = Peer::new(move |request| match is_up.load(Ordering::SeqCst) {
@@ -264,7 +264,7 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     });
     register_player(&url, "player:P02", "http://127.0.0.1:1/mcp");
     let third = Peer::new(|request| good_player("P03", "odd", request));
-    let _referee = world.referee(&manager, "REF01", &[]);
+    let _referee = world.referee(&manager, "REF01", "");
     up.store(true, Ordering::SeqCst);
     register_player(&url, "player:P03", &third.url);
     manager.ends_well();
@@ -293,7 +293,7 @@ fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
 fn a_player_that_prints_no_envelope_plays() {
     for strict in [false, true] {
         let world = World::new(&[("system.json", "/security/strict_envelope", json!(strict))]);
-        let mut manager = world.manager(&["--players", "2"]);
+        let mut manager = world.manager("--players 2");
         let (url, id) = (manager.url(), Arc::new(OnceLock::new()));
         let bare = bare_player(&id);
         let mut request = application("Agent Alpha", &bare.url);
@@ -313,8 +313,8 @@ fn a_player_that_prints_no_envelope_plays() {
         } else {
             assert_eq!(answer["success"], true, "{answer}");
         }
-        let _real = world.player(&manager, "P02", &["--strategy", "odd"]);
-        let _referee = world.referee(&manager, "REF01", &[]);
+        let _real = world.player(&manager, "P02", "--strategy odd");
+        let _referee = world.referee(&manager, "REF01", "");
         manager.ends_well();
         let recorded = &world.events("Recorded")[0];
         let choices = &recorded["result"]["details"]["choices"];
@@ -332,7 +332,7 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
     let Some(own) = own_address() else { return };
     let world = World::new(&[]);
     let contact = format!("http://{own}:8000/mcp");
-    let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", &contact]);
+    let manager = world.manager(&format!("--host 0.0.0.0 --contact-endpoint {contact}"));
     manager.line(&format!("others reach us at {contact}"));
     let url = format!("http://{own}:{}/mcp", manager.port());
     let operator = std::fs::read_to_string(world.league_file("operator.token")).unwrap();
@@ -372,7 +372,7 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
 #[test]
 fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
     let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(30))]);
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     let peer = listener();
     let mut request = message(
         "LEAGUE_REGISTER_REQUEST",
@@ -404,7 +404,7 @@ const IN_THE_LOBBY: &str = r#"
 #[test]
 fn the_lobby_says_who_does_not_answer_as_an_agent() {
     let world = World::new(&[]);
-    let manager = world.manager(&["--players", "9"]);
+    let manager = world.manager("--players 9");
     let url = manager.url();
     let agent = |[head, body, _]: [&'static str; 3]| {
         let peer = Peer::new(move |_| {
@@ -417,7 +417,7 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
     let _peers: Vec<Peer> = rows(IN_THE_LOBBY).map(agent).collect();
     for [_, _, says] in rows(IN_THE_LOBBY) {
         wait_until(says, || {
-            let (_, said) = world.word(&["status", "--manager", &url]);
+            let (_, said) = world.word(&format!("status --manager {url}"));
             said.contains(&format!(": {says}\n"))
         });
     }
@@ -434,7 +434,7 @@ fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
         limit("/retry_policy/base_delay_sec", 0.2),
         ("system.json", "/retry_policy/max_retries", json!(1)),
     ]);
-    let manager = world.manager(&["--players", "2"]);
+    let manager = world.manager("--players 2");
     let is_back = Arc::new(OnceLock::new());
     let door = Arc::clone(&is_back);
     let referee = Peer::new(move |request| match request["method"].as_str() {

@@ -54,16 +54,16 @@ fn agent(document: &Value, id: &str) -> Option<Value> {
 
 /// Starts the league with one more referee.
 fn start(world: &World, manager: &Agent) -> Agent {
-    let referee = world.referee(manager, "REF01", &[]);
+    let referee = world.referee(manager, "REF01", "");
     referee.line(" is REF01");
-    world.word(&["start", "--manager", &manager.url()]);
+    world.word(&format!("start --manager {}", manager.url()));
     referee
 }
 
 #[test]
 fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
     let world = World::new(&[]);
-    let manager = world.manager(&["--lead-sec", "0"]);
+    let manager = world.manager("--lead-sec 0");
     let url = manager.url();
     let empty = document(&url);
     let told = ["status", "agents", "champion"].map(|key| empty[key].clone());
@@ -143,7 +143,7 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
 #[test]
 fn the_page_is_safe_and_has_its_data_inside() {
     let world = World::new(&[]);
-    let manager = world.manager(&["--name", "10b, </script>"]);
+    let manager = world.manager("--name `10b, </script>`");
     let url = manager.url();
     // A browser at /mcp is led to the page.
     for (accepts, status) in [("text/html,*/*", 303), ("application/json", 405)] {
@@ -196,7 +196,7 @@ fn data(page: &str) -> Value {
 #[test]
 fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
     let world = World::new(&[]);
-    let manager = world.manager(&["--lead-sec", "3"]);
+    let manager = world.manager("--lead-sec 3");
     let url = manager.url();
     let since = |version: &Value| -> Value {
         let (_, _, body) = get(&url, &format!("/league.json?since={version}"));
@@ -247,8 +247,7 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
 #[test]
 fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_alone() {
     let world = World::new(&[]);
-    let contact = ["--contact-endpoint", "http://localhost:1/mcp"];
-    let manager = world.manager(&[&["--host", "0.0.0.0"], &contact[..]].concat());
+    let manager = world.manager("--host 0.0.0.0 --contact-endpoint http://localhost:1/mcp");
     let url = format!("http://127.0.0.1:{}/mcp", manager.port());
     let peer = listener();
     for id in ["P11", "P12", "P13", "P14"] {
@@ -287,10 +286,10 @@ const NAMES: [&str; 5] = [
 fn drawn_league(world: &World, draw_points: u32) {
     let league = "leagues/league_2025_even_odd.json";
     world.edit(league, "/scoring/draw_points", json!(draw_points));
-    let mut manager = world.manager(&["--players", "5", "--lead-sec", "0"]);
-    let mut referee = world.referee(&manager, "REF01", &[]);
+    let mut manager = world.manager("--players 5 --lead-sec 0");
+    let mut referee = world.referee(&manager, "REF01", "");
     let mut players = [0, 1, 2, 3, 4].map(|n| {
-        let own = ["--display-name", NAMES[n], "--strategy", "even"];
+        let own = format!("--display-name `{}` --strategy even", NAMES[n]);
         world.player(&manager, &format!("P1{n}"), &own)
     });
     for agent in [&mut manager, &mut referee].into_iter().chain(&mut players) {
@@ -303,7 +302,7 @@ fn drawn_league(world: &World, draw_points: u32) {
 #[test]
 fn what_is_kept_says_the_same_and_names_do_no_harm() {
     let world = World::new(&[]);
-    assert_eq!(world.word(&["season"]).0, Some(1), "nothing was played yet");
+    assert_eq!(world.word("season").0, Some(1), "nothing was played yet");
     drawn_league(&world, 1);
     drawn_league(&world, 2);
     let read = |name: &str| fs::read_to_string(world.league_file(name)).unwrap();
@@ -325,7 +324,7 @@ fn what_is_kept_says_the_same_and_names_do_no_harm() {
             "{standings}"
         );
     }
-    let season = world.word(&["season"]).1;
+    let season = world.word("season").1;
     let squeezed = season.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
     let rows = squeezed.matches(" 0 8 0 12 1.50 12.0 ").count();
     assert_eq!(
@@ -417,7 +416,7 @@ fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
 #[test]
 fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--lead-sec", "0"]);
+    let mut manager = world.manager("--lead-sec 0");
     let url = manager.url();
     let root = url.replace("/mcp", "/");
     let Some(lobby) = browse(&world, &root) else {
@@ -440,16 +439,16 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         register_player(&url, &format!("player:{name}"), &peer.url);
     }
     let _referee = start(&world, &manager);
-    let order = |words: &[&str]| {
-        let (code, said) = world.word(&[words, &["--manager", &url]].concat());
-        assert_eq!(code, Some(0), "{words:?}: {said}");
+    let order = |words: &str| {
+        let (code, said) = world.word(&format!("{words} --manager {url}"));
+        assert_eq!(code, Some(0), "{words}: {said}");
     };
     let done = until("R2M2 is over", || {
         Some(document(&url)).filter(|it| it["rounds"][1]["matches"][1]["ending"].is_string())
     });
     let removed = text_of(&done["rounds"][1]["matches"][1]["player_B_id"]);
-    order(&["remove", removed]);
-    order(&["pause"]);
+    order(&format!("remove {removed}"));
+    order("pause");
     let now = until("the page would show all of it", || {
         let now = document(&url);
         let is_removed = agent(&now, removed)?["removed"] == true;
@@ -484,8 +483,8 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     let rows = table(&sheet, "player-matches").len();
     assert_eq!(rows, 4, "a head and three matches: {sheet}");
     gate.open();
-    order(&["restore", removed]);
-    order(&["resume"]);
+    order(&format!("restore {removed}"));
+    order("resume");
     assert!(manager.wait().success());
     let report = world.league_file("report.html");
     let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
@@ -506,7 +505,7 @@ fn the_terminal_shows_tables_between_rounds_and_quiet_shows_the_result() {
         "Luck: ",
         "to keep: ",
     ];
-    for (options, expected) in [(&[][..], [3, 3, 1, 1, 1]), (&["--quiet"], [1, 0, 1, 0, 0])] {
+    for (options, expected) in [("", [3, 3, 1, 1, 1]), ("--quiet", [1, 0, 1, 0, 0])] {
         let output = World::new(&[]).local(options);
         let is_plain = !output.contains(['\x1b', '\r']);
         assert!(is_plain, "plain where it is no terminal: {output}");

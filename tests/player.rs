@@ -9,21 +9,15 @@ use support::stand_in::{self, LEAGUE, TOKEN, converse, spoken, told};
 use support::*;
 
 /// Starts a player and waits until it is registered.
-fn player(world: &World, manager: &Peer, arguments: &[&str]) -> Agent {
+fn player(world: &World, manager: &Peer, arguments: &str) -> Agent {
     let player = unregistered(world, manager, arguments);
     player.line("is P01");
     player
 }
 
-fn unregistered(world: &World, manager: &Peer, arguments: &[&str]) -> Agent {
-    world.start(
-        "player",
-        &[
-            &["--manager", &manager.url, "--player-id", "P01"],
-            arguments,
-        ]
-        .concat(),
-    )
+fn unregistered(world: &World, manager: &Peer, arguments: &str) -> Agent {
+    let arguments = format!("--manager {} --player-id P01 {arguments}", manager.url);
+    world.start("player", &arguments)
 }
 
 /// A manager that sends no tokens of its own, so far as it says.
@@ -38,7 +32,7 @@ fn state(player: &Agent) -> Value {
 #[test]
 fn it_joins_and_chooses_under_the_match_token() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
-    let player = player(&world, &manager, &["--strategy", "even"]);
+    let player = player(&world, &manager, "--strategy even");
     for (line, message_type, own, value) in [
         ("true invites R1M1", "GAME_JOIN_ACK", "accept", json!(true)),
         (
@@ -89,7 +83,7 @@ P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; a
 #[test]
 fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
-    let mut player = player(&world, &manager, &["--strategy", "even"]);
+    let mut player = player(&world, &manager, "--strategy even");
     let url = player.url();
     converse(&url, BELIEVED);
     let before = state(&player).to_string();
@@ -120,7 +114,7 @@ fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not(
 fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() {
     for (manager, expected) in [(stand_in::manager(), 1), (silent_about_tokens(), 2)] {
         let world = World::new(&[]);
-        let player = player(&world, &manager, &[]);
+        let player = player(&world, &manager, "");
         let story = "
 strange invites S1: joins
 strange ends S1 P01: ok
@@ -147,7 +141,7 @@ fn what_the_configuration_does_not_demand_may_be_missing() {
     ] {
         let world = World::new(&[("system.json", &format!("/security/{key}"), json!(false))]);
         let manager = stand_in::manager();
-        let player = player(&world, &manager, &[]);
+        let player = player(&world, &manager, "");
         let story = "
 manager announces R1M1 tok-true: ok
 true invites R1M1 WITHOUT: joins
@@ -169,7 +163,7 @@ manager tells auth_token=null: ";
     let proves = "E011\nmanager ends auth_token=null: E011";
     for (manager, more) in [(stand_in::manager(), proves), (silent_about_tokens(), "ok")] {
         let world = World::new(&[]);
-        let mut player = player(&world, &manager, &[]);
+        let mut player = player(&world, &manager, "");
         converse(&player.url(), &[story, more].concat());
         assert!(player.child.try_wait().unwrap().is_none());
         assert_eq!(state(&player)["state"], "ACTIVE");
@@ -186,7 +180,7 @@ fn its_history_lives_as_long_as_its_registration() {
         let token = token.map_or(format!("{TOKEN}{n}"), String::from); // renewed in place
         stand_in::accepts(request, &token, true)
     });
-    let mut first = player(&world, &manager, &[]);
+    let mut first = player(&world, &manager, "");
     let token = format!("{TOKEN}0");
     let story = format!(
         "manager announces R1M1 auth_token={token}: ok
@@ -199,14 +193,14 @@ true ends R1M1 P01: ok"
     first.kill();
     // The same port; the same port, and an id that it asks for but does not get; another port.
     for (port, id) in [(&*port, "P01"), (&port, "p1"), ("0", "P01")] {
-        let again = player(&world, &manager, &["--port", port, "--player-id", id]);
+        let again = player(&world, &manager, &format!("--port {port} --player-id {id}"));
         assert_eq!(state(&again)["record"]["wins"], 1, "{port} {id}");
         let request = manager.received("LEAGUE_REGISTER_REQUEST").pop().unwrap();
         assert_eq!(request["auth_token"], token, "{port} {id}");
         assert_eq!(request["player_meta"]["contact_endpoint"], again.url());
     }
     fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
-    let fresh = player(&world, &manager, &[]);
+    let fresh = player(&world, &manager, "");
     assert_eq!(state(&fresh)["matches"], json!([]));
     let kept = files(&world.folder.join("data/players"));
     let mut kept = kept.iter().map(|path| path.to_string_lossy());
@@ -220,7 +214,7 @@ true ends R1M1 P01: ok"
 fn what_comes_before_it_knows_its_id_waits() {
     let (world, gate) = (World::new(&[]), Gate::default());
     let manager = stand_in::manager_behind(&gate);
-    let player = unregistered(&world, &manager, &[]);
+    let player = unregistered(&world, &manager, "");
     manager.first("LEAGUE_REGISTER_REQUEST");
     let (answer, answers) = channel();
     for line in [
@@ -247,8 +241,7 @@ fn it_waits_for_its_manager_and_says_so() {
         _ => stand_in::answers(request),
     });
     let bare = manager.url.replace("/mcp", ""); // a manager's address needs no path
-    let contact = "http://elsewhere:8101/mcp";
-    let arguments = ["--manager", &bare, "--contact-endpoint", contact];
+    let arguments = format!("--manager {bare} --contact-endpoint http://elsewhere:8101/mcp");
     let mut player = world.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
     converse(&player.url(), "manager ends: ok");
@@ -276,8 +269,8 @@ fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
             let meta = &request["params"][format!("{program}_meta")];
             text_of(&meta["registration_key"]).to_string()
         };
-        let option = format!("--{program}-id");
-        let start = || world.start(program, &["--manager", &manager.url, &option, id]);
+        let arguments = format!("--manager {} --{program}-id {id}", manager.url);
+        let start = || world.start(program, &arguments);
         let mut killed = start();
         let first = key(0);
         let card = world.data(&format!("agents/{id}.json"));
@@ -298,12 +291,13 @@ fn from_another_machine_it_is_where_the_manager_sees_it() {
         return;
     };
     let world = World::new(&[]);
-    let anywhere = format!("http://{own}:1/mcp"); // nobody needs to reach the manager there
-    let manager = world.manager(&["--host", "0.0.0.0", "--contact-endpoint", &anywhere]);
-    let from_afar = format!("http://{own}:{}", manager.port());
-    let near = world.start("player", &["--manager", &from_afar, "--host", "127.0.0.1"]);
+    // Nobody needs to reach the manager there.
+    let anywhere = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
+    let manager = world.manager(&anywhere);
+    let from_afar = format!("--manager http://{own}:{}", manager.port());
+    let near = world.start("player", &format!("{from_afar} --host 127.0.0.1"));
     near.line("listening on http://localhost:");
-    let player = world.start("player", &["--manager", &from_afar, "--player-id", "P07"]);
+    let player = world.start("player", &format!("{from_afar} --player-id P07"));
     player.line("is P07");
     let endpoint = format!("http://{own}:{}/mcp", player.port());
     player.line(&format!("others reach us at {endpoint}"));
@@ -354,7 +348,7 @@ fn whoever_is_not_let_in_says_why_in_one_plain_line() {
         let world = World::new(&[]);
         let manager = Peer::new(move |_| does());
         for program in ["player", "referee"] {
-            let mut agent = world.start(program, &["--manager", &manager.url]);
+            let mut agent = world.start(program, &format!("--manager {}", manager.url));
             assert_eq!(agent.wait().code(), Some(1));
             agent.complains("\n");
             let said = agent.said();
@@ -363,7 +357,7 @@ fn whoever_is_not_let_in_says_why_in_one_plain_line() {
             assert!(is_plain, "{program}: {said}");
         }
         for word in ["status", "start"] {
-            let (code, said) = world.word(&[word, "--manager", &manager.url]);
+            let (code, said) = world.word(&format!("{word} --manager {}", manager.url));
             let is_plain = !said.contains(['\u{1b}', '\u{7}']);
             assert!(is_plain && code == Some(1), "{word}: {said}");
         }

@@ -178,10 +178,9 @@ local --mine no-such-program | no-such-program";
 fn practice_replaces_practice_and_nothing_else() {
     let world = World::new(&[]);
     let refused = |arguments: &str, words: &str| {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        let mut league = world.start_unheard("league_manager", &arguments);
+        let mut league = world.start_unheard("league_manager", arguments);
         league.complains(words);
-        assert_ne!(league.wait().code(), Some(0), "{arguments:?}");
+        assert_ne!(league.wait().code(), Some(0), "{arguments}");
     };
     let practiced = || files(&world.folder.join("data/practice/matches")).len();
     let foreign = world.folder.join("data/practice/of_mine");
@@ -190,11 +189,11 @@ fn practice_replaces_practice_and_nothing_else() {
     assert!(foreign.exists());
     fs::remove_dir_all(foreign.parent().unwrap()).unwrap();
 
-    world.local(&["--players", "3"]); // a real league
+    world.local("--players 3"); // a real league
     let real = fs::read(world.league_file("journal.jsonl")).unwrap();
     let mine = format!("{},player", env!("CARGO_BIN_EXE_player"));
     for (option, value, matches) in [("--mine", &*mine, 3), ("--cycles", "4", 12)] {
-        let output = world.local(&["--players", "3", option, value]);
+        let output = world.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");
         let table = "Expected points per match against";
@@ -212,7 +211,7 @@ fn practice_replaces_practice_and_nothing_else() {
     for [arguments, why] in rows(REFUSED) {
         refused(arguments, why);
     }
-    let output = world.local(&["--mine", "player,player,player,player"]);
+    let output = world.local("--mine player,player,player,player");
     let larger = "practice: 5 players, 1 cycle, 10 matches";
     assert!(output.contains(larger), "{output}");
 }

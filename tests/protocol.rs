@@ -361,7 +361,7 @@ fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() 
 #[test]
 fn a_real_league_sends_nothing_else() {
     let world = World::new(&[]);
-    let mut league = world.start("league_manager", &["local", "--fresh"]);
+    let mut league = world.manager("local --fresh");
     league.ends_well();
     let logs = world.logs();
     let mut conversations = BTreeMap::<&str, BTreeMap<String, usize>>::new();

@@ -60,8 +60,7 @@ fn the_template_can_be_read() {
 #[test]
 fn the_template_plays_a_practice_without_a_technical_loss() {
     let Some(world) = world() else { return };
-    let mine = format!("python3 {SCRIPT}");
-    let output = world.local(&["--players", "3", "--cycles", "4", "--mine", &mine]);
+    let output = world.local(&format!("--players 3 --cycles 4 --mine `python3 {SCRIPT}`"));
     let squeezed = output.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(squeezed.contains(" P01 player.py 8 "), "matches: {output}");
     assert!(!output.contains("lost technically"), "{output}");
@@ -348,7 +347,7 @@ fn a_player_that_is_killed_is_known_again() {
     drop(again);
 
     // With a real manager: its card has the token, nobody else may read it, and it is the same player afterwards.
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     let player = start(&world, &manager.url(), "");
     player.line("is P01");
     let first = card();
@@ -389,7 +388,7 @@ fn joining_takes_one_line() {
     }
 
     // A bare address gets its /mcp; a manager on this machine needs no more than this machine.
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     let bare = manager.url().replace("http://", "").replace("/mcp", "");
     let player = start(
         &world,

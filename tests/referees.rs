@@ -65,9 +65,9 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     ];
     for (state, held) in states {
         let world = World::new(&[]);
-        let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
-        let mut first = world.referee(&manager, "REF01", &[]);
-        let mut second = world.referee(&manager, "REF02", &[]);
+        let mut manager = world.manager("--players 2 --referees 2");
+        let mut first = world.referee(&manager, "REF01", "");
+        let mut second = world.referee(&manager, "REF02", "");
         let ([alpha, _beta], gate) = players(&manager.url(), held);
         alpha.first(state);
         first.kill();
@@ -143,7 +143,7 @@ fn rpc_error(code: i32) -> Does {
 fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
     for (answer, why) in FAULTS {
         let world = World::new(&[]);
-        let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
+        let mut manager = world.manager("--players 2 --referees 2");
         let given = AtomicBool::new(false);
         let first = Peer::new(move |request| {
             let message_type = request["params"]["message_type"].as_str();
@@ -155,7 +155,7 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
             answer(request["method"].as_str().unwrap(), is_given || was_given)
         });
         register_referee(&manager.url(), "referee:REF01", &first.url, 2);
-        let mut second = world.referee(&manager, "REF02", &[]);
+        let mut second = world.referee(&manager, "REF02", "");
         let (_players, _) = players(&manager.url(), NEVER);
         manager.ends_well();
         second.ends_well();
@@ -172,8 +172,8 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
     const NOBODY: &str = "no referee is left";
     for back in ["REF01", "REF02"] {
         let world = World::new(&[]);
-        let mut manager = world.manager(&["--players", "2"]);
-        let mut first = world.referee(&manager, "REF01", &[]);
+        let mut manager = world.manager("--players 2");
+        let mut first = world.referee(&manager, "REF01", "");
         let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
         alpha.first("CHOOSE_PARITY_CALL");
         let nowhere = "http://127.0.0.1:1/mcp";
@@ -187,7 +187,7 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let is_waiting = status["reason"].as_str().unwrap().contains(NOBODY);
         assert!(is_waiting && status["status"] == "running", "{status}");
         gate.open();
-        let mut referee = world.referee(&manager, back, &[]);
+        let mut referee = world.referee(&manager, back, "");
         referee.line(&format!("is {back}"));
         manager.line("the league goes on");
         manager.ends_well();
@@ -200,8 +200,8 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
 fn a_slow_player_delays_its_own_match_only() {
     let join = "/timeouts/game_join_ack_timeout_sec";
     let world = World::new(&[("system.json", join, json!(patience().as_secs()))]);
-    let mut manager = world.manager(&["--players", "4"]);
-    let mut referee = world.referee(&manager, "REF01", &["--max-concurrent-matches", "2"]);
+    let mut manager = world.manager("--players 4");
+    let mut referee = world.referee(&manager, "REF01", "--max-concurrent-matches 2");
     let other_is_over = Gate::default();
     let _peers = ["P01", "P02", "P03", "P04"].map(|id| {
         let gate = other_is_over.clone();
@@ -242,9 +242,9 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
         if dies == "the referee's token" {
             world.edit("system.json", "/security/token_ttl_hours", json!(0.0003)); // a good second
         }
-        let arguments = ["--players", "2"];
-        let mut manager = world.manager(&arguments);
-        let mut referee = world.referee(&manager, "REF01", &[]);
+        let arguments = "--players 2";
+        let mut manager = world.manager(arguments);
+        let mut referee = world.referee(&manager, "REF01", "");
         let ([alpha, beta], gate) = players(&manager.url(), ENDS);
         alpha.first("GAME_OVER");
         let outcome = outbox(&world)[0]["report"]["result"].clone();
@@ -258,8 +258,8 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
         }
         gate.open();
         match dies {
-            "referee" => referee = world.referee(&manager, "REF01", &[]),
-            "manager" => manager.restart(&world, &arguments),
+            "referee" => referee = world.referee(&manager, "REF01", ""),
+            "manager" => manager.restart(&world, arguments),
             _ => {}
         }
         manager.ends_well();
@@ -276,12 +276,12 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
 fn a_stale_outbox_never_counts() {
     for older_card in [false, true] {
         let world = World::new(&[]);
-        let mut manager = world.manager(&["--players", "2"]);
+        let mut manager = world.manager("--players 2");
         keep(&world, "referees/REF01/outbox.jsonl", kept(["P02", "P01"]));
         if older_card {
             keep(&world, "agents/REF01.json", card(&manager.url()));
         }
-        let mut referee = world.referee(&manager, "REF01", &[]);
+        let mut referee = world.referee(&manager, "REF01", "");
         referee.line("is REF01");
         let (_players, _) = players(&manager.url(), NEVER);
         manager.ends_well();
@@ -335,9 +335,9 @@ impl Alone {
             player("P01", "even", held, &gate),
             player("P02", "even", NEVER, &gate),
         ];
-        let one_at_a_time = ["--max-concurrent-matches", "1"];
-        let own = ["--manager", &manager.url, "--referee-id", "REF01"];
-        let referee = world.start("referee", &[&own[..], &one_at_a_time].concat());
+        let url = &manager.url;
+        let own = format!("--manager {url} --referee-id REF01 --max-concurrent-matches 1");
+        let referee = world.start("referee", &own);
         referee.line("is REF01");
         Alone {
             world,

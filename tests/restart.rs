@@ -20,11 +20,11 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
     let mixed = "REF01 manager P01 REF02";
     for victims in ["manager", "REF01", "manager", "P01", "manager", mixed] {
         let world = World::new(&[]);
-        let arguments = ["--players", "4", "--referees", "2"];
-        let mut manager = world.manager(&arguments);
+        let arguments = "--players 4 --referees 2";
+        let mut manager = world.manager(arguments);
         let start = |manager: &Agent, id: &str, port: &str| match id.starts_with('R') {
-            true => world.referee(manager, id, &["--port", port]),
-            false => world.player(manager, id, &["--port", port]),
+            true => world.referee(manager, id, &format!("--port {port}")),
+            false => world.player(manager, id, &format!("--port {port}")),
         };
         let mut agents = ids.map(|id| start(&manager, id, "0"));
         let is_manager_alone = victims == "manager";
@@ -51,7 +51,7 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
                     if is_over() {
                         break; // it had just come to its end
                     }
-                    manager.restart(&world, &arguments);
+                    manager.restart(&world, arguments);
                 }
             }
             deaths += 1;
@@ -79,13 +79,13 @@ fn contents(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
     let (world, other) = (World::new(&[]), World::new(&[]));
-    let (mut manager, second) = (world.manager(&[]), other.manager(&[]));
-    let mut player = world.player(&manager, "P01", &[]);
+    let (mut manager, second) = (world.manager(""), other.manager(""));
+    let mut player = world.player(&manager, "P01", "");
     player.line("is P01 in");
     let path = world.league_file("journal.jsonl");
-    let refused = |program: &str, arguments: &[&str], words: &str| {
+    let refused = |program: &str, arguments: &str, words: &str| {
         let before = contents(&world);
-        let arguments = [arguments, &["--port", "0"]].concat();
+        let arguments = format!("{arguments} --port 0");
         let output = world.command(program, &arguments).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(
@@ -100,10 +100,10 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
         assert!(cure && contents(&world) == before, "{said}");
     };
     let running = "journal.jsonl: another league manager is running on it";
-    refused("league_manager", &[], running);
-    refused("league_manager", &["--fresh"], running);
+    refused("league_manager", "", running);
+    refused("league_manager", "--fresh", running);
     let as_p01 = |manager: &Agent, words: &str| {
-        let arguments = ["--player-id", "P01", "--manager", &manager.url()];
+        let arguments = format!("--player-id P01 --manager {}", manager.url());
         refused("player", &arguments, words);
     };
     as_p01(&manager, "another program is running as it");
@@ -113,11 +113,11 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
     manager.kill();
     // A local league sets aside no league that has agents from elsewhere.
     let unfinished = "an unfinished league with other agents lies in";
-    refused("league_manager", &["local"], unfinished);
-    refused("league_manager", &["local", "--fresh"], unfinished);
+    refused("league_manager", "local", unfinished);
+    refused("league_manager", "local --fresh", unfinished);
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole + "{\"event\":\"Record\n").unwrap();
-    refused("league_manager", &[], "journal.jsonl: line 3 is damaged");
+    refused("league_manager", "", "journal.jsonl: line 3 is damaged");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
         fs::copy(file, leagues.join("thursday.json")).unwrap();
         world.edit("leagues/thursday.json", "/league_id", json!("thursday"));
         let mut both = ids.map(|id| {
-            let arguments = ["local", "--players", "6", "--league-id", id];
+            let arguments = format!("local --players 6 --league-id {id}");
             world.start_unheard("league_manager", &arguments)
         });
         let mut played = 0;
@@ -159,15 +159,14 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
 
 #[test]
 fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow() {
-    for fresh in [&[][..], &["--fresh"]] {
+    for fresh in ["", "--fresh"] {
         let world = World::new(&[]);
-        let mut league = world.start("league_manager", &["local", "--lead-sec", "60"]);
+        let mut league = world.manager("local --lead-sec 60");
         wait_until("the league starts", || world.count("Started") == 1);
         wait_until("all have their cards", || cards(&world).len() == 6);
         let before = league.url();
         league.kill(); // its children are still ending when it is started again
-        let again = [&["local", "--lead-sec", "0"], fresh].concat();
-        let mut again = world.start("league_manager", &again);
+        let mut again = world.manager(&format!("local --lead-sec 0 {fresh}"));
         assert_ne!(again.url(), before);
         again.ends_well();
         world.check_played(4);
@@ -185,10 +184,10 @@ fn cards(world: &World) -> Vec<PathBuf> {
 #[test]
 fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2", "--stay"]);
+    let mut manager = world.manager("--players 2 --stay");
     let start = |manager: &Agent, id: &str| match id {
-        "REF01" => world.referee(manager, id, &[]),
-        _ => world.player(manager, id, &[]),
+        "REF01" => world.referee(manager, id, ""),
+        _ => world.player(manager, id, ""),
     };
     let ids = ["REF01", "P01", "P02"];
     let mut agents = ids.map(|id| start(&manager, id));
@@ -221,7 +220,7 @@ fn signal(name: &str, agent: &Agent) {
 #[test]
 fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     let world = World::new(&[]);
-    let arguments = ["--players", "2"];
+    let arguments = "--players 2";
     let path = world.league_file("journal.jsonl");
     let agents = [listener(), listener(), listener()];
     let register = |manager: &Agent| {
@@ -237,7 +236,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
         assert!(why.contains("the journal cannot be written"), "{answer}");
     };
     let on_a_full_disk =
-        |kib: usize| world.start_limited(&format!("ulimit -f {kib}"), "league_manager", &arguments);
+        |kib: usize| world.start_limited(&format!("ulimit -f {kib}"), "league_manager", arguments);
     let manager = on_a_full_disk(1);
     let answers = register(&manager);
     broken(&answers[2]);
@@ -247,7 +246,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     assert!(fs::read_to_string(&path).unwrap().ends_with('\n'));
     drop(manager);
 
-    let manager = world.manager(&arguments);
+    let manager = world.manager(arguments);
     let token = token_of(&register(&manager)[0]);
     wait_until("it is assigned", || world.count("Assigned") == 1);
     drop(manager);
@@ -259,7 +258,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     assert_eq!(world.table()[0]["played"], 0);
     drop(manager);
 
-    let mut manager = world.manager(&arguments);
+    let mut manager = world.manager(arguments);
     assert_eq!(send(&manager.url(), &report)["status"], "recorded");
     manager.ends_well();
     world.check_played(2);
@@ -268,11 +267,11 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
 #[test]
 fn the_words_start_and_status_say_how_it_is() {
     let world = World::new(&[]);
-    let manager = world.manager(&[]);
+    let manager = world.manager("");
     let url = manager.url();
     let agents = [listener(), listener(), listener()];
     let says = |command: &str, code: i32, words: &str| {
-        let (came, said) = world.word(&[command, "--manager", &url]);
+        let (came, said) = world.word(&format!("{command} --manager {url}"));
         assert_eq!(came, Some(code), "{command}: {said}");
         assert!(said.contains(words), "{command}: no {words:?} in {said}");
     };
@@ -311,7 +310,7 @@ fn the_words_start_and_status_say_how_it_is() {
 #[test]
 fn whoever_registers_before_its_server_is_up_is_asked_again() {
     let world = World::new(&[]);
-    let manager = world.manager(&["--players", "2"]);
+    let manager = world.manager("--players 2");
     let slow = Peer::new(|_| Does::Close);
     register_player(&manager.url(), "player:P01", &slow.url);
     wait_until("it is asked again", || {
@@ -322,10 +321,7 @@ fn whoever_registers_before_its_server_is_up_is_asked_again() {
 #[test]
 fn secrets_are_for_their_owner_alone() {
     let world = World::new(&[]);
-    let mut league = world.start(
-        "league_manager",
-        &["local", "--players", "2", "--referees", "1", "--stay"],
-    );
+    let mut league = world.start("league_manager", "local --players 2 --referees 1 --stay");
     league.line("still serving");
     let operator = fs::read_to_string(world.league_file("operator.token")).unwrap();
     let mut secret = cards(&world);
@@ -362,7 +358,7 @@ fn however_the_launcher_ends_no_process_is_left() {
     ];
     for (end, act) in ends {
         let world = World::new(&[]);
-        let mut launcher = world.start("league_manager", &["local", "--lead-sec", "60"]);
+        let mut launcher = world.manager("local --lead-sec 60");
         wait_until("the league starts", || world.count("Started") == 1);
         assert_eq!(processes(&world).len(), 7, "{end}");
         act(&mut launcher);
@@ -377,15 +373,15 @@ fn the_referees_of_a_class_come_back_where_they_were() {
     let world = World::new(&[]);
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let port = free.unwrap().port().to_string();
-    let class = ["class", "--host", "127.0.0.1", "--port", &port];
-    let mut manager = world.start("league_manager", &class);
+    let class = format!("class --host 127.0.0.1 --port {port}");
+    let mut manager = world.manager(&class);
     let all_answer = |manager: &Agent| {
         let (_, page) = manager.page("/league.json");
         page.matches(r#""reachable":true"#).count() == 4
     };
     wait_until("four referees answer", || all_answer(&manager));
     manager.kill();
-    let again = world.start("league_manager", &class);
+    let again = world.manager(&class);
     wait_until("they answer again", || all_answer(&again));
     let seen = world.count("Registered");
     assert_eq!(seen, 4, "nobody had to say a new place");
@@ -406,7 +402,7 @@ fn processes(world: &World) -> Vec<String> {
 fn with_a_seed_two_runs_end_alike() {
     let run = || {
         let world = World::new(&[]);
-        let mut league = world.start("league_manager", &["local", "--seed", "7", "--quiet"]);
+        let mut league = world.manager("local --seed 7 --quiet");
         league.ends_well();
         let mut page = world.data(&format!("{LEAGUE}/standings.json"));
         page["last_updated"].take();

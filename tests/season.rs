@@ -141,18 +141,18 @@ fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
     let own = "leagues/league_2025_even_odd";
     keep(own, "P01>P02", true);
     keep(&format!("practice/{own}"), "P01>P02", true);
-    let (code, said) = world.word(&["season"]);
+    let (code, said) = world.word("season");
     let hint = "--all counts local leagues and practice too";
     assert!(code == Some(1) && said.contains(hint), "{said}");
     keep(&format!("{own}~2026-11-21T080000Z"), "P02>P01", false);
     keep(&format!("{own}~2026-11-21T090000Z"), "P02?P01", false);
-    let (_, said) = world.word(&["season"]);
+    let (_, said) = world.word("season");
     let champion = "  2025-01-15  champion: P02\n";
     assert!(
         said.starts_with("1 league, ") && said.contains(champion),
         "{said}"
     );
-    let (_, said) = world.word(&["season", "--all"]);
+    let (_, said) = world.word("season --all");
     assert!(said.starts_with("3 leagues, "), "{said}");
 }
 
@@ -241,7 +241,7 @@ fn a_stage_names_every_group_that_it_leaves_out() {
     let names = ["001", "002", "003", "004", "groups", "notes", "final.txt"];
     let paths = names.map(|name| season.join(name));
     let run = |options: &str| {
-        let mut command = world.command("league_manager", &["season"]);
+        let mut command = world.command("league_manager", "season");
         command.args(&paths).args(options.split_whitespace());
         let output = command.output().unwrap();
         let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());

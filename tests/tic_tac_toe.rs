@@ -147,10 +147,8 @@ true asks R1M1 move_number=9999 FIRST: E015";
 fn a_player_answers_each_move_once_and_only_to_its_referee() {
     let (world, manager) = (World::new(&[]), stand_in::manager());
     let start = |strategy| {
-        let player = world.start(
-            "player",
-            &["--manager", &manager.url, "--strategy", strategy],
-        );
+        let arguments = format!("--manager {} --strategy {strategy}", manager.url);
+        let player = world.start("player", &arguments);
         player.line("is P01");
         player
     };
@@ -209,8 +207,7 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
         names = format!("{names},python3 {template}");
     }
     let players = names.split(',').count();
-    let count = players.to_string();
-    let output = world.local(&["--players", &count, "--cycles", "2", "--mine", &names]);
+    let output = world.local(&format!("--players {players} --cycles 2 --mine `{names}`"));
     assert!(
         output.contains("is what the average player gets)"),
         "{output}"
@@ -228,10 +225,10 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
 #[test]
 fn whoever_calls_the_tools_plays_a_match_move_by_move() {
     let world = world(&[]);
-    let mut manager = world.manager(&["--players", "2"]);
-    let by_hand = world.player(&manager, "P01", &["--strategy", "mcp"]);
-    let _other = world.player(&manager, "P02", &["--strategy", "blocks"]);
-    let _referee = world.referee(&manager, "REF01", &[]);
+    let mut manager = world.manager("--players 2");
+    let by_hand = world.player(&manager, "P01", "--strategy mcp");
+    let _other = world.player(&manager, "P02", "--strategy blocks");
+    let _referee = world.referee(&manager, "REF01", "");
     let tool = |name, arguments| call_tool(&by_hand.url(), name, arguments);
     let mut asked = 0;
     loop {
@@ -263,7 +260,7 @@ fn whoever_calls_the_tools_plays_a_match_move_by_move() {
 #[test]
 fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
     let world = world(&[("system.json", "/timeouts/move_timeout_sec", json!(60))]);
-    let mut manager = world.manager(&[]);
+    let mut manager = world.manager("");
     let gate = Gate::default();
     let slow = gate.clone();
     let is_late = |call: &Value| call["move_number"].as_u64() > Some(2);
@@ -275,19 +272,18 @@ fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
     });
     let url = manager.url();
     register_player(&url, "player:P01", &peer.url);
-    let others =
-        ["P02", "P03", "P04"].map(|id| world.player(&manager, id, &["--strategy", "blocks"]));
-    let [mut first, second] = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &[]));
+    let others = ["P02", "P03", "P04"].map(|id| world.player(&manager, id, "--strategy blocks"));
+    let [mut first, second] = ["REF01", "REF02"].map(|id| world.referee(&manager, id, ""));
     for agent in others.iter().chain([&first, &second]) {
         agent.line(" is ");
     }
-    world.word(&["start", "--manager", &url]);
+    world.word(&format!("start --manager {url}"));
     wait_until("a match is in the middle", || {
         peer.received("CHOOSE_MOVE_CALL").iter().any(is_late)
     });
     first.kill();
-    manager.restart(&world, &[]);
-    let _first = world.referee(&manager, "REF01", &[]);
+    manager.restart(&world, "");
+    let _first = world.referee(&manager, "REF01", "");
     gate.open();
     let [mut player, _third, _fourth] = others;
     player.kill(); // it forfeits from now on

@@ -13,7 +13,7 @@ use support::*;
 
 /// The diagram with its times masked.
 fn traced(world: &World) -> String {
-    let (code, text) = world.word(&["trace", "r1m1"]);
+    let (code, text) = world.word("trace r1m1");
     assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let masked = text.lines().map(|line| {
@@ -63,9 +63,9 @@ fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
         ("system.json", "/timeouts/move_timeout_sec", json!(1)),
         ("system.json", "/retry_policy/max_retries", json!(2)),
     ]);
-    let mut manager = world.manager(&["--players", "2"]);
-    let mut referee = world.referee(&manager, "REF01", &["--seed", "7"]);
-    let mut player = world.player(&manager, "P01", &["--strategy", "even"]);
+    let mut manager = world.manager("--players 2");
+    let mut referee = world.referee(&manager, "REF01", "--seed 7");
+    let mut player = world.player(&manager, "P01", "--strategy even");
     let peer = Peer::new(move |request| match good_player("P02", "odd", request) {
         good if request["params"]["message_type"] == "CHOOSE_PARITY_CALL" => script(good),
         good => good,
@@ -131,9 +131,9 @@ fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
 #[test]
 fn a_reassigned_match_has_all_its_conversations() {
     let world = World::new(&[]);
-    let mut manager = world.manager(&["--players", "2", "--referees", "2"]);
+    let mut manager = world.manager("--players 2 --referees 2");
     let gate = Gate::default();
-    let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, &["--seed", "7"]));
+    let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--seed 7"));
     let peers = ["P01", "P02"].map(|id| {
         let peer = slow_player(id, "even", &gate, "");
         register_player(&manager.url(), &format!("player:{id}"), &peer.url);

@@ -4,14 +4,14 @@
 //! it. An `Agent` is such a program: what it prints is waited for, and it dies with its test at the latest.
 
 use super::files::FILES;
-use super::{give_up, http, patience, set, until};
+use super::{give_up, http, patience, set, until, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -68,15 +68,15 @@ impl World {
         }
     }
 
-    /// A command for one of the three programs, in this world; no port is fixed.
-    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+    /// A command for one of the three programs, in this world, with the arguments as they are typed; no port is fixed.
+    pub fn command(&self, program: &str, arguments: &str) -> Command {
         let exe = match program {
             "league_manager" => env!("CARGO_BIN_EXE_league_manager"),
             "referee" => env!("CARGO_BIN_EXE_referee"),
             _ => env!("CARGO_BIN_EXE_player"),
         };
         let mut command = Command::new(exe);
-        command.args(arguments);
+        command.args(typed(arguments));
         for folder in ["config", "data", "logs"] {
             let option = format!("--{folder}");
             command.arg(option).arg(self.folder.join(folder));
@@ -85,16 +85,16 @@ impl World {
     }
 
     /// Starts a program on a free port and waits until it listens.
-    pub fn start(&self, program: &str, arguments: &[&str]) -> Agent {
+    pub fn start(&self, program: &str, arguments: &str) -> Agent {
         let agent = self.start_unheard(program, arguments);
         agent.line("listening on ");
         agent
     }
 
     /// Starts a program that perhaps never listens.
-    pub fn start_unheard(&self, program: &str, arguments: &[&str]) -> Agent {
+    pub fn start_unheard(&self, program: &str, arguments: &str) -> Agent {
         let mut command = self.command(program, arguments);
-        if !arguments.contains(&"--port") {
+        if !arguments.contains("--port ") {
             command.args(["--port", "0"]);
         }
         Agent::new(command.arg("--until-stdin-closes"))
@@ -104,53 +104,50 @@ impl World {
     pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> Agent {
         let mut command = Command::new("python3");
         command.arg(script.as_ref()).args(["--manager", manager]);
-        command.args(["--until-stdin-closes", "--port", "0"]);
-        command.args(options.split_whitespace());
+        command.args(typed("--until-stdin-closes --port 0"));
+        command.args(typed(options));
         Agent::new(command.current_dir(&self.folder))
     }
 
     /// Plays a local league with these options to its end: what it printed.
-    pub fn local(&self, options: &[&str]) -> String {
-        let mut league = self.manager(&[&["local"], options].concat());
+    pub fn local(&self, options: &str) -> String {
+        let mut league = self.manager(&format!("local {options}"));
         league.ends_well();
         league.output()
     }
 
     /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
-    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &[&str]) -> Agent {
-        let wanted = self.command(program, arguments);
+    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &str) -> Agent {
+        let arguments = format!("{arguments} --port 0 --until-stdin-closes");
+        let wanted = self.command(program, &arguments);
         let script = format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"");
         let mut command = Command::new("bash");
         command.args(["-c", &script]).arg(wanted.get_program());
-        command.args(wanted.get_args());
-        command.args(["--port", "0", "--until-stdin-closes"]);
-        let agent = Agent::new(&mut command);
+        let agent = Agent::new(command.args(wanted.get_args()));
         agent.line("listening on ");
         agent
     }
 
     /// Runs a word of the manager's program to its end: its exit code, and all it says.
-    pub fn word(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    pub fn word(&self, arguments: &str) -> (Option<i32>, String) {
         let mut command = self.command("league_manager", arguments);
         let output = command.output().unwrap();
         let said = String::from_utf8([output.stdout, output.stderr].concat());
         (output.status.code(), said.unwrap())
     }
 
-    pub fn manager(&self, arguments: &[&str]) -> Agent {
+    pub fn manager(&self, arguments: &str) -> Agent {
         self.start("league_manager", arguments)
     }
 
-    pub fn referee(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
-        let url = manager.url();
-        let own = ["--manager", &url, "--referee-id", id];
-        self.start("referee", &[&own, arguments].concat())
+    pub fn referee(&self, manager: &Agent, id: &str, more: &str) -> Agent {
+        let own = format!("--manager {} --referee-id {id} {more}", manager.url());
+        self.start("referee", &own)
     }
 
-    pub fn player(&self, manager: &Agent, id: &str, arguments: &[&str]) -> Agent {
-        let url = manager.url();
-        let own = ["--manager", &url, "--player-id", id];
-        self.start("player", &[&own, arguments].concat())
+    pub fn player(&self, manager: &Agent, id: &str, more: &str) -> Agent {
+        let own = format!("--manager {} --player-id {id} {more}", manager.url());
+        self.start("player", &own)
     }
 
     /// A JSON file below the data folder, once it is there and whole.
@@ -225,6 +222,17 @@ impl Drop for World {
     }
 }
 
+/// The words of a line as it is typed; what stands between backticks is one.
+fn typed(line: &str) -> impl Iterator<Item = String> {
+    let mut is_quoted = false;
+    let words = line.split(move |sign| {
+        is_quoted ^= sign == '`';
+        sign == ' ' && !is_quoted
+    });
+    let words = words.filter(|word| !word.is_empty());
+    words.map(|word| word.replace('`', ""))
+}
+
 /// All files below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -252,9 +260,30 @@ pub fn json_lines(path: &Path) -> Vec<Value> {
 pub struct Agent {
     pub child: Child,
     stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-    seen: Mutex<Vec<String>>,
-    pub stderr: Arc<Mutex<String>>,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// What a program says on one of its streams: all of it so far, and the thread that reads on.
+struct Stream {
+    said: Arc<Mutex<String>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn new(from: impl Read + Send + 'static) -> Stream {
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        let reader = thread::spawn(move || {
+            let lines = BufReader::new(from).lines().map_while(Result::ok);
+            lines.for_each(|line| *heard.lock().unwrap() += &(line + "\n"));
+        });
+        Stream { said, reader }
+    }
+
+    fn so_far(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
 }
 
 impl Agent {
@@ -262,62 +291,48 @@ impl Agent {
         command.stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
-        let (line, lines) = channel();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        thread::spawn(move || {
-            let mut all = stdout.lines().map_while(Result::ok);
-            all.try_for_each(|text| line.send(text))
-        });
-        let errors = BufReader::new(child.stderr.take().unwrap());
-        let stderr = Arc::new(Mutex::new(String::new()));
-        let said = Arc::clone(&stderr);
-        thread::spawn(move || {
-            let all = errors.lines().map_while(Result::ok);
-            all.for_each(|it| *said.lock().unwrap() += &(it + "\n"))
-        });
-        let stdin = child.stdin.take();
         Agent {
+            stdin: child.stdin.take(),
+            stdout: Stream::new(child.stdout.take().unwrap()),
+            stderr: Stream::new(child.stderr.take().unwrap()),
             child,
-            stdin,
-            lines,
-            seen: Mutex::default(),
-            stderr,
         }
     }
 
-    /// The first line on standard output that contains `text`.
-    pub fn line(&self, text: &str) -> String {
-        let mut seen = self.seen.lock().unwrap();
+    /// The first line on a stream that contains `text`, once it has come.
+    fn hears(&self, stream: &Stream, text: &str) -> String {
         let begun = Instant::now();
         loop {
-            if let Some(line) = seen.iter().find(|line| line.contains(text)) {
-                return line.clone();
+            let is_all = stream.reader.is_finished();
+            let said = stream.so_far();
+            let mut lines = said.split_inclusive('\n');
+            if let Some(line) = lines.find(|line| line.contains(text)) {
+                return line.trim_end_matches('\n').into();
             }
-            let left = patience().saturating_sub(begun.elapsed());
-            let Ok(line) = self.lines.recv_timeout(left) else {
-                let errors = self.stderr.lock().unwrap();
-                let what = format!("a line {text:?}; it said {seen:?} and {errors:?}");
-                give_up(&what, begun.elapsed());
-            };
-            seen.push(line);
-        }
-    }
-
-    /// Waits until standard error contains `text`.
-    pub fn complains(&self, text: &str) {
-        let begun = Instant::now();
-        while !self.said().contains(text) {
-            if begun.elapsed() > patience() {
-                let what = format!("the complaint {text:?}; it said {:?}", self.said());
-                give_up(&what, begun.elapsed());
+            if is_all || begun.elapsed() > patience() {
+                let all = [&self.stdout, &self.stderr].map(Stream::so_far);
+                give_up(
+                    &format!("a line {text:?}; it said {all:?}"),
+                    begun.elapsed(),
+                );
             }
             thread::park_timeout(Duration::from_millis(5));
         }
     }
 
+    /// The first line on standard output that contains `text`.
+    pub fn line(&self, text: &str) -> String {
+        self.hears(&self.stdout, text)
+    }
+
+    /// Waits until standard error contains `text`.
+    pub fn complains(&self, text: &str) {
+        self.hears(&self.stderr, text);
+    }
+
     /// What it has said on standard error so far.
     pub fn said(&self) -> String {
-        self.stderr.lock().unwrap().clone()
+        self.stderr.so_far()
     }
 
     /// `http://localhost:PORT/mcp`.
@@ -356,9 +371,9 @@ impl Agent {
     }
 
     /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the same port.
-    pub fn restart(&mut self, world: &World, arguments: &[&str]) {
+    pub fn restart(&mut self, world: &World, arguments: &str) {
         self.kill();
-        *self = world.manager(&[&["--port", &self.port()], arguments].concat());
+        *self = world.manager(&format!("--port {} {arguments}", self.port()));
     }
 
     /// Closes its standard input.
@@ -368,9 +383,9 @@ impl Agent {
 
     /// What it printed on standard output, once it has ended.
     pub fn output(&self) -> String {
-        let mut seen = self.seen.lock().unwrap();
-        seen.extend(self.lines.iter());
-        seen.join("\n")
+        let is_all = || self.stdout.reader.is_finished();
+        wait_until("it has said all", is_all);
+        self.stdout.so_far().trim_end_matches('\n').into()
     }
 }
 
