@@ -2,18 +2,18 @@
 //!
 //! The unit is one rival in one cycle: what the new player's choice was worth against this rival, less what the old
 //! one's was. Choices are worth points before the number is drawn (in games that draw nothing, the points themselves).
-//! After each cycle a sequential probability ratio test asks whether the mean of these differences is rather `DELTA` or
+//! All of it is counted anew from the league's document after each cycle. Then a sequential probability ratio test asks whether the mean of these differences is rather `DELTA` or
 //! rather nothing. Such a test may be looked at as often as one likes; whoever looks at an ordinary error bar after each
 //! cycle, and stops when it pleases, is deceived far too often.
 
-use crate::extras::figures::{Gain, gains, worth_in};
+use crate::extras::figures::{gains, worth_in};
 use crate::extras::statistics::Sample;
-use crate::extras::worth::Worth;
 use crate::manager::Manager;
-use crate::manager::document::{LeagueView, MatchView};
+use crate::manager::document::{AgentView, LeagueView, MatchView};
 use crate::net::sync::spawn;
 use crate::program::terminal::{counted, shown};
-use crate::protocol::{Ending, Kind, Progress};
+use crate::protocol::{Kind, Progress};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,6 @@ pub const MOST_CYCLES: u32 = 500;
 const LEAST_VARIANCE: f64 = 0.000_25;
 /// How long the thread sleeps at most while nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
-/// So many technical losses in a row end a comparison.
-const LOST_IN_A_ROW: usize = 3;
 
 /// What the differences say so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,224 +77,170 @@ pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
     rounds
 }
 
-/// One of the two players that are compared.
-struct Side {
-    id: String,
-    name: String,
-    /// What its choices were worth, cycle by cycle, a row for each rival.
-    worth: Vec<Vec<f64>>,
-    technical_losses: usize,
-    /// How many of these came last, one behind the other.
-    lost_in_a_row: usize,
-    /// The reason of the last one.
-    reason: String,
-}
-
-/// A comparison under way.
-struct Comparison {
-    sides: [Side; 2],
-    /// The ids and the names of the others.
-    rivals: Vec<(String, String)>,
-    cycles: usize,
-    /// What pairs of choices are worth; empty in a game that draws no number.
-    worth: Worth,
-    began: Instant,
-}
-
 /// Has a thread compare the first two players of a league, and end the league when it is decided.
 pub fn follow(manager: &Arc<Manager>) {
     let manager = Arc::clone(manager);
     spawn("comparison", move || {
-        let mut view = manager.document.newest();
-        while view.status == Progress::Waiting {
-            view = manager.document.wait(&view, IDLE);
-        }
-        let Some(mut comparison) = Comparison::of(&view) else {
-            return;
-        };
         let say = |line: String| manager.terminal.say(&line);
-        say(comparison.heading());
+        let began = Instant::now();
+        let mut view = manager.document.newest();
+        let mut cycles = 0;
         loop {
-            while comparison.count_cycle(&view) {
-                if let Some(end) = comparison.end() {
+            while let Some(comparison) = Comparison::of(&view, cycles) {
+                if let Some(end) = comparison.end(began) {
                     end.into_iter().for_each(say);
                     if let Err(error) = manager.close() {
                         say(error.to_string());
                     }
                     return;
                 }
-                if comparison.cycles.is_power_of_two() && comparison.cycles >= 8 {
+                if cycles == 0 {
+                    say(comparison.heading());
+                } else if cycles.is_power_of_two() && cycles >= 8 {
                     say(comparison.line());
                 }
+                cycles += 1;
             }
             view = manager.document.wait(&view, IDLE);
         }
     });
 }
 
-impl Comparison {
-    /// The comparison in a league that has started.
-    fn of(view: &LeagueView) -> Option<Comparison> {
+/// What came of the first cycles of a league.
+struct Comparison<'a> {
+    cycles: usize,
+    /// The new player and the old one.
+    sides: [&'a AgentView; 2],
+    rivals: Vec<&'a AgentView>,
+    matches: usize,
+    /// What their matches are counted in.
+    kind: &'static str,
+    /// By player and opponent: what the player's choices were worth, cycle by cycle.
+    worth: BTreeMap<[&'a String; 2], Vec<f64>>,
+}
+
+impl<'a> Comparison<'a> {
+    /// The comparison after so many cycles, if all their matches have a result.
+    fn of(view: &'a LeagueView, cycles: usize) -> Option<Comparison<'a>> {
         let players = view.agents.iter().filter(|it| it.kind == Kind::Player);
-        let players: Vec<_> = players
-            .map(|it| (it.id.clone(), shown(&it.display_name)))
-            .collect();
-        let [new, old, rivals @ ..] = &players[..] else {
+        let mut players = players.filter(|_| view.status != Progress::Waiting);
+        let sides = [players.next()?, players.next()?];
+        let rivals: Vec<&AgentView> = players.collect();
+        let rounds = view.rounds.get(..cycles * rivals.len())?;
+        let matches = rounds.iter().flat_map(|round| &round.matches);
+        let matches: Vec<&MatchView> = matches.collect();
+        if matches.iter().any(|game| game.score.is_none()) {
             return None;
-        };
-        let side = |(id, name): &(String, String)| Side {
-            id: id.clone(),
-            name: name.clone(),
-            worth: vec![Vec::new(); rivals.len()],
-            technical_losses: 0,
-            lost_in_a_row: 0,
-            reason: String::new(),
+        }
+        let by_pair = worth_in(view);
+        let mut worth = BTreeMap::<_, Vec<f64>>::new();
+        for gain in matches.iter().flat_map(|game| gains(game, &by_pair)) {
+            let against = worth.entry([gain.player, gain.opponent]).or_default();
+            against.push(gain.expected.unwrap_or(gain.points));
+        }
+        let kind = match by_pair.is_empty() {
+            true => "points a match",
+            false => "expected points",
         };
         Some(Comparison {
-            sides: [side(new), side(old)],
-            rivals: rivals.to_vec(),
-            cycles: 0,
-            worth: worth_in(view),
-            began: Instant::now(),
+            cycles,
+            sides,
+            rivals,
+            matches: matches.len(),
+            kind,
+            worth,
         })
     }
 
     fn heading(&self) -> String {
-        let [new, old] = &self.sides;
-        let rivals = self.rivals.len();
-        format!(
-            "{} and {}, each against the same {rivals} rivals, until it is decided",
-            new.name, old.name
-        )
+        let ([new, old], rivals) = (self.sides.map(name), self.rivals.len());
+        format!("{new} and {old}, each against the same {rivals} rivals, until it is decided")
     }
 
-    /// Counts the next cycle, if all its matches have a result.
-    fn count_cycle(&mut self, view: &LeagueView) -> bool {
-        let size = self.rivals.len();
-        let rounds = view.rounds.iter().skip(self.cycles * size).take(size);
-        let games: Vec<&MatchView> = rounds.flat_map(|round| &round.matches).collect();
-        if games.is_empty() || games.iter().any(|game| game.score.is_none()) {
-            return false;
-        }
-        for game in games {
-            for gain in gains(game, &self.worth) {
-                let side = self.sides.iter_mut().find(|side| side.id == *gain.player);
-                let mut rivals = self.rivals.iter();
-                let row = rivals.position(|(id, _)| id == gain.opponent);
-                if let (Some(side), Some(row)) = (side, row) {
-                    side.count(game, &gain, row);
-                }
-            }
-        }
-        self.cycles += 1;
-        true
+    /// What the choices of a side were worth against a rival.
+    fn against(&self, side: &'a AgentView, rival: &'a AgentView) -> &[f64] {
+        let worth = self.worth.get(&[&side.id, &rival.id]);
+        worth.map_or(&[], Vec::as_slice)
+    }
+
+    /// What the choices of a side were worth in all its matches.
+    fn gain(&self, side: &'a AgentView) -> Sample {
+        let rivals = self.rivals.iter();
+        Sample::of(rivals.flat_map(|rival| self.against(side, rival)).copied())
+    }
+
+    /// How much more the new player got against a rival, cycle by cycle.
+    fn differences(&self, rival: &'a AgentView) -> impl Iterator<Item = f64> {
+        let [new, old] = self.sides.map(|side| self.against(side, rival));
+        new.iter().zip(old).map(|(new, old)| new - old)
     }
 
     fn verdict(&self) -> Verdict {
-        let [new, old] = &self.sides;
-        let both = new.worth.iter().flatten().zip(old.worth.iter().flatten());
-        let differences: Vec<f64> = both.map(|(new, old)| new - old).collect();
-        match verdict(&differences, self.cycles) {
-            Verdict::Better if new.technical_losses > 0 => Verdict::NotBetter,
+        let all = self.rivals.iter().flat_map(|rival| self.differences(rival));
+        match verdict(&all.collect::<Vec<f64>>(), self.cycles) {
+            Verdict::Better if self.sides[0].technical_losses > Some(0) => Verdict::NotBetter,
             verdict => verdict,
-        }
-    }
-
-    /// What its matches are counted in.
-    fn kind(&self) -> &str {
-        match self.worth.is_empty() {
-            true => "points a match",
-            false => "expected points",
         }
     }
 
     /// `cycle  16   expected points: ada 1.347, eve 1.321    towards better 24 %`
     fn line(&self) -> String {
-        let [new, old] = &self.sides;
-        let ([one, other], kind) = (self.sides.each_ref().map(Side::gain), self.kind());
-        let so_far = format!(
-            "{kind}: {} {:.3}, {} {:.3}",
-            new.name, one.mean, old.name, other.mean
-        );
-        let towards = match self.verdict() {
-            Verdict::Better => "better 100 %".into(),
-            Verdict::NotBetter => "not better 100 %".into(),
-            Verdict::Open(far) if far < 0.0 => format!("not better {:.0} %", -far * 100.0),
-            Verdict::Open(far) => format!("better {:.0} %", far * 100.0),
+        let side = |side| format!("{} {:.3}", name(side), self.gain(side).mean);
+        let ([new, old], kind) = (self.sides.map(side), self.kind);
+        let far = match self.verdict() {
+            Verdict::Better => 1.0,
+            Verdict::NotBetter => -1.0,
+            Verdict::Open(far) => far,
         };
-        format!("  cycle {:>3}   {so_far}    towards {towards}", self.cycles)
+        let what = if far < 0.0 { "not better" } else { "better" };
+        let percent = far.abs() * 100.0;
+        format!(
+            "  cycle {:>3}   {kind}: {new}, {old}    towards {what} {percent:.0} %",
+            self.cycles
+        )
     }
 
-    /// What is said when there is nothing more to play for.
-    fn end(&self) -> Option<Vec<String>> {
-        let is_broken = |side: &&Side| side.lost_in_a_row >= LOST_IN_A_ROW;
-        if let Some(Side { name, reason, .. }) = self.sides.iter().find(is_broken) {
-            let words = format!("{name} lost technically {LOST_IN_A_ROW} times in a row: {reason}");
-            return Some(vec![words, "nothing is decided".into()]);
-        }
-        let [new, old] = &self.sides;
+    /// What is said when there is nothing more to play for. The league began at that time.
+    fn end(&self, began: Instant) -> Option<Vec<String>> {
+        let [new, old] = self.sides.map(name);
         let said = match self.verdict() {
-            Verdict::Better => format!("{} is better than {}", new.name, old.name),
-            Verdict::NotBetter => format!("{} is not better than {}", new.name, old.name),
+            Verdict::Better => format!("{new} is better than {old}"),
+            Verdict::NotBetter => format!("{new} is not better than {old}"),
             Verdict::Open(_) if self.cycles < MOST_CYCLES as usize => return None,
-            Verdict::Open(_) => format!("{} and {}: undecided", new.name, old.name),
+            Verdict::Open(_) => format!("{new} and {old}: undecided"),
         };
-        let mut lines = vec![
+        Some(vec![
             self.line(),
-            format!("{said}: {}", self.figures()),
+            format!("{said}: {}", self.figures(began)),
             format!(
                 "Such an answer is wrong in at most 5 of 100. \"Not better\" means: not by {DELTA} points a match or more."
             ),
             self.gains(),
-        ];
-        for side in self.sides.iter().filter(|side| side.technical_losses > 0) {
-            let (name, losses) = (&side.name, side.technical_losses);
-            lines.push(format!("{name} lost {losses} of its matches technically"));
-        }
-        Some(lines)
+        ])
     }
 
     /// `expected points 1.389 ± 0.026 against 1.270 ± 0.032 (9 cycles, 126 matches, 3.2 s)`
-    fn figures(&self) -> String {
-        let kind = self.kind();
-        let [new, old] = self.sides.each_ref().map(Side::gain);
+    fn figures(&self, began: Instant) -> String {
+        let ([new, old], kind) = (self.sides.map(|side| self.gain(side)), self.kind);
         let cycles = counted(self.cycles as u32, "cycle");
-        let matches = 2 * self.cycles * self.rivals.len();
-        let seconds = self.began.elapsed().as_secs_f64();
+        let (matches, seconds) = (self.matches, began.elapsed().as_secs_f64());
         format!("{kind} {new} against {old} ({cycles}, {matches} matches, {seconds:.1} s)")
     }
 
     /// `ada gains most on: even +0.31, alternate +0.22, pattern -0.04`
     fn gains(&self) -> String {
-        let [new, old] = &self.sides;
-        let rows = new.worth.iter().zip(&old.worth);
-        let mean = |row: &Vec<f64>| Sample::of(row.iter().copied()).mean;
-        let gains = rows.map(|(new, old)| mean(new) - mean(old));
-        let mut gains: Vec<_> = gains.zip(&self.rivals).collect();
+        let gain = |rival: &&'a AgentView| (Sample::of(self.differences(rival)).mean, name(rival));
+        let mut gains: Vec<(f64, String)> = self.rivals.iter().map(gain).collect();
         gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let texts = gains
             .iter()
-            .map(|(gain, (_, name))| format!("{name} {gain:+.2}"));
+            .map(|(gain, name)| format!("{name} {gain:+.2}"));
         let texts: Vec<String> = texts.collect();
-        format!("{} gains most on: {}", new.name, texts.join(", "))
+        let new = name(self.sides[0]);
+        format!("{new} gains most on: {}", texts.join(", "))
     }
 }
 
-impl Side {
-    /// Counts a match against a rival.
-    fn count(&mut self, game: &MatchView, gain: &Gain, row: usize) {
-        self.worth[row].push(gain.expected.unwrap_or(gain.points));
-        if game.ending != Some(Ending::TechnicalLoss) {
-            self.lost_in_a_row = 0;
-        } else if game.winner.as_ref() != Some(&self.id) {
-            self.technical_losses += 1;
-            self.lost_in_a_row += 1;
-            self.reason = shown(game.reason.as_deref().unwrap_or_default());
-        }
-    }
-
-    /// What its matches were worth.
-    fn gain(&self) -> Sample {
-        Sample::of(self.worth.iter().flatten().copied())
-    }
+fn name(player: &AgentView) -> String {
+    shown(&player.display_name)
 }
