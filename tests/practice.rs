@@ -3,8 +3,8 @@
 mod support;
 
 use league::extras::columns::width;
+use league::extras::local::practice;
 use league::extras::manager_screen::first_losses;
-use league::extras::practice::seats;
 use league::extras::statistics::{Measure, Sample, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::extras::worth;
@@ -107,18 +107,17 @@ fn against_constant_opponents_the_expectation_is_exact() {
 #[test]
 fn the_report_tells_players_apart_by_what_they_play() {
     let mine = ["ada", "python3 bin/player.py", "./ada"];
-    let seats = seats(&mine, &["random", "even"], 6);
-    let told = seats.iter().map(|seat| {
-        let name = seat.name.as_deref().unwrap();
-        format!("{name}: {}", seat.command.join(" "))
-    });
+    let players = practice(&mine, &["random", "even"], 6);
+    let told = players
+        .iter()
+        .map(|it| format!("{}: {}", it.name, it.command));
     let expected = [
         "ada: ada",
         "player.py: python3 bin/player.py",
         "ada 2: ./ada",
-        "random: player --strategy random",
-        "even: player --strategy even",
-        "random 2: player --strategy random",
+        "random: random",
+        "even: even",
+        "random 2: random",
     ];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
@@ -202,10 +201,10 @@ fn practice_replaces_practice_and_nothing_else() {
         assert_eq!(practiced(), matches);
     }
     assert!(fs::read(world.league_file("journal.jsonl")).unwrap() == real);
-    let lock = world.folder.join("data/practice.lock");
+    let lock = world.folder.join("data/practice/agents/local.lock");
     let lock = fs::File::options().write(true).open(lock).unwrap();
     lock.lock().unwrap();
-    refused("local --cycles 1", "another practice is running");
+    refused("local --cycles 1", "data/practice is in use");
     assert_eq!(practiced(), 12);
     drop(lock);
     for [arguments, why] in rows(REFUSED) {

@@ -112,7 +112,7 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
     as_p01(&second, foreign);
     manager.kill();
     // A local league sets aside no league that has agents from elsewhere.
-    let unfinished = "an unfinished league with other agents lies in";
+    let unfinished = "an unfinished league of other entrants lies in";
     refused("league_manager", "local", unfinished);
     refused("league_manager", "local --fresh", unfinished);
     let whole = fs::read_to_string(&path).unwrap();

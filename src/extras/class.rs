@@ -9,12 +9,17 @@ use crate::program::{self, own_address_towards};
 use crate::protocol::Progress;
 use crate::wire::Endpoint;
 
+/// How many referees a class has: each plays several matches at once.
+const REFEREES: &str = "4";
 /// An address that is kept for examples: somewhere on another machine. Nothing is sent there.
 const EXAMPLE: &str = "192.0.2.1";
 
 /// Says on the command line what a class league does not have to be told.
 pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
     args.set("--stay", "");
+    if !args.has("--referees") {
+        args.set("--referees", REFEREES);
+    }
     if args.text("--contact-endpoint").is_some() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::games::mix;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{counted, say};
-use crate::wire::DisplayName;
+use crate::wire::{DisplayName, cut};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,30 @@ use std::path::{Path, PathBuf};
 pub const FOLDER: &str = "groups";
 /// The smallest size of a group: however many enter, nobody is left alone.
 const SMALLEST: usize = 3;
+/// How many characters a name has that is made of a command.
+const NAME: usize = 30;
 
 /// A player that enters a league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entrant {
     /// What the tables call it.
     pub name: String,
-    /// What starts it here, or the URL of one that is started elsewhere.
+    /// What starts it here: a strategy's name, or a program with its options. Or the URL of one that is started elsewhere.
     pub command: String,
 }
 
 impl Entrant {
+    /// The player of a command, named like its last word.
+    pub fn of(command: &str) -> Entrant {
+        let mut words = command.split_whitespace();
+        let last = words.rfind(|word| !word.starts_with('-'));
+        let name = last.and_then(|last| last.rsplit(['/', '\\']).next());
+        Entrant {
+            name: cut(name.unwrap_or_default(), NAME),
+            command: command.into(),
+        }
+    }
+
     /// Whether the player is started on another machine.
     pub fn is_elsewhere(&self) -> bool {
         self.command.starts_with("http://") || self.command.starts_with("https://")

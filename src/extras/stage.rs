@@ -6,6 +6,7 @@
 
 use crate::extras::figures::expected_by_player;
 use crate::extras::groups::{self, Entrant};
+use crate::extras::local::ENTRANTS;
 use crate::extras::season::{add, ordered, say_table, title};
 use crate::manager::document::LeagueView;
 use crate::manager::journal;
@@ -17,9 +18,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The file in a league's folder that says with which command each of its players was started.
-pub const ENTRANTS: &str = "entrants.txt";
 
 /// Whether a command line is about a stage, and not about the leagues of one folder.
 pub fn is_meant(args: &Args) -> bool {

@@ -1,5 +1,5 @@
 //! What many matches say about players: points per match with their standard error, whom they were won against, and
-//! whether it is more than luck. Pure; `practice.rs` knows where the matches are from.
+//! whether it is more than luck. Pure; `local.rs` knows where the matches are from.
 //!
 //! The measure is a coin: somebody who chooses at random. In Even/Odd a coin chooses, whatever the opponent does, the same
 //! in half of the matches, a draw; in the other half the drawn number decides between them, and it is fair. So a coin gets

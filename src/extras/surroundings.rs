@@ -3,27 +3,24 @@
 
 use crate::extras::children::{self, Children};
 use crate::extras::figures::Figures;
-use crate::extras::groups::{self, Entrant};
+use crate::extras::groups;
+use crate::extras::local::{self, ENTRANTS, Local};
 use crate::extras::manager_screen::{self, TurnedAway};
 use crate::extras::pages::Pages;
-use crate::extras::practice::{self, Practice};
 use crate::extras::site::Site;
-use crate::extras::stage::{self, ENTRANTS};
-use crate::extras::{check, class, comparison, operator, season, statistics, trace};
+use crate::extras::{check, class, comparison, operator, season, stage, statistics, trace};
 use crate::manager::journal;
+use crate::manager::league::League;
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program;
 use crate::program::args::{Args, Stop};
-use crate::program::card;
 use crate::program::server::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
-use std::fs::{self, File};
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -43,66 +40,15 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some(_) => return operator::run(&args),
     }
     let around = Surroundings::new(&mut args)?;
-    if around.local.as_ref().is_some_and(|local| local.is_over) {
-        say("this league is over (--fresh plays it again)");
-        return Ok(());
-    }
     crate::manager::run(args, Arc::new(around))
-}
-
-/// A local league: its manager, its referees and its players were all started here.
-struct Local {
-    /// Who enters it, where a file says so.
-    entrants: Vec<Entrant>,
-    /// The journal that lay in its folder.
-    before: String,
-    /// Whether the league of these very entrants is over: a job that is started once more has nothing to do.
-    is_over: bool,
-    /// The agents of two local leagues have the same ids: only one at a time may have this folder.
-    _alone: File,
-}
-
-impl Local {
-    /// Takes the data folder, and refuses to set a league aside that was not local, or not of these entrants.
-    fn new(args: &Args, entrants: Vec<Entrant>) -> Result<Local, Stop> {
-        let league_id = program::load(args)?.league.league_id;
-        let data = program::data(args);
-        let alone = card::lock(&data, "local")?;
-        let folder = journal::folder(&data, &league_id);
-        let marked = fs::read_to_string(folder.join(ENTRANTS));
-        let before = fs::read_to_string(folder.join("journal.jsonl")).unwrap_or_default();
-        let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
-        let is_closed = last("Closed").max(last("Again")) > last("Voided");
-        let is_open = last("Registered").is_some() && !is_closed;
-        let is_same = marked.as_ref().ok() == Some(&groups::text(&entrants));
-        let is_fresh = args.has("--fresh");
-        let refused = |whose: &str, cure: &str| {
-            let words = format!("an unfinished league {whose} lies in {}", folder.display());
-            let cure = format!("{cure}, or name other data with --data DIR");
-            Err(Stop::failed(format!("{words}; {cure}")))
-        };
-        if is_open && marked.is_err() {
-            return refused("with other agents", "end it first");
-        }
-        if is_open && !is_same && !is_fresh {
-            return refused("of other entrants", "set it aside with --fresh");
-        }
-        let is_over = is_closed && is_same && !entrants.is_empty() && !is_fresh;
-        Ok(Local {
-            entrants,
-            before,
-            is_over,
-            _alone: alone,
-        })
-    }
 }
 
 /// Everything around one manager.
 struct Surroundings {
-    local: Option<Local>,
+    local: Local,
     /// Two players are compared: see `comparison.rs`.
     is_comparison: bool,
-    practice: Option<Practice>,
+    is_practice: bool,
     site: Site,
     pages: Arc<Mutex<Pages>>,
     children: Mutex<Option<Children>>,
@@ -115,37 +61,30 @@ struct Surroundings {
 impl Surroundings {
     /// What the command line asks for; what it leaves open is filled in.
     fn new(args: &mut Args) -> Result<Surroundings, Stop> {
-        let is_local = args.word == Some("local");
         for option in ["--mine", "--cycles", "--new", "--entrants"] {
-            if args.has(option) && !is_local {
+            if args.has(option) && args.word != Some("local") {
                 let cure = format!("league_manager local {option} …");
                 return Err(Stop::usage(format!(
                     "{option} is for a local league: {cure}"
                 )));
             }
         }
-        let is_comparison = args.has("--new");
-        let is_practice = is_comparison || practice::cycles(args)?.is_some();
-        let entrants = match args.text("--entrants") {
-            Some(file) => groups::read(Path::new(file))?,
-            None => Vec::new(),
-        };
+        let mut local = Local::default();
         match args.word {
-            Some("local") => children::fill_in(args, &entrants)?,
-            Some("class") => class::fill_in(args)?,
+            Some("local") => local = Local::new(args)?,
+            Some("class") => {
+                class::fill_in(args)?;
+                local.before = local::before(args)?;
+            }
             _ => {}
         }
-        let mut practice = is_practice.then(|| Practice::new(args));
-        if let Some(practice) = &mut practice {
-            practice.replace_the_last()?;
-        }
         let logs = program::logs(args);
+        let is_practice = local::is_practice(args)?;
         let quiet = args.has("--quiet") || is_practice;
-        let local = is_local.then(|| Local::new(args, entrants));
         Ok(Surroundings {
-            local: local.transpose()?,
-            is_comparison,
-            practice,
+            local,
+            is_comparison: args.has("--new"),
+            is_practice,
             site: Site::new(logs.clone()),
             pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
             children: Mutex::default(),
@@ -164,9 +103,10 @@ impl Around for Surroundings {
             *lock(&self.screen) = Some(manager_screen::follow(manager, self.terminal));
         }
         let program = &manager.program;
-        if let Some(local) = &self.local {
-            let folder = journal::folder(&program.data, program.league_id());
-            let entrants = groups::text(&local.entrants);
+        let folder = journal::folder(&program.data, program.league_id());
+        let is_local = program.args.word == Some("local");
+        if is_local {
+            let entrants = groups::text(&self.local.entrants);
             storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
         }
         let (pages, here) = (Arc::clone(&self.pages), Arc::clone(manager));
@@ -179,18 +119,13 @@ impl Around for Surroundings {
         let address = children::from_here(program);
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::Everybody, &address)?;
-        *lock(&self.children) = match (&self.local, program.args.word) {
-            (Some(local), _) => {
-                let (entrants, before) = (&local.entrants, &local.before);
-                Some(Children::of_local_league(manager, entrants, before)?)
-            }
-            (None, Some("class")) => {
-                let children = Children::of_class(manager)?;
-                class::greet(manager);
-                Some(children)
-            }
-            _ => None,
-        };
+        let is_class = program.args.word == Some("class");
+        if is_local || is_class {
+            *lock(&self.children) = Some(Children::start(manager, &self.local)?);
+        }
+        if is_class {
+            class::greet(manager);
+        }
         operator::listen(manager);
         Ok(())
     }
@@ -207,8 +142,8 @@ impl Around for Surroundings {
         let is_here = |id: &String| manager.board.contact(id).is_here;
         let here = manager.ids().iter().filter(|id| is_here(id)).count();
         let all_here = here >= children.count();
-        if all_here && self.practice.is_some() && !self.is_comparison {
-            manager.terminal.say(&manager.store.read(practice::begins));
+        if all_here && self.is_practice && !self.is_comparison {
+            manager.terminal.say(&manager.store.read(local::begins));
         }
         Ok(all_here)
     }
@@ -229,8 +164,12 @@ impl Around for Surroundings {
     }
 
     fn keep(&self, manager: &Manager) {
+        let logs = program::logs(&manager.program.args);
+        let losses = |league: &League| manager_screen::first_losses(league, &logs);
         if self.is_comparison {
-            return write_pages(&self.pages, manager);
+            write_pages(&self.pages, manager);
+            let lines = manager.store.read(losses);
+            return lines.iter().for_each(|line| manager.terminal.say(line));
         }
         let view = manager.document.newest();
         let figures = Figures::of(&view);
@@ -247,9 +186,8 @@ impl Around for Surroundings {
         if let Some(luck) = &figures.luck {
             self.terminal.say(luck);
         }
-        if let Some(practice) = &self.practice {
+        if self.is_practice {
             let mut lines = statistics::report(&view);
-            let losses = |league: &_| manager_screen::first_losses(league, &practice.logs);
             lines.extend(manager.store.read(losses));
             lines.iter().for_each(|line| say(line));
         }

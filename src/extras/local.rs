@@ -1,0 +1,216 @@
+//! A local league before its manager runs: who plays, what lies in its folder, and that it is the only one there.
+//!
+//! A practice is a local league of many cycles, to find out whether a strategy is better than a coin. What it all means
+//! is said by `statistics.rs`. Practice leaves no heap: its data and logs have folders of their own, and the next practice
+//! replaces them. They are deleted only if a practice made them; a real league never is.
+
+use crate::extras::groups::{self, Entrant};
+use crate::extras::strategies;
+use crate::manager::journal;
+use crate::manager::league::League;
+use crate::program::args::{Args, Stop};
+use crate::program::config::Config;
+use crate::program::terminal::{counted, say};
+use crate::program::{self, card, storage};
+use crate::protocol::Kind;
+use crate::wire::Within;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// The most cycles: the statistics of so many are as good as any.
+type Cycles = Within<1, 1000>;
+/// The file in a league's folder that says with which command each of its players was started.
+pub const ENTRANTS: &str = "entrants.txt";
+/// So many of a game's strategies play a single league, in turn: the others learn, and it gives them nothing to learn from.
+const UNLEARNED: usize = 5;
+/// So few rivals make no comparison.
+const FEWEST_RIVALS: usize = 2;
+
+/// Who plays a league that is started here, and what was there before.
+#[derive(Default)]
+pub struct Local {
+    /// The players, in the order of their ids.
+    pub entrants: Vec<Entrant>,
+    /// The journal that lay in its folder.
+    pub before: String,
+    /// The agents of two local leagues have the same ids: only one at a time may have this folder.
+    _alone: Option<File>,
+}
+
+impl Local {
+    /// Takes the data folder, and refuses to set a league aside that was not local, or not of these entrants.
+    pub fn new(args: &mut Args) -> Result<Local, Stop> {
+        let entrants = enter(args)?;
+        if is_practice(args)? {
+            replace_the_last(args)?;
+        }
+        let alone = card::lock(&program::data(args), "local")?;
+        let folder = folder(args)?;
+        let mark = fs::read_to_string(folder.join(ENTRANTS));
+        let before = before(args)?;
+        let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
+        let is_closed = last("Closed").max(last("Again")) > last("Voided");
+        let is_open = last("Registered").is_some() && !is_closed;
+        let is_same = mark.as_ref().ok() == Some(&groups::text(&entrants));
+        let is_fresh = args.has("--fresh");
+        if is_closed && is_same && !is_fresh && args.has("--entrants") {
+            let words = "this league is over (--fresh plays it again)";
+            return Err(Stop(0, words.into()));
+        }
+        if is_open && (mark.is_err() || !is_same && !is_fresh) {
+            let words = "an unfinished league of other entrants lies in";
+            let cure = "end it, set it aside with --fresh if it is local, or name other data with --data DIR";
+            let folder = folder.display();
+            return Err(Stop::failed(format!("{words} {folder}; {cure}")));
+        }
+        Ok(Local {
+            entrants,
+            before,
+            _alone: Some(alone),
+        })
+    }
+}
+
+/// The folder of the league that the command line names.
+fn folder(args: &Args) -> Result<PathBuf, Stop> {
+    let league_id = program::load(args)?.league.league_id;
+    Ok(journal::folder(&program::data(args), &league_id))
+}
+
+/// The journal that lies in that folder.
+pub fn before(args: &Args) -> Result<String, Stop> {
+    let journal = fs::read_to_string(folder(args)?.join("journal.jsonl"));
+    Ok(journal.unwrap_or_default())
+}
+
+/// Whether the command line asks for a practice. A comparison is one too.
+pub fn is_practice(args: &Args) -> Result<bool, Stop> {
+    let cycles: Option<Cycles> = args.number("--cycles")?;
+    Ok(cycles.is_some() || args.has("--mine") || args.has("--new"))
+}
+
+/// The players of a local league: those of a file, or those of the command line and strategies of the game in turn. What
+/// the command line leaves open is filled in: how many agents there are, and that there is no lead.
+fn enter(args: &mut Args) -> Result<Vec<Entrant>, Stop> {
+    for option in ["--entrants", "--new"] {
+        let mut others = ["--new", "--mine", "--cycles", "--players"].into_iter();
+        let other = others.find(|other| *other != option && args.has(other));
+        if let Some(other) = other.filter(|_| args.has(option)) {
+            let words = format!("{option} says who plays: it needs no {other}");
+            return Err(Stop::usage(words));
+        }
+    }
+    let entrants = match args.text("--entrants") {
+        Some(file) => groups::read(Path::new(file))?,
+        None => chosen(args)?,
+    };
+    args.set("--players", &entrants.len().to_string());
+    for (option, value) in [("--referees", "2"), ("--lead-sec", "0")] {
+        if !args.has(option) {
+            args.set(option, value);
+        }
+    }
+    Ok(entrants)
+}
+
+/// The players that the command line chooses, and as many strategies of the game as are missing.
+fn chosen(args: &Args) -> Result<Vec<Entrant>, Stop> {
+    let config = program::load(args)?;
+    let mut finished = strategies::names(&config.league.game_type);
+    let (mine, usual) = match args.text("--new") {
+        Some(new) => {
+            let old = args.text("--old").unwrap_or("random");
+            (vec![new, old], 2 + finished.len().max(FEWEST_RIVALS))
+        }
+        None => {
+            let mine = mine(args);
+            let usual = 4.max(mine.len() + 1);
+            (mine, usual)
+        }
+    };
+    let players = args.number("--players")?.unwrap_or(usual);
+    if players < mine.len() {
+        let words = format!(
+            "got {players}, expected at least the {} of --mine",
+            mine.len()
+        );
+        return Err(Stop::usage(format!("--players: {words}")));
+    }
+    if is_practice(args)? {
+        return Ok(practice(&mine, &finished, players));
+    }
+    finished.truncate(UNLEARNED);
+    let finished = (1..).zip(finished.iter().cycle()).take(players);
+    Ok(finished
+        .map(|(n, name)| usual_player(&config, n, name))
+        .collect())
+}
+
+/// A player of a single league, which is called as the files call it.
+fn usual_player(config: &Config, n: u32, strategy: &str) -> Entrant {
+    let id = Kind::Player.numbered(n);
+    let listed = config.agent(Kind::Player, &id);
+    let name = match listed.id() == id {
+        true => listed.display_name.0.clone(),
+        false => format!("Agent {id}"),
+    };
+    let command = strategy.into();
+    Entrant { name, command }
+}
+
+/// The commands of `--mine`: several options, or several commands in one, with commas.
+fn mine(args: &Args) -> Vec<&str> {
+    let all = args.all("--mine").iter();
+    let each = all.flat_map(|all| all.split(',')).map(str::trim);
+    each.filter(|command| !command.is_empty()).collect()
+}
+
+/// The players of a practice: first those commands, then `finished` strategies in turn. Each has a name of its own.
+pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant> {
+    let commands = mine.iter().chain(finished.iter().cycle());
+    let mut entrants: Vec<_> = commands.take(players).map(|it| Entrant::of(it)).collect();
+    let mut namesakes = BTreeMap::new();
+    for entrant in &mut entrants {
+        let n = namesakes.entry(entrant.name.clone()).or_insert(0);
+        *n += 1;
+        if *n > 1 {
+            entrant.name += &format!(" {n}");
+        }
+    }
+    entrants
+}
+
+/// What is about to be played.
+pub fn begins(league: &League) -> String {
+    let players = league.members(Kind::Player).len();
+    let cycles = counted(league.rules.cycles, "cycle");
+    let matches = counted(league.matches.len() as u32, "match").replace("matchs", "matches");
+    format!("practice: {players} players, {cycles}, {matches}")
+}
+
+/// Puts `practice` below the folders that the command line names, and deletes what the last practice left there. What no
+/// practice made is left alone.
+fn replace_the_last(args: &mut Args) -> Result<(), Stop> {
+    let folders = [("--data", "data"), ("--logs", "logs")].map(|(option, usual)| {
+        let folder = Path::new(args.text(option).unwrap_or(usual)).join("practice");
+        args.set(option, &folder.to_string_lossy());
+        folder
+    });
+    let is_ours = folders[0].join("agents/local.lock").exists();
+    let mut there = folders.iter().filter(|folder| folder.exists());
+    if !is_ours {
+        return there.next().map_or(Ok(()), |folder| {
+            let words = format!("{} is there, but not from a practice", folder.display());
+            let cure = "move it, or name others with --data DIR and --logs DIR";
+            Err(Stop::failed(format!("{words}; {cure}")))
+        });
+    }
+    let _alone = card::lock(&folders[0], "local")?;
+    for folder in there {
+        fs::remove_dir_all(folder).map_err(|error| storage::named(folder, error))?;
+        let folder = folder.display();
+        say(&format!("{folder}: the last practice is replaced"));
+    }
+    Ok(())
+}
