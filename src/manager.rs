@@ -156,7 +156,6 @@ impl Manager {
         let limit = self.program.config.max_message_bytes();
         let visitors = server::serve(&self.program, Arc::clone(self) as Arc<dyn Agent>, limit)?;
         self.resume();
-        self.board.follow();
         self.around.begin(self)?;
         self.wait_for_start()?;
         Rounds::new(self).play();
@@ -194,6 +193,7 @@ impl Manager {
         let changes = |league: &League| (league.changes, self.board.changes());
         loop {
             let before = self.store.read(changes); // what comes while we look must not be missed
+            self.board.post();
             if let Some((players, referees)) = self.awaited {
                 self.start(players, referees)?;
             }

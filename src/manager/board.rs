@@ -1,8 +1,8 @@
 //! The board: what is told to whom, and what was heard from them.
 //!
-//! There is one growing list of notices. The board's own thread follows the league and posts what is new at the end of
-//! the list (`news.rs`); a newer table or announcement takes the older one down. Every agent has a thread that reads on
-//! from the agent's own place in the list and delivers. So everybody hears things in the order in which they happened, a
+//! There is one growing list of notices. The manager's main thread has the board post what is new in the league at the
+//! end of the list (`news.rs`); a newer table or announcement takes the older one down. Every agent has a thread that
+//! reads on from the agent's own place in the list and delivers. So everybody hears things in the order in which they happened, a
 //! slow or dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to what still
 //! matters.
 //!
@@ -14,12 +14,12 @@ use crate::manager::contact::refusal;
 pub use crate::manager::contact::{Contact, RefereeState};
 use crate::manager::journal::Store;
 use crate::manager::league::League;
-use crate::manager::news::{IDLE, News, Posted};
+use crate::manager::news::{News, Posted};
 use crate::net::client::{Bulletin, Client, MAX_NOTICE, Peer};
 use crate::net::retry::{CallError, RetryPolicy, pause, retry};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
-use crate::protocol::{Kind, LeagueStandingsUpdate, Message, RoundCompleted};
+use crate::protocol::*;
 use crate::wire::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,9 +28,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How long a reader sleeps at most while it has nothing to do.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long referees wait at most until all players have been told of a round.
+const PLAYERS_TOLD: Duration = Duration::from_secs(1);
+
 /// A notice on the board. All notices are numbered as they are put up, from 1.
 struct Notice {
     number: u64,
+    since: Instant,
     news: News,
     bulletin: Bulletin,
 }
@@ -46,11 +52,12 @@ pub struct Waiting {
 
 #[derive(Default)]
 struct Inside {
+    posted: Posted,
     notices: Vec<Arc<Notice>>,
-    /// How many notices have been put up.
-    posted: u64,
     contacts: BTreeMap<String, Contact>,
-    /// The newest announcement that referees may be told.
+    /// The agents that have a thread.
+    readers: BTreeSet<String>,
+    /// The number of the newest announcement that referees may be told.
     released: u64,
     waiting: Waiting,
     changes: u64,
@@ -71,41 +78,30 @@ pub struct Board {
 impl Board {
     /// An empty board for the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Board> {
+        let inside = Inside {
+            posted: store.read(Posted::until),
+            ..Inside::default()
+        };
         Arc::new(Board {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
             policy: program.config.retry(),
             limit: program.config.generic_limit(),
-            inside: Mutex::default(),
+            inside: Mutex::new(inside),
             bell: Condvar::new(),
         })
     }
 
-    /// Has a thread follow the league and post what is new; of the rounds that are over already only the last.
-    pub fn follow(self: &Arc<Self>) {
-        let board = Arc::clone(self);
-        spawn("board", move || {
-            let mut readers = BTreeSet::new();
-            let mut posted = Posted::default();
-            posted.rounds = board.store.read(|it| it.rounds_completed.saturating_sub(1));
-            loop {
-                let changes = board.store.read(|league| league.changes);
-                let post = || board.post(&mut posted, &mut readers);
-                let next_look = catch_unwind(AssertUnwindSafe(post));
-                let limit = next_look.unwrap_or(IDLE); // a panic is reported by the hook
-                board.store.wait(limit, |league| league.changes != changes);
-            }
-        });
-    }
-
-    /// Posts what is new, and sees to it that every member has a thread. Says when to look again at the latest.
-    fn post(self: &Arc<Self>, posted: &mut Posted, readers: &mut BTreeSet<String>) -> Duration {
-        let (members, (news, next_look)) = self.store.read(|league| {
+    /// Posts what is new in the league, and sees to it that every member has a thread.
+    pub fn post(self: &Arc<Self>) {
+        let (members, news) = self.store.read(|league| {
             let members = league.members.values().map(|it| (it.id.clone(), it.kind));
-            (members.collect::<Vec<_>>(), posted.news(league))
+            let news = lock(&self.inside).posted.news(league);
+            (members.collect::<Vec<_>>(), news)
         });
         for (id, kind) in &members {
             let (board, reader, kind) = (Arc::clone(self), id.clone(), *kind);
+            let readers = &mut lock(&self.inside).readers;
             if !readers.contains(id) && spawn("reader", move || board.serve(&reader, kind)) {
                 readers.insert(id.clone());
             }
@@ -117,25 +113,23 @@ impl Board {
             self.client.note_sent(&bulletin.packet, facts);
             self.put_up(news, bulletin);
         }
-        next_look
     }
 
     /// Puts a notice at the end of the list, and takes down what it makes outdated: the last of its sort, but no end of
     /// a round.
     fn put_up(&self, news: News, bulletin: Bulletin) {
-        let mut inside = lock(&self.inside);
+        let notices = &mut lock(&self.inside).notices;
+        let number = notices.last().map_or(1, |last| last.number + 1);
         if !matches!(news.message, Message::RoundCompleted(_)) {
             let sort = discriminant(&news.message);
-            let others = |old: &Arc<Notice>| discriminant(&old.news.message) != sort;
-            inside.notices.retain(others);
+            notices.retain(|old| discriminant(&old.news.message) != sort);
         }
-        inside.posted += 1;
-        let notice = Notice {
-            number: inside.posted,
+        notices.push(Arc::new(Notice {
+            number,
+            since: Instant::now(),
             news,
             bulletin,
-        };
-        inside.notices.push(Arc::new(notice));
+        }));
         self.bell.notify_all();
     }
 
@@ -162,7 +156,9 @@ impl Board {
             let mut patience = contact.begin_anew(|| outdated(notices));
             if patience.is_zero() {
                 let is_next = |notice: &&Arc<Notice>| {
-                    let may_hear = kind == Kind::Player || notice.news.announcement <= *released;
+                    let may_hear = kind == Kind::Player
+                        || !notice.news.is_announcement()
+                        || notice.number <= *released;
                     notice.number > contact.read && notice.news.is_for(kind) && may_hear
                 };
                 if let Some(notice) = notices.iter().find(is_next) {
@@ -171,7 +167,7 @@ impl Board {
                 let is_watched = kind == Kind::Referee || contact.trouble.is_some();
                 patience = match contact.called {
                     None => return None,
-                    Some(at) if is_watched && end(notices).is_none() => {
+                    Some(at) if is_watched && newest(notices, LeagueCompleted::NAME).is_none() => {
                         self.policy.base_delay.saturating_sub(at.elapsed())
                     }
                     Some(_) => IDLE,
@@ -202,7 +198,7 @@ impl Board {
             begun = Instant::now();
             self.attempt(id, notice)
         });
-        let announcement = notice.map_or(0, |notice| notice.news.announcement);
+        let is_announcement = notice.is_some_and(|notice| notice.news.is_announcement());
         let mut is_in_trouble = false;
         self.update(id, |contact| {
             let was_lost = matches!(contact.referee, RefereeState::Lost(_));
@@ -215,16 +211,16 @@ impl Board {
                 contact.answers_in = Some(begun.elapsed().as_millis() as u32);
             }
             contact.read = notice.map_or(contact.read, |notice| notice.number);
-            contact.announced = contact.announced.max(announcement);
-            if announcement > 0
+            if is_announcement
                 && kind == Kind::Referee
                 && let Some(why) = refusal(&result)
             {
+                let why = format!("{why}, so it refuses its matches");
                 contact.referee = RefereeState::Refusing(why);
             }
         });
         let is_end = matches!(message, Some(Message::LeagueCompleted(_)));
-        if announcement > 0 || is_end || is_in_trouble != was_in_trouble {
+        if is_announcement || is_end || is_in_trouble != was_in_trouble {
             self.store.nudge(); // the manager may wait for that
         }
     }
@@ -313,41 +309,53 @@ impl Board {
 
     /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
     pub fn usable_referees(&self, league: &League) -> Vec<String> {
-        let those = |wanted: RefereeState| {
+        let those = |is_wanted: fn(&RefereeState) -> bool| {
             let mut ids = league.ids(Kind::Referee);
-            ids.retain(|id| self.contact(id).referee == wanted);
+            ids.retain(|id| is_wanted(&self.contact(id).referee));
             ids
         };
-        let alive = those(RefereeState::Alive);
+        let alive = those(|it| *it == RefereeState::Alive);
         if alive.is_empty() {
-            those(RefereeState::Overdue)
+            those(|it| matches!(it, RefereeState::Overdue(_)))
         } else {
             alive
         }
     }
 
-    /// Lets referees be told this announcement.
-    pub fn release(&self, announcement: u64) {
-        lock(&self.inside).released = announcement;
-        self.bell.notify_all();
+    /// Lets referees be told the newest announcement, if all players that answer have been told it, or it has been up
+    /// for so long that they should have.
+    pub fn release(&self, league: &League) {
+        let mut inside = lock(&self.inside);
+        let Some(newest) = newest(&inside.notices, RoundAnnouncement::NAME) else {
+            return;
+        };
+        let is_told = |id: &String| {
+            let in_trouble = inside
+                .contacts
+                .get(id)
+                .is_some_and(|it| it.trouble.is_some());
+            in_trouble || inside.has_heard(id, newest)
+        };
+        let number = newest.number;
+        let is_late = newest.since.elapsed() >= PLAYERS_TOLD;
+        if number > inside.released && (is_late || league.ids(Kind::Player).iter().all(is_told)) {
+            inside.released = number;
+            self.bell.notify_all();
+        }
     }
 
-    /// Whether referees may be told this announcement.
-    pub fn is_released(&self, announcement: u64) -> bool {
-        lock(&self.inside).released == announcement
+    /// Whether an agent has been told the newest announcement, or it could not be delivered.
+    pub fn has_heard_announcement(&self, id: &str) -> bool {
+        let inside = lock(&self.inside);
+        let newest = newest(&inside.notices, RoundAnnouncement::NAME);
+        newest.is_some_and(|newest| inside.has_heard(id, newest))
     }
 
     /// Whether the end of the league has been posted, and all members have been told.
     pub fn has_told_the_end(&self, league: &League) -> bool {
         let inside = lock(&self.inside);
-        let Some(end) = end(&inside.notices) else {
-            return false;
-        };
-        let is_told = |id: &String| {
-            let contact = inside.contacts.get(id);
-            contact.is_some_and(|it| !it.starts_anew && it.read >= end.number)
-        };
-        league.members.keys().all(is_told)
+        let end = newest(&inside.notices, LeagueCompleted::NAME);
+        end.is_some_and(|end| league.members.keys().all(|id| inside.has_heard(id, end)))
     }
 
     /// Notes what the league waits for.
@@ -363,19 +371,23 @@ impl Board {
     }
 }
 
+impl Inside {
+    /// Whether an agent has been told that notice, or it could not be delivered.
+    fn has_heard(&self, id: &str, notice: &Notice) -> bool {
+        let contact = self.contacts.get(id);
+        contact.is_some_and(|it| !it.starts_anew && it.read >= notice.number)
+    }
+}
+
+/// The newest notice of a sort.
+fn newest<'a>(notices: &'a [Arc<Notice>], name: &str) -> Option<&'a Notice> {
+    let mut newest_first = notices.iter().rev().map(|notice| &**notice);
+    newest_first.find(|notice| notice.news.message.name() == name)
+}
+
 /// The number of the last notice that does not matter any more to somebody who has to be told everything else: the one
 /// before the last round's end, or before the table if that is older.
 fn outdated(notices: &[Arc<Notice>]) -> u64 {
-    let newest = |name: &str| {
-        let mut newest_first = notices.iter().rev();
-        let notice = newest_first.find(|it| it.news.message.name() == name);
-        notice.map_or(0, |notice| notice.number - 1)
-    };
-    newest(RoundCompleted::NAME).min(newest(LeagueStandingsUpdate::NAME))
-}
-
-/// The end of the league, if it is posted.
-fn end(notices: &[Arc<Notice>]) -> Option<&Arc<Notice>> {
-    let last = notices.last()?;
-    matches!(last.news.message, Message::LeagueCompleted(_)).then_some(last)
+    let before = |name| newest(notices, name).map_or(0, |notice| notice.number - 1);
+    before(RoundCompleted::NAME).min(before(LeagueStandingsUpdate::NAME))
 }

@@ -21,8 +21,8 @@ pub enum RefereeState {
     Lost(String),
     /// The referee answered an assignment with this error. It is alive again when it registers or reports.
     Refusing(String),
-    /// The referee has not reported in its time. It is alive again when it registers or reports.
-    Overdue,
+    /// The referee has not reported in its time, as these words say. It is alive again when it registers or reports.
+    Overdue(String),
 }
 
 /// What is known of one agent.
@@ -38,8 +38,6 @@ pub struct Contact {
     pub is_here: bool,
     /// When it was last called; none while it is to be called at once.
     pub called: Option<Instant>,
-    /// The newest announcement that it was told, or that could not be delivered.
-    pub announced: u64,
     /// The number of the last notice that it was told, or that could not be delivered.
     pub(super) read: u64,
     /// Whether it begins again with what still matters, and when it last did.

@@ -1,5 +1,5 @@
 //! What is new in the league, so that it has to be told: the table, the end of a round, the announcement of the next one,
-//! and the end of the league. The board (`board.rs`) asks `news` whenever something has happened, and tells everybody to
+//! and the end of the league. The board (`board.rs`) asks `news` whenever something may have happened, and tells everybody to
 //! whom such a message may be sent. Whoever adds a message that the manager sends has `news` push it.
 //!
 //! A table is told after every result, but in a large league one table stands for several results.
@@ -9,8 +9,6 @@ use crate::net::client::{About, conversation};
 use crate::protocol::{Entry, Kind, Message};
 use std::time::{Duration, Instant};
 
-/// How long nothing need be looked at when nothing happens.
-pub const IDLE: Duration = Duration::from_secs(60);
 /// Up to so many players every result is told with a table of its own. Above, tables are paced, so that telling costs
 /// the same however many listen: at least so much time for each player lies between two tables.
 const UNPACED: usize = 16;
@@ -22,8 +20,6 @@ pub struct News {
     pub message: Message,
     /// Its round and its conversation.
     pub about: About,
-    /// Which announcement of a round it is, as the league counts them; 0 for every other message.
-    pub announcement: u64,
 }
 
 impl News {
@@ -35,8 +31,12 @@ impl News {
                 round_id,
                 ..About::default()
             },
-            announcement: 0,
         }
+    }
+
+    /// Whether it announces a round: then referees are told later than players.
+    pub fn is_announcement(&self) -> bool {
+        matches!(self.message, Message::RoundAnnouncement(_))
     }
 
     /// Whether agents of this kind are told it: those to whom such a message may be sent.
@@ -52,17 +52,24 @@ pub struct Posted {
     tables: u64,
     table_at: Option<Instant>,
     /// How many rounds are known to be over.
-    pub rounds: u32,
+    rounds: u32,
     announcements: u64,
     is_over: bool,
 }
 
 impl Posted {
-    /// What is new in the league since it was last posted, and when to look again at the latest.
-    pub fn news(&mut self, league: &League) -> (Vec<News>, Duration) {
+    /// Nothing has been posted yet; of the rounds that are over already only the last is to be.
+    pub fn until(league: &League) -> Posted {
+        Posted {
+            rounds: league.rounds_completed.saturating_sub(1),
+            ..Posted::default()
+        }
+    }
+
+    /// What is new in the league since it was last posted.
+    pub fn news(&mut self, league: &League) -> Vec<News> {
         let mut news = Vec::new();
-        let wait = self.wait_for_table(league);
-        if wait.is_zero() {
+        if self.is_time_for_table(league) {
             self.tables = league.tables;
             self.table_at = Some(Instant::now());
             news.push(News::new(league.standings_update(), "standings", None));
@@ -84,10 +91,7 @@ impl Posted {
             let message = league.announcement(round, None);
             if !message.matches.is_empty() {
                 let words = format!("round-{round}-announce");
-                news.push(News {
-                    announcement: league.announcements,
-                    ..News::new(message, &words, Some(round))
-                });
+                news.push(News::new(message, &words, Some(round)));
             }
         }
         let is_over = league.is_over();
@@ -96,21 +100,20 @@ impl Posted {
             news.extend(end.map(|end| News::new(end, "league-complete", None)));
         }
         self.is_over = is_over;
-        (news, if wait.is_zero() { IDLE } else { wait })
+        news
     }
 
-    /// How long it is not yet time for a new table: the end of a round and of the league need not wait.
-    fn wait_for_table(&self, league: &League) -> Duration {
+    /// Whether a new table is to be told now: the end of a round and of the league need not wait.
+    fn is_time_for_table(&self, league: &League) -> bool {
         if league.tables == self.tables {
-            return IDLE;
+            return false;
         }
         let ends_a_round = league.rounds_completed > self.rounds;
         let players = league.members(Kind::Player).len();
-        if players <= UNPACED || ends_a_round || league.open_round().is_none() {
-            return Duration::ZERO;
-        }
         let pace = PACE_PER_PLAYER * players as u32;
-        let since = self.table_at.map_or(pace, |at| at.elapsed());
-        pace.saturating_sub(since)
+        players <= UNPACED
+            || ends_a_round
+            || league.open_round().is_none()
+            || self.table_at.is_none_or(|at| at.elapsed() >= pace)
     }
 }
