@@ -107,7 +107,7 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
     if !has_python() {
         return;
     }
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 5 --referees 1");
     let ids = ["P01", "P02", "P03", "P04", "P05"];
     let agents = DIALECTS
@@ -136,7 +136,7 @@ fn the_adapter_says_what_its_agent_does_wrong_and_how_to_mend_it() {
     if !has_python() {
         return;
     }
-    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let (world, manager) = (World::new(""), stand_in::manager());
     // Nothing says what a choice is called.
     let rules = "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
         --value message_type:CHOOSE_PARITY_CALL=choose";

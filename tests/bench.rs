@@ -75,7 +75,7 @@ fn open_page(manager: String) {
 
 /// One league: what it took.
 fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'static str, f64> {
-    let world = World::new(&[]);
+    let world = World::new("");
     let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
     let manager = world.manager(&arguments);
     let pid = manager.child.id();

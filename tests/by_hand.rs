@@ -16,12 +16,9 @@ use support::*;
 
 /// A league of two, in which P01's choices come by hand, and P02 always chooses even.
 fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4]) {
-    let league = "leagues/league_2025_even_odd.json";
-    let timeout = "/timeouts/move_timeout_sec";
-    let world = World::new(&[
-        (league, "/scheduling/cycles", json!(cycles)),
-        ("system.json", timeout, json!(move_timeout)),
-    ]);
+    let world = World::new(&format!(
+        "league scheduling.cycles={cycles}; system timeouts.move_timeout_sec={move_timeout}"
+    ));
     let manager = world.manager("--players 2");
     let by_hand = world.player(&manager, "P01", &format!("--strategy {strategy}"));
     let other = world.player(&manager, "P02", "--strategy even");
@@ -146,7 +143,7 @@ fn where_nobody_chooses_the_fallback_plays_and_says_so() {
 
 #[test]
 fn a_match_that_nobody_announced_is_not_offered() {
-    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let (world, manager) = (World::new(""), stand_in::manager());
     let arguments = format!("--manager {} --strategy mcp:odd", manager.url);
     let player = world.start("player", &arguments);
     player.line(" is P01");
@@ -161,7 +158,7 @@ fn a_match_that_nobody_announced_is_not_offered() {
 
 #[test]
 fn the_tools_are_there_only_by_hand() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let names = |strategy| {
         let options = format!("--manager http://127.0.0.1:1/mcp --strategy {strategy}");
         let player = world.start("player", &options);
@@ -194,7 +191,7 @@ fn strangers_are_refused_before_anything_waits() {
     let Some(own) = own_address() else {
         return;
     };
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("");
     // Nobody needs to reach it there.
     let options = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp --strategy mcp");

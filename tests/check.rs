@@ -12,10 +12,10 @@ use support::*;
 
 /// A world in which others are waited for so many seconds.
 fn world(seconds: u32) -> World {
-    let world = World::new(&[]);
+    let world = World::new("");
     for of in ["game_join_ack", "move", "generic_response"] {
-        let key = format!("/timeouts/{of}_timeout_sec");
-        world.edit("system.json", &key, json!(seconds));
+        let key = format!("timeouts.{of}_timeout_sec");
+        world.edit("system", &key, json!(seconds));
     }
     world
 }

@@ -15,7 +15,6 @@ use std::{
 };
 use support::{Agent, World, list_of, text_of};
 
-const SYSTEM: &str = "system.json";
 /// Says which of the players this program is to be.
 const PLAYS: &str = "TEST_PLAYS";
 
@@ -68,10 +67,9 @@ fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
 }
 
 fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
-    let world = World::new(&[
-        (SYSTEM, "/timeouts/move_timeout_sec", json!(0.5)),
-        (SYSTEM, "/retry_policy/backoff_strategy", json!("fixed")),
-    ]);
+    let world = World::new(
+        "system timeouts.move_timeout_sec=0.5; system retry_policy.backoff_strategy=\"fixed\"",
+    );
     let mut manager = world.manager("--players 2");
     let _referee = world.referee(&manager, "REF01", "");
     let [mut panics, mut slow] =
@@ -100,7 +98,7 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
 }
 
 fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
-    let world = World::new(&[]);
+    let world = World::new("");
     world.play("tic_tac_toe");
     let mut manager = world.manager("--players 2");
     let _referee = world.referee(&manager, "REF01", "");

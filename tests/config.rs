@@ -9,22 +9,17 @@ use serde_json::{Value, json};
 use std::{fs, net::TcpListener, path::Path, process::Command, time::Duration};
 use support::*;
 
-const SYSTEM: &str = "system.json";
-const AGENTS: &str = "agents/agents_config.json";
-const LEAGUE: &str = "leagues/league_2025_even_odd.json";
-const GAMES: &str = "games/games_registry.json";
-const REFEREE: &str = "defaults/referee.json";
-const PLAYER: &str = "defaults/player.json";
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
-/// What loading says of the shipped files with one place changed; null leaves it out.
+/// What loading says of the files with one place changed, always of which file; null leaves the place out.
 fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config, String> {
-    let whole = world.folder.join("config").join(file);
+    let whole = world.config(file);
+    let name = whole.file_name().unwrap().to_string_lossy();
     let before = fs::read(&whole).unwrap();
-    world.edit(file, &pointer(path), value);
+    world.edit(file, path, value);
     let loaded = Config::load(Some(&world.folder.join("config")), None);
     fs::write(&whole, before).unwrap();
-    loaded
+    loaded.inspect_err(|line| check_line(line, &[&name]))
 }
 
 /// One line, with all these words in it.
@@ -33,10 +28,6 @@ fn check_line(line: &str, words: &[&str]) {
     words
         .iter()
         .for_each(|word| assert!(line.contains(word), "no {word:?} in {line:?}"));
-}
-
-fn base_name(file: &str) -> &str {
-    file.rsplit('/').next().unwrap()
 }
 
 /// The values that no key of this schema may have, and what the line says of each.
@@ -63,21 +54,21 @@ fn wrong(value: &Value, schema: &Value) -> Vec<(Value, String)> {
 
 #[test]
 fn every_key_is_needed_typed_bounded_and_known() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let (mut optional, mut count) = (Vec::new(), 0);
     for (file, schema) in [
-        (SYSTEM, SystemFile::schema()),
-        (AGENTS, AgentsFile::schema()),
-        (LEAGUE, LeagueFile::schema()),
-        (GAMES, GamesFile::schema()),
-        (REFEREE, AgentEntry::schema()),
-        (PLAYER, AgentEntry::schema()),
+        ("system", SystemFile::schema()),
+        ("agents", AgentsFile::schema()),
+        ("league", LeagueFile::schema()),
+        ("games", GamesFile::schema()),
+        ("referee", AgentEntry::schema()),
+        ("player", AgentEntry::schema()),
     ] {
-        let whole = fs::read(world.folder.join("config").join(file)).unwrap();
+        let whole = fs::read(world.config(file)).unwrap();
         let whole: Value = serde_json::from_slice(&whole).unwrap();
         let refused = |path: &str, value: Value, problem: &str| {
             let line = loaded(&world, file, path, value).expect_err(path);
-            check_line(&line, &[base_name(file), &format!("{path}: {problem}")]);
+            check_line(&line, &[&format!("{path}: {problem}")]);
         };
         refused("colour", json!(1), "unknown key");
         for Place { path, schema, .. } in places(&schema, &whole, "", false) {
@@ -93,7 +84,7 @@ fn every_key_is_needed_typed_bounded_and_known() {
             match loaded(&world, file, &path, Value::Null) {
                 _ if path.ends_with(']') => {}
                 Ok(_) => optional.push(path),
-                Err(line) => check_line(&line, &[base_name(file), &format!("{path}: missing")]),
+                Err(line) => check_line(&line, &[&format!("{path}: missing")]),
             }
         }
     }
@@ -145,14 +136,8 @@ const BAD_VALUES: &str = r#"
 
 #[test]
 fn bad_values_are_refused() {
-    let world = World::new(&[]);
+    let world = World::new("");
     for [file, path, value, legal] in rows(BAD_VALUES) {
-        let file = match file {
-            "system" => SYSTEM,
-            "agents" => AGENTS,
-            "league" => LEAGUE,
-            _ => GAMES,
-        };
         let line = loaded(&world, file, path, serde_json::from_str(value).unwrap());
         // Points must fall from win to technical loss; the line shows all four.
         let place = if path.starts_with("scoring") {
@@ -161,10 +146,10 @@ fn bad_values_are_refused() {
             path
         };
         let place = format!("{place}: got ");
-        check_line(&line.expect_err(path), &[base_name(file), &place, legal]);
+        check_line(&line.expect_err(path), &[&place, legal]);
     }
-    world.edit(LEAGUE, "/participants/min_players", json!(5));
-    let line = loaded(&world, LEAGUE, "participants.max_players", json!(4)).unwrap_err();
+    world.edit("league", "participants.min_players", json!(5));
+    let line = loaded(&world, "league", "participants.max_players", json!(4)).unwrap_err();
     let words = "participants.max_players: got 4, expected at least min_players";
     check_line(&line, &[words]);
 }
@@ -176,7 +161,7 @@ fn without_a_folder_the_files_that_are_built_in_hold() {
     assert_eq!(format!("{own:?}"), format!("{built_in:?}"));
     let line = Config::load(None, Some(Plain("chess".into()))).unwrap_err();
     check_line(&line, &["leagues/chess.json is not built in"]);
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut command = Command::new(env!("CARGO_BIN_EXE_player"));
     command.args(["--port", "0", "--until-stdin-closes"]);
     let player = Agent::new(command.current_dir(world.folder.join("config/leagues")));
@@ -195,10 +180,11 @@ fn check_refused(world: &World, program: &str, arguments: &str, words: &[&str]) 
 
 #[test]
 fn a_faulty_file_ends_a_program_with_2_and_one_line() {
-    let files = [SYSTEM, AGENTS, LEAGUE, GAMES, REFEREE, PLAYER];
+    let files = ["system", "agents", "league", "games", "referee", "player"];
     for (program, file) in PROGRAMS.into_iter().cycle().zip(files) {
-        let world = World::new(&[(file, "/colour", json!(1))]);
-        let path = world.folder.join("config").join(file);
+        let world = World::new(&format!("{file} colour=1"));
+        let path = world.config(file);
+        let file = &*path.to_string_lossy();
         let refused = |words: &[&str]| check_refused(&world, program, "--port 0", words);
         refused(&[file, "colour: unknown key", "expected one of"]);
         fs::write(&path, "{not JSON").unwrap();
@@ -246,7 +232,9 @@ const WRONG_USE: &str = "
 fn wrong_use_ends_with_2_and_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let world = World::new(&[(SYSTEM, "/network/default_league_manager_port", json!(port))]);
+    let world = World::new(&format!(
+        "system network.default_league_manager_port={port}"
+    ));
     let text = WRONG_USE.replace("TAKEN", &port.to_string());
     for [wanted, arguments, words] in rows(&text) {
         let words: Vec<&str> = words.split(' ').collect();
@@ -267,7 +255,7 @@ fn help_lists_every_option_and_version_says_which() {
         "--manager --display-name --referee-id --max-concurrent-matches",
         "--manager --display-name --player-id --strategy",
     ];
-    let world = World::new(&[]);
+    let world = World::new("");
     for (program, own) in PROGRAMS.into_iter().zip(own) {
         let shown = |option: &str| {
             let mut agent = Agent::new(&mut world.command(program, option));
@@ -292,10 +280,10 @@ fn help_lists_every_option_and_version_says_which() {
 
 #[test]
 fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let read =
         |file: &str, path: &str, value: Value| loaded(&world, file, path, value).expect(path);
-    let quarter = |path: &str| read(SYSTEM, path, json!(0.25));
+    let quarter = |path: &str| read("system", path, json!(0.25));
     let timeouts = quarter("timeouts.move_timeout_sec").system.timeouts;
     let times = [
         timeouts.move_timeout_sec.0,
@@ -305,15 +293,15 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
         quarter("security.token_ttl_hours").token_lifetime() / 3600,
     ];
     assert_eq!(times, [Duration::from_millis(250); 5]);
-    read(SYSTEM, "network.default_player_port_range", json!([1, 1]));
-    let without = |path: &str| read(SYSTEM, path, Value::Null);
+    read("system", "network.default_player_port_range", json!([1, 1]));
+    let without = |path: &str| read("system", path, Value::Null);
     assert_eq!(without("limits").max_message_bytes(), 10_240);
     assert!(without("security.strict_envelope").strict_envelope());
     let game_over = without("timeouts.game_over_timeout_sec").game_over_limit();
     assert_eq!(game_over, Duration::from_secs(5));
     // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to report, and the delays.
     let limit =
-        |delay: f64| read(SYSTEM, "retry_policy.base_delay_sec", json!(delay)).match_limit();
+        |delay: f64| read("system", "retry_policy.base_delay_sec", json!(delay)).match_limit();
     assert_eq!(limit(2.0), Duration::from_secs(158));
     let one = limit(0.1);
     world.play("tic_tac_toe");
@@ -326,16 +314,12 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
 
 #[test]
 fn a_league_goes_by_its_keys() {
-    let world = World::new(&[
-        (LEAGUE, "/scoring/win_points", json!(7)),
-        (LEAGUE, "/scoring/draw_points", json!(4)),
-        (LEAGUE, "/scoring/loss_points", json!(2)),
-        (LEAGUE, "/scoring/technical_loss_points", json!(1)),
-        (LEAGUE, "/scheduling/cycles", json!(2)),
-        (AGENTS, "/league_manager/agent_id", json!("LM07")),
-        (SYSTEM, "/network/base_host", json!("127.0.0.1")),
-        (SYSTEM, "/security/token_length", json!(40)),
-    ]);
+    let points = r#"{"win_points": 7, "draw_points": 4, "loss_points": 2, "technical_loss_points": 1,
+        "tiebreakers": ["wins", "head_to_head", "draws"]}"#;
+    let world = World::new(&format!(
+        "league scoring={points}; league scheduling.cycles=2; agents league_manager.agent_id=\"LM07\"; \
+         system network.base_host=\"127.0.0.1\"; system security.token_length=40"
+    ));
     world.local("--fresh --players 3 --referees 1");
     let table = world.table();
     for row in &table {
@@ -360,11 +344,10 @@ fn a_league_goes_by_its_keys() {
 
 #[test]
 fn a_manager_goes_by_its_keys() {
-    let world = World::new(&[
-        (SYSTEM, "/security/enable_auth_tokens", json!(false)),
-        (LEAGUE, "/participants/max_players", json!(2)),
-        (AGENTS, "/players/3/active", json!(false)),
-    ]);
+    let world = World::new(
+        "system security.enable_auth_tokens=false; league participants.max_players=2; \
+         agents players[3].active=false",
+    );
     let manager = world.manager("");
     for (id, expected) in [
         ("P04", "the agents configuration lists P04 as inactive"),

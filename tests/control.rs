@@ -24,7 +24,7 @@ fn asked_to_choose(request: &Value) -> Option<String> {
 
 #[test]
 fn every_order_survives_the_death_of_the_manager() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let run = "--stay --lead-sec 0";
     let mut manager = world.manager(run);
     let referee = world.referee(&manager, "REF01", "--stay");
@@ -117,11 +117,7 @@ fn ends(peer: &Peer) -> Vec<String> {
 
 #[test]
 fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
-    let world = World::new(&[(
-        "leagues/league_2025_even_odd.json",
-        "/scheduling/cycles",
-        json!(3),
-    )]);
+    let world = World::new("league scheduling.cycles=3");
     let mut manager = world.manager("--players 2 --lead-sec 0");
     let gates: [Gate; 2] = Default::default();
     // Both say even; in R1M1, when it is played again, P02 says odd. That one and R3M1 wait for their gates.
@@ -221,7 +217,7 @@ fn check_none_has_ended(agents: impl IntoIterator<Item = Agent>) {
 
 #[test]
 fn a_local_league_that_stays_plays_another_one() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("local --stay --fresh");
     for n in 1..=3 {
         wait_for_leagues(&world, n);
@@ -232,7 +228,7 @@ fn a_local_league_that_stays_plays_another_one() {
 
 #[test]
 fn a_player_that_comes_too_late_waits_for_the_next_league() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--stay --lead-sec 0");
     let gate = Gate::default();
     let slow = gate.clone();
@@ -264,7 +260,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
 
 #[test]
 fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let run = "--players 2 --stay --lead-sec 0";
     let mut manager = world.manager(run);
     // A class sits at as many addresses.
@@ -302,7 +298,7 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
 
 #[test]
 fn a_match_of_a_league_that_is_over_is_played_again_until_there_is_a_new_lobby() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let run = "--players 2 --stay --lead-sec 0";
     let mut manager = world.manager(run);
     let players = ["P01", "P02"].map(|id| world.player(&manager, id, "--stay"));

@@ -28,7 +28,7 @@ fn memory() {
     let rivals = ["even", "odd", "alternate"];
     let rivals = rivals.map(|name| format!("{finished} --strategy {name}"));
     let all = format!("{mine},{}", rivals.join(","));
-    let world = World::new(&[]);
+    let world = World::new("");
     world.local(&format!("--players 4 --cycles 40 --mine `{all}`"));
     let mut differed = BTreeMap::from([("P02", 0), ("P03", 0), ("P04", 0)]);
     for game in matches(&world, "practice/leagues/league_2025_even_odd") {
@@ -61,7 +61,7 @@ fn tie() {
 /// GAME_OVER says how long the match took, and the player shows it.
 #[test]
 fn field() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 2 --lead-sec 0");
     let _referee = world.referee(&manager, "REF01", "");
     let mut player = world.player(&manager, "P01", "");
@@ -82,7 +82,7 @@ fn field() {
 /// All players hear of every break, and of none when the league is over.
 #[test]
 fn pause() {
-    let world = World::new(&[]);
+    let world = World::new("");
     world.local("--players 4");
     for player in ["P01", "P02", "P03", "P04"] {
         let told = received(&world, player, "BREAK_ANNOUNCEMENT");
@@ -117,13 +117,12 @@ fn game() {
             assert_eq!(winner, expected, "{a} against {b}");
         }
     }
-    let world = World::new(&[]);
+    let world = World::new("");
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(shipped).arg(&world.folder);
     assert!(copy.status().unwrap().success());
-    let league = "leagues/league_2025_even_odd.json";
-    world.edit(league, "/game_type", json!(NAME));
+    world.edit("league", "game_type", json!(NAME));
     world.local("--players 4");
     for game in matches(&world, "leagues/league_2025_even_odd") {
         let ending = text_of(&game["ending"]);

@@ -36,12 +36,10 @@ struct Running {
 
 impl Running {
     fn new() -> Running {
-        let join = "/timeouts/game_join_ack_timeout_sec";
-        let league = "leagues/league_2025_even_odd.json";
-        let world = World::new(&[
-            ("system.json", join, json!(patience().as_secs())),
-            (league, "/scheduling/cycles", json!(2)),
-        ]);
+        let seconds = patience().as_secs();
+        let world = World::new(&format!(
+            "system timeouts.game_join_ack_timeout_sec={seconds}; league scheduling.cycles=2"
+        ));
         let is_second = |asked: &Value| {
             asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1"
         };
@@ -255,7 +253,7 @@ fn flood(url: &str, count: usize, bytes: &[&str]) -> Vec<TcpStream> {
 
 #[test]
 fn half_open_connections_delay_no_league() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 4 --referees 2");
     // Half a body keeps an ending agent for its farewell, so not the manager.
     let _manager = flood(&manager.url(), 100, &HALF_OPEN[..2]);
@@ -271,7 +269,7 @@ fn half_open_connections_delay_no_league() {
 
 #[test]
 fn large_claims_cost_nothing() {
-    let world = World::new(&[("system.json", "/limits/max_message_bytes", json!(2000))]);
+    let world = World::new("system limits.max_message_bytes=2000");
     let manager = world.manager("");
     let url = manager.url();
     let of_process = format!("/proc/{}", manager.child.id());
@@ -299,7 +297,7 @@ fn large_claims_cost_nothing() {
 
 #[test]
 fn what_is_refused_is_logged_short_with_code_and_field() {
-    let world = World::new(&[("system.json", "/security/strict_envelope", json!(false))]);
+    let world = World::new("system security.strict_envelope=false");
     let manager = world.manager("");
     let url = manager.url();
     let last = |event: &str| logged(&world, event).pop().unwrap();
@@ -376,7 +374,7 @@ fn answering(row: &str) -> Does {
 
 #[test]
 fn answers_are_read_and_what_is_wrong_is_explained() {
-    let log = Arc::new(Log::new(&World::new(&[]).folder, "test"));
+    let log = Arc::new(Log::new(&World::new("").folder, "test"));
     let client = Client::new("referee:REF01", log);
     let about = About {
         conversation_id: "conv-1".into(),
@@ -423,7 +421,7 @@ fn answers(url: &str) -> bool {
 
 #[test]
 fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("").url();
     // An even number and an odd one: the accept thread of tiny_http ends with an error, or panics.
     let rows = [40, 41].into_iter().flat_map(|descriptors| {
@@ -431,7 +429,7 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
     });
     thread::scope(|scope| {
         for (descriptors, program) in rows {
-            let (world, manager) = (World::new(&[]), &manager);
+            let (world, manager) = (World::new(""), &manager);
             scope.spawn(move || {
                 let arguments = match program {
                     "league_manager" => String::new(),
@@ -483,7 +481,7 @@ fn no_attack_stops_a_league() {
     thread::scope(|scope| {
         for (bytes, count, holds) in ATTACKS {
             scope.spawn(move || {
-                let world = World::new(&[]);
+                let world = World::new("");
                 let arguments = "--players 4";
                 let mut manager =
                     world.start_limited("ulimit -n 1024", "league_manager", arguments);
@@ -512,7 +510,7 @@ fn no_attack_stops_a_league() {
 #[test]
 #[ignore = "takes a gigabyte of memory: cargo test --test http -- --ignored"]
 fn endless_headers_stop_no_league() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 2");
     let _referee = world.referee(&manager, "REF01", "");
     let _first = world.player(&manager, "P01", "");
@@ -533,7 +531,7 @@ fn endless_headers_stop_no_league() {
 
 #[test]
 fn whoever_says_nothing_is_let_go() {
-    let manager = World::new(&[]).manager("");
+    let manager = World::new("").manager("");
     let half_a_body = HALF_OPEN[2].replace("5000", "50"); // of a longer one each piece is waited for
     thread::scope(|scope| {
         for part in [HALF_OPEN[0], HALF_OPEN[1], &half_a_body] {
@@ -550,7 +548,7 @@ fn whoever_says_nothing_is_let_go() {
 
 #[test]
 fn nobody_loses_because_the_referee_was_flooded() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 6");
     let arguments = format!("--manager {} --referee-id REF01", manager.url());
     let referee = world.start_limited("ulimit -n 40", "referee", &arguments);

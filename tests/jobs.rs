@@ -45,7 +45,7 @@ fn entrants(count: usize) -> Vec<Entrant> {
 
 #[test]
 fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let played = ["whole", "killed"].map(|name| {
         let folder = world.folder.join(name);
         fs::create_dir_all(&folder).unwrap();
@@ -124,7 +124,7 @@ Ada:even | groups --entrants CLASS | --out is missing"#;
 
 #[test]
 fn what_is_wrong_with_entrants_is_said_with_its_line() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let out = world.folder.join("season");
     let deal = format!("groups --entrants CLASS --size 3 --out {}", out.display());
     let run = |entrants: &str, arguments: &str| {
@@ -148,11 +148,11 @@ fn what_is_wrong_with_entrants_is_said_with_its_line() {
 
 #[test]
 fn a_player_of_another_machine_comes_by_itself() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let entrants = "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n";
     let path = class(&world, entrants);
     let mut league = world.manager(&format!("local --entrants {path} --referees 1"));
-    let elsewhere = World::new(&[]);
+    let elsewhere = World::new("");
     let own = format!("--manager {} --display-name Ada", league.url());
     let mut player = elsewhere.start("player", &own);
     assert!(league.wait().success() && player.wait().success());
@@ -163,7 +163,7 @@ fn a_player_of_another_machine_comes_by_itself() {
 
 #[test]
 fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let path = class(&world, &groups::text(&entrants(3)));
     let arguments = format!("local --entrants {path} --lead-sec 60");
     let mut league = world.manager(&arguments);

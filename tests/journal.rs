@@ -132,7 +132,7 @@ fn finished(data: &Path) -> (Vec<u8>, Vec<Standing>) {
 
 #[test]
 fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let (whole, table) = finished(&world.folder.join("whole"));
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(
@@ -187,7 +187,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
 
 #[test]
 fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let (whole, _) = finished(&world.folder.join("whole"));
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let damage = r#"
@@ -240,7 +240,7 @@ fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
 
 #[test]
 fn fresh_and_closed_leagues_are_set_aside_whole() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let data = world.folder.join("data");
     drop(find(&data, true).unwrap());
     assert!(
@@ -280,7 +280,7 @@ fn fresh_and_closed_leagues_are_set_aside_whole() {
 
 #[test]
 fn of_many_decisions_at_the_same_instant_one_counts() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let data = world.folder.join("data");
     let store = find(&data, false).unwrap().0;
     let start = Barrier::new(8);

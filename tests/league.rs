@@ -29,7 +29,7 @@ fn most_at_once(world: &World, referee: usize) -> usize {
 #[test]
 fn local_leagues_of_many_sizes_are_played_to_their_champions() {
     for (players, referees) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 1)] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let arguments = format!("local --players {players} --referees {referees}");
         let mut league = world.manager(&arguments);
         league.ends_well();
@@ -89,7 +89,7 @@ fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
 #[test]
 fn everybody_is_told_everything_in_order_and_with_its_own_token() {
     for players in [4, 18] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let rounds = players - 1;
         for (token, requests) in told(&world, players) {
             let (mut played, mut tables, mut ends, mut over) = (0, 0, Vec::new(), 0);

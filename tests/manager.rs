@@ -56,10 +56,8 @@ fn is_against_ada(request: &Value) -> bool {
 
 #[test]
 fn everybody_learns_why_a_match_was_lost() {
-    let world = World::new(&[
-        ("system.json", "/timeouts/move_timeout_sec", json!(0.5)),
-        ("system.json", "/retry_policy/base_delay_sec", json!(0.05)),
-    ]);
+    let world =
+        World::new("system timeouts.move_timeout_sec=0.5; system retry_policy.base_delay_sec=0.05");
     let mistakes: Vec<[&str; 4]> = rows(MISTAKES).collect();
     let players = mistakes.len() + 1;
     let mut manager = world.manager(&format!("--players {players}"));
@@ -160,7 +158,7 @@ const TURNED_AWAY: &str = r#"
 
 #[test]
 fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 2");
     let url = manager.url();
     let apply = |body: &Value| {
@@ -194,16 +192,11 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
 
 #[test]
 fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
-    let league = format!("leagues/{LEAGUE}.json");
-    let limit = |key: &'static str, seconds: f64| ("system.json", key, json!(seconds));
-    let world = World::new(&[
-        limit("/timeouts/game_join_ack_timeout_sec", 0.5),
-        limit("/timeouts/move_timeout_sec", 0.5),
-        limit("/timeouts/game_over_timeout_sec", 2.0),
-        limit("/timeouts/generic_response_timeout_sec", 1.5),
-        ("system.json", "/retry_policy/max_retries", json!(1)),
-        (&league, "/scheduling/cycles", json!(2)),
-    ]);
+    let world = World::new(
+        "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
+         system timeouts.game_over_timeout_sec=2; system timeouts.generic_response_timeout_sec=1.5; \
+         system retry_policy.max_retries=1; league scheduling.cycles=2",
+    );
     let mut manager = world.manager("--players 2 --referees 2");
     let hung = Peer::new(|request| match request["params"]["message_type"].as_str() {
         Some("ROUND_ANNOUNCEMENT") => Does::Silence,
@@ -247,10 +240,9 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
 
 #[test]
 fn whoever_registers_before_it_listens_raises_no_alarm() {
-    let world = World::new(&[
-        ("system.json", "/retry_policy/base_delay_sec", json!(30)), // nobody is asked again for its own sake
-        ("system.json", "/retry_policy/max_retries", json!(1)),
-    ]);
+    // Nobody is asked again for its own sake.
+    let world =
+        World::new("system retry_policy.base_delay_sec=30; system retry_policy.max_retries=1");
     let mut manager = world.manager("--players 3");
     let (url, up) = (manager.url(), Arc::new(AtomicBool::new(false)));
     let is_up = Arc::clone(&up);
@@ -292,7 +284,7 @@ fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
 #[test]
 fn a_player_that_prints_no_envelope_plays() {
     for strict in [false, true] {
-        let world = World::new(&[("system.json", "/security/strict_envelope", json!(strict))]);
+        let world = World::new(&format!("system security.strict_envelope={strict}"));
         let mut manager = world.manager("--players 2");
         let (url, id) = (manager.url(), Arc::new(OnceLock::new()));
         let bare = bare_player(&id);
@@ -330,7 +322,7 @@ fn a_player_that_prints_no_envelope_plays() {
 #[test]
 fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
     let Some(own) = own_address() else { return };
-    let world = World::new(&[]);
+    let world = World::new("");
     let contact = format!("http://{own}:8000/mcp");
     let manager = world.manager(&format!("--host 0.0.0.0 --contact-endpoint {contact}"));
     manager.line(&format!("others reach us at {contact}"));
@@ -371,7 +363,7 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
 
 #[test]
 fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
-    let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(30))]);
+    let world = World::new("system retry_policy.base_delay_sec=30");
     let manager = world.manager("");
     let peer = listener();
     let mut request = message(
@@ -403,7 +395,7 @@ const IN_THE_LOBBY: &str = r#"
 
 #[test]
 fn the_lobby_says_who_does_not_answer_as_an_agent() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("--players 9");
     let url = manager.url();
     let agent = |[head, body, _]: [&'static str; 3]| {
@@ -425,15 +417,11 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
 
 #[test]
 fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
-    let limit = |key: &'static str, seconds: f64| ("system.json", key, json!(seconds));
-    let world = World::new(&[
-        limit("/timeouts/game_join_ack_timeout_sec", 0.5),
-        limit("/timeouts/move_timeout_sec", 0.5),
-        limit("/timeouts/game_over_timeout_sec", 0.5),
-        limit("/timeouts/generic_response_timeout_sec", 1.0),
-        limit("/retry_policy/base_delay_sec", 0.2),
-        ("system.json", "/retry_policy/max_retries", json!(1)),
-    ]);
+    let world = World::new(
+        "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
+         system timeouts.game_over_timeout_sec=0.5; system timeouts.generic_response_timeout_sec=1; \
+         system retry_policy.base_delay_sec=0.2; system retry_policy.max_retries=1",
+    );
     let manager = world.manager("--players 2");
     let is_back = Arc::new(OnceLock::new());
     let door = Arc::clone(&is_back);

@@ -46,7 +46,7 @@ const VERSIONS: &str = r#"
 
 #[test]
 fn the_era_of_handshakes() {
-    let world = World::new(&[]);
+    let world = World::new("");
     for (agent, name) in &three(&world) {
         let ask = |version: &str, method: &str, params: Value| {
             let header = match version {
@@ -117,7 +117,7 @@ subscriptions/listen | 2026-07-28 subscriptions/listen - | - | 404 -32601";
 
 #[test]
 fn the_stateless_era() {
-    let world = World::new(&[]);
+    let world = World::new("");
     for (agent, name) in &three(&world) {
         let (tool, coded) = match *name {
             "league_manager" => ("control_league", "Y29udHJvbF9sZWFndWU="),
@@ -178,7 +178,7 @@ const SUPPLIED: &str = "protocol message_type sender timestamp conversation_id l
 
 #[test]
 fn tools_say_what_they_are() {
-    let world = World::new(&[]);
+    let world = World::new("");
     for (((agent, _), kind), expected) in three(&world).iter().zip(&KINDS).zip(TOOLS) {
         let list = call(&agent.url(), "tools/list", json!({}))["result"]["tools"].take();
         let names = list_of(&list).iter().map(|tool| text_of(&tool["name"]));
@@ -258,7 +258,7 @@ fn arguments(text: &str, filled: impl Fn(&str) -> String) -> Value {
 
 #[test]
 fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let three = three(&world);
     let peer = Peer::new(|request| good_player("P07", "odd", request));
     let token = world.data("agents/P01.json")["token"].clone();
@@ -304,7 +304,7 @@ fn timeless(mut reply: Value) -> Value {
 
 #[test]
 fn only_what_its_caller_alone_knows_is_demanded_and_no_call_of_a_tool_is_an_error() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let [(manager, _), _, _] = three(&world);
     let url = manager.url();
     // The envelope is supplied, and arguments may be left out.

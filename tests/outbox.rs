@@ -28,7 +28,7 @@ fn kept(match_id: &str, conversation: &str) -> Kept {
 
 #[test]
 fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let path = world.folder.join("lines.jsonl");
     let (mut lines, _) = Lines::open(&path).unwrap();
     let records = [0, 1, 2, 3].map(|n| json!({"n": n, "text": "ünö\n".repeat(n)}));
@@ -52,7 +52,7 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
 
 #[test]
 fn the_story_of_an_outbox() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let open = || Outbox::open(&world.folder).unwrap();
     let mut outbox = open();
     golden::play("outbox.txt", |command| {
@@ -119,7 +119,7 @@ fn end(all: &Assignments, assignment: &Arc<Assignment>) -> bool {
 #[test]
 fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_else_reported_again()
  {
-    let world = World::new(&[]);
+    let world = World::new("");
     let all = Arc::new(Assignments::default());
     all.begin(&world.folder, false).unwrap();
     let first = take(&all, "one", 8101, OURS);
@@ -181,7 +181,7 @@ fn past(match_id: &str, conversation_id: &str) -> Past {
 
 #[test]
 fn a_history_has_each_match_once_as_it_ended_last_and_belongs_to_one_registration() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let folder = world.folder.join("players/P01");
     let open = |fresh| History::open(&folder, "P01", "league", fresh).unwrap();
     let mut history = open(false);

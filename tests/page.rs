@@ -62,7 +62,7 @@ fn start(world: &World, manager: &Agent) -> Agent {
 
 #[test]
 fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("--lead-sec 0");
     let url = manager.url();
     let empty = document(&url);
@@ -142,7 +142,7 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
 
 #[test]
 fn the_page_is_safe_and_has_its_data_inside() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("--name `10b, </script>`");
     let url = manager.url();
     // A browser at /mcp is led to the page.
@@ -195,7 +195,7 @@ fn data(page: &str) -> Value {
 
 #[test]
 fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("--lead-sec 3");
     let url = manager.url();
     let since = |version: &Value| -> Value {
@@ -246,7 +246,7 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
 
 #[test]
 fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_alone() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("--host 0.0.0.0 --contact-endpoint http://localhost:1/mcp");
     let url = format!("http://127.0.0.1:{}/mcp", manager.port());
     let peer = listener();
@@ -284,8 +284,7 @@ const NAMES: [&str; 5] = [
 
 /// A league of them in which all say even, and draw.
 fn drawn_league(world: &World, draw_points: u32) {
-    let league = "leagues/league_2025_even_odd.json";
-    world.edit(league, "/scoring/draw_points", json!(draw_points));
+    world.edit("league", "scoring.draw_points", json!(draw_points));
     let mut manager = world.manager("--players 5 --lead-sec 0");
     let mut referee = world.referee(&manager, "REF01", "");
     let mut players = [0, 1, 2, 3, 4].map(|n| {
@@ -301,7 +300,7 @@ fn drawn_league(world: &World, draw_points: u32) {
 
 #[test]
 fn what_is_kept_says_the_same_and_names_do_no_harm() {
-    let world = World::new(&[]);
+    let world = World::new("");
     assert_eq!(world.word("season").0, Some(1), "nothing was played yet");
     drawn_league(&world, 1);
     drawn_league(&world, 2);
@@ -415,7 +414,7 @@ fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
 
 #[test]
 fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--lead-sec 0");
     let url = manager.url();
     let root = url.replace("/mcp", "/");
@@ -506,7 +505,7 @@ fn the_terminal_shows_tables_between_rounds_and_quiet_shows_the_result() {
         "to keep: ",
     ];
     for (options, expected) in [("", [3, 3, 1, 1, 1]), ("--quiet", [1, 0, 1, 0, 0])] {
-        let output = World::new(&[]).local(options);
+        let output = World::new("").local(options);
         let is_plain = !output.contains(['\x1b', '\r']);
         assert!(is_plain, "plain where it is no terminal: {output}");
         let count = |text| output.lines().filter(|line| line.starts_with(text)).count();

@@ -31,7 +31,7 @@ fn state(player: &Agent) -> Value {
 
 #[test]
 fn it_joins_and_chooses_under_the_match_token() {
-    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let (world, manager) = (World::new(""), stand_in::manager());
     let player = player(&world, &manager, "--strategy even");
     for (line, message_type, own, value) in [
         ("true invites R1M1", "GAME_JOIN_ACK", "accept", json!(true)),
@@ -82,7 +82,7 @@ P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; a
 
 #[test]
 fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {
-    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let (world, manager) = (World::new(""), stand_in::manager());
     let mut player = player(&world, &manager, "--strategy even");
     let url = player.url();
     converse(&url, BELIEVED);
@@ -113,7 +113,7 @@ fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not(
 #[test]
 fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() {
     for (manager, expected) in [(stand_in::manager(), 1), (silent_about_tokens(), 2)] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let player = player(&world, &manager, "");
         let story = "
 strange invites S1: joins
@@ -139,7 +139,7 @@ fn what_the_configuration_does_not_demand_may_be_missing() {
             "sender=null timestamp=null conversation_id=null",
         ),
     ] {
-        let world = World::new(&[("system.json", &format!("/security/{key}"), json!(false))]);
+        let world = World::new(&format!("system security.{key}=false"));
         let manager = stand_in::manager();
         let player = player(&world, &manager, "");
         let story = "
@@ -162,7 +162,7 @@ manager tells: ok
 manager tells auth_token=null: ";
     let proves = "E011\nmanager ends auth_token=null: E011";
     for (manager, more) in [(stand_in::manager(), proves), (silent_about_tokens(), "ok")] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut player = player(&world, &manager, "");
         converse(&player.url(), &[story, more].concat());
         assert!(player.child.try_wait().unwrap().is_none());
@@ -174,7 +174,7 @@ manager tells auth_token=null: ";
 
 #[test]
 fn its_history_lives_as_long_as_its_registration() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = Peer::counting(|n, request| {
         let token = request["params"]["auth_token"].as_str();
         let token = token.map_or(format!("{TOKEN}{n}"), String::from); // renewed in place
@@ -212,7 +212,7 @@ true ends R1M1 P01: ok"
 
 #[test]
 fn what_comes_before_it_knows_its_id_waits() {
-    let (world, gate) = (World::new(&[]), Gate::default());
+    let (world, gate) = (World::new(""), Gate::default());
     let manager = stand_in::manager_behind(&gate);
     let player = unregistered(&world, &manager, "");
     manager.first("LEAGUE_REGISTER_REQUEST");
@@ -235,7 +235,7 @@ fn what_comes_before_it_knows_its_id_waits() {
 
 #[test]
 fn it_waits_for_its_manager_and_says_so() {
-    let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.01))]);
+    let world = World::new("system retry_policy.base_delay_sec=0.01");
     let manager = Peer::counting(|n, request| match n {
         0..5 => Does::Close,
         _ => stand_in::answers(request),
@@ -261,7 +261,7 @@ fn it_waits_for_its_manager_and_says_so() {
 #[test]
 fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
     for (program, id) in [("player", "P01"), ("referee", "REF01")] {
-        let (world, gate) = (World::new(&[]), Gate::default());
+        let (world, gate) = (World::new(""), Gate::default());
         let manager = stand_in::manager_behind(&gate);
         let key = |n: usize| {
             let requests = &manager.requests;
@@ -290,7 +290,7 @@ fn from_another_machine_it_is_where_the_manager_sees_it() {
     let Some(own) = own_address() else {
         return;
     };
-    let world = World::new(&[]);
+    let world = World::new("");
     // Nobody needs to reach the manager there.
     let anywhere = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
     let manager = world.manager(&anywhere);
@@ -345,7 +345,7 @@ const NO_LETTING_IN: [(Answers, &str); 6] = [
 #[test]
 fn whoever_is_not_let_in_says_why_in_one_plain_line() {
     for (does, expected) in NO_LETTING_IN {
-        let world = World::new(&[]);
+        let world = World::new("");
         let manager = Peer::new(move |_| does());
         for program in ["player", "referee"] {
             let mut agent = world.start(program, &format!("--manager {}", manager.url));

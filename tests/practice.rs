@@ -175,7 +175,7 @@ local --mine no-such-program | no-such-program";
 
 #[test]
 fn practice_replaces_practice_and_nothing_else() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let refused = |arguments: &str, words: &str| {
         let mut league = world.start_unheard("league_manager", arguments);
         league.complains(words);

@@ -255,7 +255,7 @@ fn the_schema_takes_what_the_reader_takes_and_every_fault_is_refused_by_code_and
 
 /// What the log makes of a value: the last line of a log of its own, for which `note` cares.
 fn logged(note: impl FnOnce(&Client)) -> Value {
-    let world = World::new(&[]);
+    let world = World::new("");
     let log = log::Log::new(&world.folder, "P01");
     log.open("P01", "P01.log.jsonl");
     note(&Client::new("P01", Arc::new(log)));
@@ -360,7 +360,7 @@ fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() 
 
 #[test]
 fn a_real_league_sends_nothing_else() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut league = world.manager("local --fresh");
     league.ends_well();
     let logs = world.logs();

@@ -13,7 +13,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
 
 /// A world, where there is a python3.
 fn world() -> Option<World> {
-    has_python().then(|| World::new(&[]))
+    has_python().then(|| World::new(""))
 }
 
 /// A player, P01 unless `options` say otherwise.

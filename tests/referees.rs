@@ -64,7 +64,7 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         ("GAME_OVER", ENDS),
     ];
     for (state, held) in states {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut manager = world.manager("--players 2 --referees 2");
         let mut first = world.referee(&manager, "REF01", "");
         let mut second = world.referee(&manager, "REF02", "");
@@ -142,7 +142,7 @@ fn rpc_error(code: i32) -> Does {
 #[test]
 fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
     for (answer, why) in FAULTS {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut manager = world.manager("--players 2 --referees 2");
         let given = AtomicBool::new(false);
         let first = Peer::new(move |request| {
@@ -171,7 +171,7 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
 fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
     const NOBODY: &str = "no referee is left";
     for back in ["REF01", "REF02"] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut manager = world.manager("--players 2");
         let mut first = world.referee(&manager, "REF01", "");
         let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
@@ -197,8 +197,9 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
 
 #[test]
 fn a_slow_player_delays_its_own_match_only() {
-    let join = "/timeouts/game_join_ack_timeout_sec";
-    let world = World::new(&[("system.json", join, json!(patience().as_secs()))]);
+    let seconds = patience().as_secs();
+    let limit = format!("system timeouts.game_join_ack_timeout_sec={seconds}");
+    let world = World::new(&limit);
     let mut manager = world.manager("--players 4");
     let mut referee = world.referee(&manager, "REF01", "--max-concurrent-matches 2");
     let other_is_over = Gate::default();
@@ -237,9 +238,9 @@ fn acknowledged(world: &World) -> usize {
 #[test]
 fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() {
     for dies in ["referee", "manager", "the referee's token"] {
-        let world = World::new(&[]);
+        let world = World::new("");
         if dies == "the referee's token" {
-            world.edit("system.json", "/security/token_ttl_hours", json!(0.0003)); // a good second
+            world.edit("system", "security.token_ttl_hours", json!(0.0003)); // a good second
         }
         let arguments = "--players 2";
         let mut manager = world.manager(arguments);
@@ -274,7 +275,7 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
 #[test]
 fn a_stale_outbox_never_counts() {
     for older_card in [false, true] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut manager = world.manager("--players 2");
         keep(&world, "referees/REF01/outbox.jsonl", kept(["P02", "P01"]));
         if older_card {
@@ -391,7 +392,7 @@ fn reported(manager: &Peer, times: usize) -> Vec<String> {
 #[test]
 fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_again() {
     let manager = stand_in::manager();
-    let it = Alone::new(World::new(&[]), &manager, |asked| {
+    let it = Alone::new(World::new(""), &manager, |asked| {
         CHOICES(asked) && asked["match_id"] == "R1M1"
     });
     it.announce(&[("R1M1", true), ("R1M2", true)]);
@@ -412,7 +413,7 @@ fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_ag
 
 #[test]
 fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
-    let world = World::new(&[("system.json", "/retry_policy/base_delay_sec", json!(0.02))]);
+    let world = World::new("system retry_policy.base_delay_sec=0.02");
     let recorded = AtomicBool::new(false);
     let manager = Peer::new(move |request| {
         let match_id = request["params"]["match_id"].as_str();
@@ -459,7 +460,7 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
 #[test]
 fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     let manager = stand_in::manager();
-    let it = Alone::new(World::new(&[]), &manager, CHOICES);
+    let it = Alone::new(World::new(""), &manager, CHOICES);
     let own = it.referee.url();
     let altered = TOKEN.replace('f', "e");
     let tokens = [

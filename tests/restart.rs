@@ -19,7 +19,7 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
     let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04"];
     let mixed = "REF01 manager P01 REF02";
     for victims in ["manager", "REF01", "manager", "P01", "manager", mixed] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let arguments = "--players 4 --referees 2";
         let mut manager = world.manager(arguments);
         let start = |manager: &Agent, id: &str, port: &str| match id.starts_with('R') {
@@ -78,7 +78,7 @@ fn contents(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
-    let (world, other) = (World::new(&[]), World::new(&[]));
+    let (world, other) = (World::new(""), World::new(""));
     let (mut manager, second) = (world.manager(""), other.manager(""));
     let mut player = world.player(&manager, "P01", "");
     player.line("is P01 in");
@@ -124,11 +124,11 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
 fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
     let ids = ["league_2025_even_odd", "thursday"];
     for _ in 0..3 {
-        let world = World::new(&[]);
+        let world = World::new("");
         let leagues = world.folder.join("config/leagues");
         let file = leagues.join(format!("{}.json", ids[0]));
         fs::copy(file, leagues.join("thursday.json")).unwrap();
-        world.edit("leagues/thursday.json", "/league_id", json!("thursday"));
+        world.edit("leagues/thursday.json", "league_id", json!("thursday"));
         let mut both = ids.map(|id| {
             let arguments = format!("local --players 6 --league-id {id}");
             world.start_unheard("league_manager", &arguments)
@@ -160,7 +160,7 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
 #[test]
 fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow() {
     for fresh in ["", "--fresh"] {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut league = world.manager("local --lead-sec 60");
         wait_until("the league starts", || world.count("Started") == 1);
         wait_until("all have their cards", || cards(&world).len() == 6);
@@ -183,7 +183,7 @@ fn cards(world: &World) -> Vec<PathBuf> {
 
 #[test]
 fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 2 --stay");
     let start = |manager: &Agent, id: &str| match id {
         "REF01" => world.referee(manager, id, ""),
@@ -219,7 +219,7 @@ fn signal(name: &str, agent: &Agent) {
 
 #[test]
 fn what_a_full_disk_does_not_take_is_not_acknowledged() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let arguments = "--players 2";
     let path = world.league_file("journal.jsonl");
     let agents = [listener(), listener(), listener()];
@@ -266,7 +266,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
 
 #[test]
 fn the_words_start_and_status_say_how_it_is() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("");
     let url = manager.url();
     let agents = [listener(), listener(), listener()];
@@ -309,7 +309,7 @@ fn the_words_start_and_status_say_how_it_is() {
 
 #[test]
 fn whoever_registers_before_its_server_is_up_is_asked_again() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let manager = world.manager("--players 2");
     let slow = Peer::new(|_| Does::Close);
     register_player(&manager.url(), "player:P01", &slow.url);
@@ -320,7 +320,7 @@ fn whoever_registers_before_its_server_is_up_is_asked_again() {
 
 #[test]
 fn secrets_are_for_their_owner_alone() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut league = world.start("league_manager", "local --players 2 --referees 1 --stay");
     league.line("still serving");
     let operator = fs::read_to_string(world.league_file("operator.token")).unwrap();
@@ -357,7 +357,7 @@ fn however_the_launcher_ends_no_process_is_left() {
         ("kill", terminate),
     ];
     for (end, act) in ends {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut launcher = world.manager("local --lead-sec 60");
         wait_until("the league starts", || world.count("Started") == 1);
         assert_eq!(processes(&world).len(), 7, "{end}");
@@ -370,7 +370,7 @@ fn however_the_launcher_ends_no_process_is_left() {
 
 #[test]
 fn the_referees_of_a_class_come_back_where_they_were() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let port = free.unwrap().port().to_string();
     let class = format!("class --host 127.0.0.1 --port {port}");
@@ -401,7 +401,7 @@ fn processes(world: &World) -> Vec<String> {
 #[test]
 fn with_a_seed_two_runs_end_alike() {
     let run = || {
-        let world = World::new(&[]);
+        let world = World::new("");
         let mut league = world.manager("local --seed 7 --quiet");
         league.ends_well();
         let mut page = world.data(&format!("{LEAGUE}/standings.json"));

@@ -131,7 +131,7 @@ fn the_season_goes_by_points_per_match_and_every_equal_champion_has_a_title() {
 
 #[test]
 fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let keep = |folder: &str, script: &str, is_local: bool| {
         let document = paper::document(&paper::told(script), is_local);
         let text = serde_json::to_string(&document).unwrap();
@@ -158,7 +158,7 @@ fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
 
 #[test]
 fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_again() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let data = world.folder.join("data");
     let view = Arc::new(league("P01>P02 P03=P04"));
     let mut pages = Pages::new(data.clone(), world.folder.join("logs"));
@@ -218,7 +218,7 @@ notes | foreign, for it holds no league league_2025_even_odd";
 
 #[test]
 fn a_stage_names_every_group_that_it_leaves_out() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let season = world.folder.join("season");
     let put = |group: &str, name: &str, text: &str| {
         let folder = season.join(group).join("leagues/league_2025_even_odd");

@@ -145,7 +145,7 @@ true asks R1M1 move_number=9999 FIRST: E015";
 
 #[test]
 fn a_player_answers_each_move_once_and_only_to_its_referee() {
-    let (world, manager) = (World::new(&[]), stand_in::manager());
+    let (world, manager) = (World::new(""), stand_in::manager());
     let start = |strategy| {
         let arguments = format!("--manager {} --strategy {strategy}", manager.url);
         let player = world.start("player", &arguments);
@@ -166,7 +166,7 @@ fn a_player_answers_each_move_once_and_only_to_its_referee() {
 }
 
 /// A world whose league plays tic-tac-toe.
-fn world(edits: &[(&str, &str, Value)]) -> World {
+fn world(edits: &str) -> World {
     let world = World::new(edits);
     world.play(GAME.game_type);
     world
@@ -200,7 +200,7 @@ fn check_results(world: &World, matches: usize) -> usize {
 
 #[test]
 fn a_league_is_played_by_the_finished_players_and_the_python_template() {
-    let world = world(&[]);
+    let world = world("");
     let mut names = "perfect,perfect,blocks".to_string();
     if has_python() {
         let template = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
@@ -224,7 +224,7 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
 
 #[test]
 fn whoever_calls_the_tools_plays_a_match_move_by_move() {
-    let world = world(&[]);
+    let world = world("");
     let mut manager = world.manager("--players 2");
     let by_hand = world.player(&manager, "P01", "--strategy mcp");
     let _other = world.player(&manager, "P02", "--strategy blocks");
@@ -259,7 +259,7 @@ fn whoever_calls_the_tools_plays_a_match_move_by_move() {
 
 #[test]
 fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
-    let world = world(&[("system.json", "/timeouts/move_timeout_sec", json!(60))]);
+    let world = world("system timeouts.move_timeout_sec=60");
     let mut manager = world.manager("");
     let gate = Gate::default();
     let slow = gate.clone();

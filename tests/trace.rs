@@ -59,10 +59,7 @@ fn check(name: &str, text: &str, expected: &str) {
 
 /// A league of a real P01, which says even, and P02, which answers a call as `script` says.
 fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
-    let world = World::new(&[
-        ("system.json", "/timeouts/move_timeout_sec", json!(1)),
-        ("system.json", "/retry_policy/max_retries", json!(2)),
-    ]);
+    let world = World::new("system timeouts.move_timeout_sec=1; system retry_policy.max_retries=2");
     let mut manager = world.manager("--players 2");
     let mut referee = world.referee(&manager, "REF01", "--seed 7");
     let mut player = world.player(&manager, "P01", "--strategy even");
@@ -130,7 +127,7 @@ fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
 
 #[test]
 fn a_reassigned_match_has_all_its_conversations() {
-    let world = World::new(&[]);
+    let world = World::new("");
     let mut manager = world.manager("--players 2 --referees 2");
     let gate = Gate::default();
     let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--seed 7"));
@@ -210,7 +207,7 @@ no log here of manager, P02: agents on other machines have theirs there";
 
 /// What is kept of lines that went through the files of a folder of logs.
 fn kept(lines: &[Value]) -> Vec<Value> {
-    let world = World::new(&[]);
+    let world = World::new("");
     let folder = world.folder.join("logs/agents");
     fs::create_dir_all(&folder).unwrap();
     for line in lines {

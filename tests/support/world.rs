@@ -4,7 +4,7 @@
 //! it. An `Agent` is such a program: what it prints is waited for, and it dies with its test at the latest.
 
 use super::files::FILES;
-use super::{give_up, http, patience, set, until, wait_until};
+use super::{give_up, http, patience, pointer, set, until, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -21,50 +21,53 @@ pub struct World {
 }
 
 impl World {
-    /// The configuration of `files.rs`, then `edits`: (file, JSON pointer, value).
-    pub fn new(edits: &[(&str, &str, Value)]) -> World {
+    /// The configuration of `files.rs`, then `edits`: `system timeouts.move_timeout_sec=0.5; league scheduling.cycles=2`.
+    pub fn new(edits: &str) -> World {
         let number = fastrand::u64(..); // a process id alone may be that of an earlier run
         let name = format!("league-test-{}-{number:x}", std::process::id());
         let folder = env::temp_dir().join(name);
         let world = World { folder };
         for (file, text) in FILES {
-            let path = world.folder.join("config").join(file);
+            let path = world.config(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        for (file, pointer, value) in edits {
-            world.edit(file, pointer, value.clone());
+        for edit in edits.split("; ").filter(|edit| !edit.is_empty()) {
+            let (place, value) = edit.split_once('=').unwrap();
+            let (file, path) = place.split_once(' ').unwrap();
+            world.edit(file, path, serde_json::from_str(value).unwrap());
         }
         world
     }
 
+    /// A file of the configuration, by its path or a word of it: system, agents, league, games, referee or player.
+    pub fn config(&self, file: &str) -> PathBuf {
+        let known = FILES.iter().find(|(path, _)| path.contains(file));
+        let path = known.map_or(file, |(path, _)| path);
+        self.folder.join("config").join(path)
+    }
+
     /// Changes one value of a configuration file; a null removes the key.
-    pub fn edit(&self, file: &str, pointer: &str, value: Value) {
-        let path = self.folder.join("config").join(file);
-        let mut whole: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        set(&mut whole, pointer, value);
-        fs::write(path, whole.to_string()).unwrap();
+    pub fn edit(&self, file: &str, path: &str, value: Value) {
+        let file = self.config(file);
+        let mut whole: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        set(&mut whole, &pointer(path), value);
+        fs::write(file, whole.to_string()).unwrap();
     }
 
     /// Has the league play another game, and the agents whatever their programs can.
     pub fn play(&self, game_type: &str) {
-        let league = "leagues/league_2025_even_odd.json";
-        self.edit(league, "/game_type", json!(game_type));
+        self.edit("league", "game_type", json!(game_type));
         let entry = json!({"game_type": game_type, "display_name": game_type, "players": 2});
-        self.edit("games/games_registry.json", "/games/0", entry);
-        for listed in [
-            "referees/0",
-            "referees/1",
-            "players/0",
-            "players/1",
-            "players/2",
-            "players/3",
-        ] {
-            let path = format!("/{listed}/game_types");
-            self.edit("agents/agents_config.json", &path, Value::Null);
+        self.edit("games", "games[0]", entry);
+        let referees = (0..2).map(|n| format!("referees[{n}]"));
+        let players = (0..4).map(|n| format!("players[{n}]"));
+        for listed in referees.chain(players) {
+            let path = format!("{listed}.game_types");
+            self.edit("agents", &path, Value::Null);
         }
-        for defaults in ["defaults/referee.json", "defaults/player.json"] {
-            self.edit(defaults, "/game_types", Value::Null);
+        for defaults in ["defaults/referee", "defaults/player"] {
+            self.edit(defaults, "game_types", Value::Null);
         }
     }
 
