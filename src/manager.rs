@@ -34,13 +34,14 @@ use crate::manager::league::{Event, League};
 use crate::manager::rounds::Rounds;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
 use crate::net::agent::Agent;
+use crate::net::bounds::start_anew;
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::server::FAREWELL;
 use crate::program::terminal::{Terminal, shown};
-use crate::program::{Program, server, start_anew};
+use crate::program::{Program, server};
 use crate::protocol::{Kind, LeagueStatus};
 use std::io;
 use std::net::IpAddr;
@@ -166,7 +167,7 @@ impl Manager {
         }
         visitors.wait_until_empty(FAREWELL); // their answers are out
         if self.store.read(goes_on) {
-            return Err(start_anew(self.program.port, self.program.log()));
+            return Err(start_anew(self.program.port, self.program.log()).into());
         }
         Ok(())
     }

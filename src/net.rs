@@ -2,7 +2,7 @@
 
 pub mod agent;
 mod arguments;
-mod bounds;
+pub mod bounds;
 pub mod client;
 pub mod http;
 pub mod letter;

@@ -22,12 +22,11 @@ use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::say;
 use crate::protocol::Kind;
 use crate::wire::{DisplayName, Endpoint, Plain, Url};
-use std::env;
 use std::fs;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -81,10 +80,10 @@ impl Program {
         let entry = config.agent(kind, id);
         let display_name = args.value::<DisplayName>("--display-name")?;
         let display_name = display_name.unwrap_or(entry.display_name.clone()).0;
-        let most = args.number("--max-concurrent-matches")?;
+        let most = args.value("--max-concurrent-matches")?;
         let most = most.or(entry.max_concurrent_matches);
         let most = most.or(config.referee_defaults.max_concurrent_matches);
-        let seed = args.number("--seed")?;
+        let seed = args.value("--seed")?;
         let contact = args.value::<Url>("--contact-endpoint")?;
         let manager = manager(&args, &config);
         let (host, name) = hosts(&args, &config, kind, &manager)?;
@@ -139,25 +138,6 @@ impl Program {
         };
         self.log().orchestrator(level, "ended", words);
     }
-}
-
-/// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
-/// with what it has on its disk. Comes back only if that fails.
-pub fn start_anew(port: u16, log: &Log) -> Stop {
-    // After it was built anew, the file that runs has no name any more; the new one stands where ours was started from.
-    let exe = env::current_exe().ok().filter(|exe| exe.exists());
-    let started = || env::args_os().next().map(Into::into);
-    let Some(exe) = exe.or_else(started) else {
-        return Stop::failed("start the program once more: it goes on with what is on its disk");
-    };
-    let mut command = Command::new(exe);
-    command.args(env::args_os().skip(1).filter(|it| it != "--fresh"));
-    command.args(["--port", &port.to_string()]);
-    log.orchestrator(Level::Info, "ended", "a new one takes its place");
-    #[cfg(unix)]
-    return std::os::unix::process::CommandExt::exec(&mut command).into();
-    #[cfg(not(unix))]
-    Stop::failed("this system cannot do that; start the program once more: it opens a new lobby")
 }
 
 /// The host on which we listen, and the one as which others reach us unless `--contact-endpoint` says it: as the
@@ -267,7 +247,7 @@ fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpLis
         Kind::Manager => Some(config.system.network.default_league_manager_port),
         _ => id.and_then(|id| port_of(config.agent(kind, id))),
     };
-    let mut ports: Vec<u16> = match args.number("--port")?.or(listed) {
+    let mut ports: Vec<u16> = match args.value("--port")?.or(listed) {
         Some(port) => vec![port],
         None => {
             let taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();

@@ -30,7 +30,7 @@ pub fn run(args: &Args, match_id: &str, choose: impl Fn(&Turn) -> String) -> Res
     let (seat, moves) = moves(&history.player_id, past)?;
     for (so_far, then) in turns(game, seat, &moves) {
         let turn = Turn {
-            seed: args.number("--seed")?,
+            seed: args.value("--seed")?,
             ..turn(&config, game, &history, at, so_far)
         };
         if !game.at_once {

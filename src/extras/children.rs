@@ -29,7 +29,7 @@ impl Children {
     /// come back where they were: an agent that took the port of another could not be told from it.
     pub fn start(manager: &Manager, local: &Local) -> Result<Children, Stop> {
         let program = &manager.program;
-        let referees = program.args.number("--referees")?.unwrap_or_default();
+        let referees = program.args.value("--referees")?.unwrap_or_default();
         let entrants = local.entrants.iter();
         let here: Vec<&Entrant> = entrants.filter(|it| !it.is_elsewhere()).collect();
         // Players of other machines come by themselves and take the lowest ids, so ours have the last.

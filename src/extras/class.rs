@@ -27,7 +27,7 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
         .system
         .network
         .default_league_manager_port;
-    let port = args.number("--port")?.unwrap_or(usual);
+    let port = args.value("--port")?.unwrap_or(usual);
     let address = match args.text("--host") {
         Some(host) => host.to_string(),
         None => own_address_towards(EXAMPLE, 9).unwrap_or("127.0.0.1".into()),

@@ -86,7 +86,7 @@ pub fn before(args: &Args) -> Result<String, Stop> {
 
 /// Whether the command line asks for a practice. A comparison is one too.
 pub fn is_practice(args: &Args) -> Result<bool, Stop> {
-    let cycles: Option<Cycles> = args.number("--cycles")?;
+    let cycles: Option<Cycles> = args.value("--cycles")?;
     Ok(cycles.is_some() || args.has("--mine") || args.has("--new"))
 }
 
@@ -129,7 +129,7 @@ fn chosen(args: &Args) -> Result<Vec<Entrant>, Stop> {
             (mine, usual)
         }
     };
-    let players = args.number("--players")?.unwrap_or(usual);
+    let players = args.value("--players")?.unwrap_or(usual);
     if players < mine.len() {
         let words = format!(
             "got {players}, expected at least the {} of --mine",

@@ -100,7 +100,7 @@ fn say_status(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
 /// Shows the table over all groups that are over, and prints the entrants of the next stage, if they are asked for;
 /// gives back how many groups are left out.
 fn add_up(args: &Args, folders: &BTreeSet<PathBuf>, league_id: &str) -> Result<usize, Stop> {
-    let most: Option<usize> = args.number("--promote")?;
+    let most: Option<usize> = args.value("--promote")?;
     let by_expected = match args.text("--by").unwrap_or("points") {
         "points" => false,
         "expected" => true,

@@ -16,7 +16,7 @@ pub fn rules(program: &Program, most: Option<usize>) -> Result<Rules, Stop> {
     let config = &program.config;
     let people = &config.league.participants;
     let security = &config.system.security;
-    let cycles = program.args.number("--cycles")?;
+    let cycles = program.args.value("--cycles")?;
     let from_file = config.league.scheduling.cycles.map(|cycles| cycles.0);
     Ok(Rules {
         league_id: config.league.league_id.clone(),
@@ -45,10 +45,10 @@ fn listed(config: &Config) -> Vec<Listed> {
 
 /// How many players and referees start the league, if the command line says so.
 pub fn awaited(program: &Program) -> Result<Option<(usize, usize)>, Stop> {
-    let Some(players) = program.args.number("--players")? else {
+    let Some(players) = program.args.value("--players")? else {
         return Ok(None);
     };
-    let referees = program.args.number("--referees")?.unwrap_or(1);
+    let referees = program.args.value("--referees")?.unwrap_or(1);
     let people = &program.config.league.participants;
     let least = people.min_players.0 as usize;
     let most = people.max_players.0 as usize;
@@ -66,7 +66,7 @@ pub fn awaited(program: &Program) -> Result<Option<(usize, usize)>, Stop> {
 
 /// Between a round's announcement and its matches.
 pub fn lead(program: &Program) -> Result<Duration, Stop> {
-    match program.args.number("--lead-sec")? {
+    match program.args.value("--lead-sec")? {
         Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
             Stop::usage(format!(
                 "--lead-sec: got {seconds}, expected seconds, 0 or more"

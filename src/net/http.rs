@@ -191,7 +191,7 @@ fn report_panics(service: Arc<dyn Service>) {
 /// called for a while ends, and the next is built. So it is after a fault too, where the program cannot take its own
 /// place, or has only just begun.
 fn accept(listener: &TcpListener, door: &Arc<Door>) {
-    let began = Instant::now();
+    let mut began = Instant::now();
     let mut crew: Option<Arc<Crew>> = None;
     loop {
         let mut trouble = bounds::excess();
@@ -201,6 +201,7 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
         }
         if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
             door.service.start_anew(&why);
+            began = Instant::now(); // that could not be: not again at once
         }
         if crew.as_ref().is_none_or(|crew| crew.has_ended()) {
             crew = Crew::new(listener, door);

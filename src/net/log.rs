@@ -2,7 +2,7 @@
 //! with all programs, for what begins, ends and breaks.
 //!
 //! An agent knows its file only when it has an id: until then its lines wait in memory. The sender of a message logs it
-//! whole, its receiver at most the beginning. What strangers can cause is limited by `Noise`, so that nobody fills the
+//! whole, its receiver at most the beginning. What strangers can cause is logged only so often, so that nobody fills the
 //! disk.
 
 use crate::net::sync::lock;
@@ -38,6 +38,8 @@ pub enum Body<'a> {
 pub struct Log {
     root: PathBuf,
     target: Mutex<Target>,
+    /// The second that it is, and what each address has caused in it that is logged only within bounds.
+    noise: Mutex<(u64, HashMap<IpAddr, u32>)>,
 }
 
 /// Where lines go. They wait as long as there is no file; then each is written at once.
@@ -76,6 +78,7 @@ impl Log {
         Log {
             root: root.into(),
             target: Mutex::new(target),
+            noise: Mutex::default(),
         }
     }
 
@@ -143,6 +146,24 @@ impl Log {
             let words = format!("{from}'s clock is {} s off ours", skew.as_secs());
             self.say(Level::Warning, "clock_skew", words);
         }
+    }
+
+    /// Counts what an address has caused, and says whether it is still to be logged. What was left out in an older
+    /// second is logged here, in one line.
+    pub fn bears(&self, peer: IpAddr) -> bool {
+        let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
+        let (second, counts) = &mut *lock(&self.noise);
+        if *second != now {
+            *second = now;
+            for (peer, count) in counts.drain().filter(|(_, count)| *count > LOUDEST) {
+                let left_out = count - LOUDEST;
+                let words = format!("{left_out} more requests from {peer} are not logged");
+                self.say(Level::Warning, "not_logged", words);
+            }
+        }
+        let count = counts.entry(peer).or_default();
+        *count += 1;
+        *count <= LOUDEST
     }
 }
 
@@ -221,28 +242,4 @@ impl Serialize for Masked<'_> {
 /// Whether what stands under this key is a token, or the key by which an agent is known again.
 fn is_secret(key: &str) -> bool {
     key.ends_with("token") || key == "registration_key"
-}
-
-/// How often each address was refused within this second. Beyond a bound refusals are counted, and no longer logged.
-#[derive(Default)]
-pub struct Noise(Mutex<(u64, HashMap<IpAddr, u32>)>);
-
-impl Noise {
-    /// Counts what an address has caused, and says whether it is still to be logged. What was left out in an older
-    /// second is logged here, in one line.
-    pub fn count(&self, peer: IpAddr, log: &Log) -> bool {
-        let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
-        let (second, counts) = &mut *lock(&self.0);
-        if *second != now {
-            *second = now;
-            for (peer, count) in counts.drain().filter(|(_, count)| *count > LOUDEST) {
-                let left_out = count - LOUDEST;
-                let words = format!("{left_out} more requests from {peer} are not logged");
-                log.say(Level::Warning, "not_logged", words);
-            }
-        }
-        let count = counts.entry(peer).or_default();
-        *count += 1;
-        *count <= LOUDEST
-    }
 }

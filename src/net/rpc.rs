@@ -7,10 +7,11 @@
 //! Read next: `mcp.rs`, the same handlers as tools.
 
 use crate::net::agent::{Agent, Denial, Request, Tool};
+use crate::net::bounds::start_anew;
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{OK, Reply, Service, Visitor};
 use crate::net::letter::{answered, quoted};
-use crate::net::log::{Body, Level, Noise};
+use crate::net::log::{Body, Level};
 use crate::net::mcp::Mcp;
 use crate::net::sync::lock;
 use crate::protocol::{
@@ -40,12 +41,10 @@ pub struct Server {
     pub own: Vec<Endpoint>,
     /// Shows a line on the terminal.
     pub complain: fn(&str),
-    /// Has the program take its own place, because of this; comes back only if that cannot be.
-    pub start_anew: Box<dyn Fn(&str) + Send + Sync>,
+    /// The port on which the agent listens.
+    pub port: u16,
     /// The fault of our own that was last shown: the same again is only logged.
     pub shown: Mutex<String>,
-    /// Who was refused how often.
-    pub noise: Noise,
 }
 
 impl Service for Server {
@@ -75,7 +74,9 @@ impl Service for Server {
     }
 
     fn start_anew(&self, why: &str) {
-        (self.start_anew)(why);
+        (self.complain)(&format!("{why}: the program takes its own place"));
+        let why = start_anew(self.port, &self.client.log);
+        (self.complain)(&format!("that cannot be: {why}"));
     }
 }
 
@@ -102,7 +103,7 @@ impl Server {
 
     /// Tells the agent what somebody asked for in vain: cut, and not without end, since it is logged.
     fn asked_in_vain(&self, what: &str, peer: IpAddr) {
-        if self.noise.count(peer, &self.client.log) {
+        if self.client.log.bears(peer) {
             self.agent.asked_in_vain(&cut(what, SHOWN), peer);
         }
     }
@@ -207,7 +208,7 @@ impl Server {
     }
 
     fn run_tool(&self, tool: &Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
-        if self.noise.count(peer, &self.client.log) {
+        if self.client.log.bears(peer) {
             let facts = json!({"peer": peer});
             let message = Body::Beginning(arguments);
             self.client.note("tool_called", arguments, facts, message);
@@ -229,7 +230,7 @@ impl Server {
         let is_known = read
             .as_ref()
             .is_ok_and(|it| newcomer(it.message.name()).is_none());
-        let is_logged = is_known || self.noise.count(peer, log);
+        let is_logged = is_known || log.bears(peer);
         if is_logged {
             let facts = json!({"peer": sender});
             let message = Body::Beginning(params);
@@ -298,7 +299,7 @@ impl Server {
     fn deny(&self, request: &Value, peer: IpAddr, denial: Denial) -> Result<Value, Denial> {
         match &denial {
             Denial::Refused(refusal) => {
-                let is_logged = self.noise.count(peer, &self.client.log);
+                let is_logged = self.client.log.bears(peer);
                 if is_logged {
                     self.agent.refused(request, peer, refusal);
                 }

@@ -5,7 +5,6 @@
 
 use crate::program::terminal::complain;
 use crate::wire::{Wire, one_slip};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -244,23 +243,18 @@ impl Args {
         self.given.insert(name, vec![value.into()]);
     }
 
-    /// Its value as something that can stand in a file too.
+    /// Its value as something that can stand in a file too: a text, else a number, which may begin with zeros, as the
+    /// number of a group does.
     pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
-        self.read(name, |text| text.into())
-    }
-
-    /// The same for a number, which may begin with zeros, as the number of a group does.
-    pub fn number<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
-        let number = |text: &str| match text.parse::<u64>() {
-            Ok(number) => number.into(),
-            Err(_) => serde_json::from_str(text).unwrap_or(text.into()),
+        let Some(text) = self.text(name) else {
+            return Ok(None);
         };
-        self.read(name, number)
-    }
-
-    fn read<T: Wire>(&self, name: &str, json: fn(&str) -> Value) -> Result<Option<T>, Stop> {
-        let read = |text| T::read(&json(text));
-        let value = self.text(name).map(read).transpose();
-        value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))
+        let number = match text.parse::<u64>() {
+            Ok(number) => number.into(),
+            Err(_) => serde_json::from_str(text).unwrap_or_default(),
+        };
+        let value = T::read(&text.into()).or_else(|fault| T::read(&number).map_err(|_| fault));
+        let value = value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))?;
+        Ok(Some(value))
     }
 }

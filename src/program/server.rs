@@ -5,11 +5,11 @@
 
 use crate::net::agent::Agent;
 use crate::net::http::{self, Door};
-use crate::net::log::{Level, Noise};
+use crate::net::log::Level;
 use crate::net::rpc::Server;
 use crate::program::args::Stop;
 use crate::program::terminal::{complain, say};
-use crate::program::{Program, end_with_stdin, start_anew};
+use crate::program::{Program, end_with_stdin};
 use crate::wire::Endpoint;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,12 +20,7 @@ pub const FAREWELL: Duration = Duration::from_secs(5);
 /// Answers from now on, and says so on standard output. `max_body` is in bytes.
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
     let client = Arc::clone(&program.client);
-    let (port, log) = (program.port, Arc::clone(&client.log));
-    let start_anew = move |why: &str| {
-        complain(&format!("{why}: the program takes its own place"));
-        let Stop(_, why) = start_anew(port, &log);
-        complain(&format!("that cannot be: {why}"));
-    };
+    let port = program.port;
     // The addresses under which browsers may call us.
     let near = ["127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}/"));
     let own = near.iter().chain([&program.address, &program.endpoint]);
@@ -35,9 +30,8 @@ pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Resul
         strict: program.config.strict_envelope(),
         own: own.flat_map(|url| Endpoint::parse(url)).collect(),
         complain,
-        start_anew: Box::new(start_anew),
+        port,
         shown: Mutex::default(),
-        noise: Noise::default(),
     };
     let door = http::serve(program.listener.try_clone()?, max_body, Arc::new(server))?;
     say(&format!("listening on {}", program.address));
