@@ -9,7 +9,7 @@
 //! fault it was. Read next: `rpc.rs`, the way in.
 
 pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
-use crate::net::letter::{joined, quoted};
+use crate::net::letter::{joined, quoted, written};
 use crate::net::log::{Body, Level, Log};
 use crate::net::retry::CallError;
 use crate::net::sync::lock;
@@ -96,10 +96,15 @@ impl Client {
         let packet = self.write(message, about);
         self.note_sent(&packet, json!({"peer": to.id}));
         let mut reply = self.send(to, message.tool(), &packet)?;
-        let came = reply.to_string();
         let known = known(to, about, &reply);
         let supplied = protocol::complete(&mut reply, known);
-        let understood = protocol::read(&reply).map_err(|refusal| CallError::wrong(refusal, came));
+        let understood = protocol::read(&reply).map_err(|refusal| {
+            let mut came = reply.clone();
+            if let Some(fields) = came.as_object_mut() {
+                fields.retain(|name, _| !supplied.contains(name));
+            }
+            CallError::wrong(refusal, came)
+        });
         let facts = facts(to, started, understood.as_ref().err());
         self.note("reply_received", &reply, facts, Body::Whole(&reply));
         let understood = understood?;
@@ -127,7 +132,7 @@ impl Client {
         }
         Bulletin {
             method: message.tool(),
-            text: packet.to_string()[1..].into(),
+            text: written(&packet)[1..].into(),
             packet,
         }
     }
@@ -166,7 +171,7 @@ impl Client {
 
     /// Sends a packet under a method and returns the `result`. Only a failure is logged.
     pub fn send(&self, to: &Peer, method: &str, packet: &Value) -> Result<Value, CallError> {
-        self.send_text(to, method, packet, &packet.to_string())
+        self.send_text(to, method, packet, &written(packet))
     }
 
     /// The one way out: posts a call and returns its `result`; a failure is logged. `packet` says what the call is

@@ -113,10 +113,10 @@ impl Log {
     }
 
     fn write(&self, level: Level, event_type: &str, facts: &Value, message: Body) {
-        let mut target = lock(&self.target);
+        let target = &mut *lock(&self.target);
         if target.lines.len() < MAX_WAITING {
-            let line = line(&target.component, level, event_type, facts, message);
-            target.lines.extend(line);
+            let names = [&*target.component, event_type];
+            let _ = add_line(&mut target.lines, names, level, facts, message); // memory takes it all
         }
         target.write_out();
     }
@@ -124,9 +124,11 @@ impl Log {
     /// Writes a line of words into the log that all programs share: starting, ending, the machine's faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
         let component = lock(&self.target).component.clone();
+        let names = [&*component, event_type];
         let words = Body::Words(words.into());
-        let line = line(&component, level, event_type, &json!({}), words);
-        let file = append_to(&self.root.join("system/orchestrator.log.jsonl"));
+        let mut line = Vec::new();
+        let added = add_line(&mut line, names, level, &json!({}), words);
+        let file = added.and_then(|()| append_to(&self.root.join("system/orchestrator.log.jsonl")));
         let _ = file.and_then(|mut file| file.write_all(&line));
     }
 
@@ -172,47 +174,45 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// A line as it is written: when, by whom, what, and whatever else applies.
-#[derive(Serialize)]
-struct Line<'a> {
-    timestamp: String,
-    component: &'a str,
-    event_type: &'a str,
+/// Adds a line to a text: when, by whom, what, whatever else applies, and what it says.
+fn add_line(
+    text: &mut Vec<u8>,
+    [component, event_type]: [&str; 2],
     level: Level,
-    #[serde(flatten)]
-    facts: Masked<'a>,
-    message: Body<'a>,
+    facts: &Value,
+    message: Body,
+) -> io::Result<()> {
+    let now = Timestamp::to_the_millisecond();
+    write!(
+        text,
+        r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"{level}""#
+    )?;
+    for (key, fact) in facts.as_object().into_iter().flatten() {
+        write!(text, ",\"{key}\":")?;
+        serde_json::to_writer(&mut *text, &Masked(key, fact))?;
+    }
+    text.write_all(b",\"message\":")?;
+    message.add_to(text)?;
+    text.write_all(b"}\n")
 }
 
-fn line(component: &str, level: Level, event_type: &str, facts: &Value, message: Body) -> Vec<u8> {
-    let line = Line {
-        timestamp: Timestamp::to_the_millisecond(),
-        component,
-        event_type,
-        level,
-        facts: Masked("", facts),
-        message,
-    };
-    let mut text = serde_json::to_vec(&line).unwrap_or_default(); // writing into memory cannot fail
-    text.push(b'\n');
-    text
-}
-
-impl Serialize for Body<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Body<'_> {
+    /// Adds what the line says to a text, as JSON.
+    fn add_to(&self, text: &mut Vec<u8>) -> io::Result<()> {
         let message = match self {
-            Body::Words(words) => return serializer.serialize_str(&masked(words)),
-            Body::Whole(message) | Body::Beginning(message) => Masked("", message),
+            Body::Words(words) => return Ok(serde_json::to_writer(text, &masked(words))?),
+            Body::Whole(message) => return Ok(serde_json::to_writer(text, &Masked("", message))?),
+            Body::Beginning(message) => Masked("", message),
         };
         let mut beginning = [0; LOGGED];
-        let is_long = matches!(self, Body::Beginning(_))
-            && serde_json::to_writer(&mut beginning[..], &message).is_err();
-        if is_long {
-            let beginning = String::from_utf8_lossy(&beginning);
-            serializer.serialize_str(&format!("{beginning}…"))
-        } else {
-            message.serialize(serializer)
+        let mut rest = &mut beginning[..];
+        let is_whole = serde_json::to_writer(&mut rest, &message).is_ok();
+        let length = LOGGED - rest.len();
+        if is_whole {
+            return text.write_all(&beginning[..length]);
         }
+        let beginning = String::from_utf8_lossy(&beginning);
+        Ok(serde_json::to_writer(text, &format!("{beginning}…"))?)
     }
 }
 

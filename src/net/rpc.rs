@@ -10,7 +10,7 @@ use crate::net::agent::{Agent, Denial, Request, Tool};
 use crate::net::bounds::start_anew;
 use crate::net::client::{About, Client, conversation, ok};
 use crate::net::http::{OK, Reply, Service, Visitor};
-use crate::net::letter::{answered, quoted};
+use crate::net::letter::{answered, quoted, written};
 use crate::net::log::{Body, Level};
 use crate::net::mcp::Mcp;
 use crate::net::sync::lock;
@@ -18,7 +18,7 @@ use crate::protocol::{
     self, Code, Entry, GameError, Kind, LeagueError, LeagueRegisterRequest, Message, PROTOCOL,
     RefereeRegisterRequest, Refusal, Understood,
 };
-use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, Wire, cut};
+use crate::wire::{Fault, SHOWN, Timestamp, Wire, cut};
 use serde_json::{Value, json};
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,8 +37,8 @@ pub struct Server {
     pub client: Arc<Client>,
     /// Whether a request must bring its whole envelope (`strict_envelope`).
     pub strict: bool,
-    /// The addresses under which browsers may call the agent.
-    pub own: Vec<Endpoint>,
+    /// The hosts, each with its port, under which browsers may call the agent.
+    pub own: Vec<String>,
     /// Shows a line on the terminal.
     pub complain: fn(&str),
     /// The port on which the agent listens.
@@ -50,7 +50,12 @@ pub struct Server {
 impl Service for Server {
     fn call(&self, body: &[u8], from: &Visitor) -> Reply {
         let origins = || from.headers("Origin"); // a browser has one
-        if origins().all(|origin| self.is_own(origin)) && origins().count() < 2 {
+        let is_ours = |origin: &str| {
+            origin
+                .strip_prefix("http://")
+                .is_some_and(|it| self.is_own(it))
+        };
+        if origins().all(is_ours) && origins().count() < 2 {
             self.answer(body, from)
         } else {
             Reply::new("403 Forbidden", "")
@@ -81,23 +86,21 @@ impl Service for Server {
 }
 
 impl Server {
-    /// Whether a URL names this very agent, host and port.
-    fn is_own(&self, url: &str) -> bool {
-        Endpoint::parse(url).is_ok_and(|named| {
-            let mut own = self.own.iter();
-            own.any(|own| own.host == named.host && own.port == named.port)
-        })
+    /// Whether a browser names this very agent, by host and port; it leaves out port 80.
+    fn is_own(&self, host: &str) -> bool {
+        let host = host.trim_end_matches(":80");
+        let is_it = |own: &String| own.trim_end_matches(":80").eq_ignore_ascii_case(host);
+        self.own.iter().any(is_it)
     }
 
     /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
     /// as this machine: its page comes from somewhere else.
     fn peer(&self, from: &Visitor) -> IpAddr {
-        let is_ours = |host: &str| self.is_own(&format!("http://{host}"));
-        match from.address() {
-            address if address.is_loopback() && !from.header("Host").is_none_or(is_ours) => {
-                Ipv4Addr::UNSPECIFIED.into()
-            }
-            address => address,
+        let address = from.address();
+        let is_ours = from.header("Host").is_none_or(|host| self.is_own(host));
+        match address.is_loopback() && !is_ours {
+            true => Ipv4Addr::UNSPECIFIED.into(),
+            false => address,
         }
     }
 
@@ -120,7 +123,7 @@ impl Server {
         let has = |key: &str| request.get(key).is_some();
         if has("message_type") && !has("jsonrpc") && !has("method") {
             return match self.run("", request, self.peer(from), false) {
-                Ok(result) => Reply::new(OK, result.to_string()),
+                Ok(result) => Reply::new(OK, written(&result)),
                 Err(denial) => failed(Value::Null, denial),
             };
         }
@@ -180,10 +183,10 @@ impl Server {
         as_tool: bool,
     ) -> Result<Value, Denial> {
         let kind = self.agent.kind();
-        let toolbox = self.agent.toolbox();
-        let tool = toolbox.find(method);
         let by_type = params["message_type"].as_str().and_then(Entry::of_message);
         let by_method = Entry::of_method(method);
+        let toolbox = by_method.is_none().then(|| self.agent.toolbox());
+        let tool = toolbox.as_ref().and_then(|it| it.find(method));
         let Some(entry) = by_type.or(by_method) else {
             return match tool {
                 Some(tool) => self.run_tool(tool, &params, peer),
@@ -225,7 +228,7 @@ impl Server {
     ) -> Result<Value, Denial> {
         let read = protocol::read(params);
         let log = &self.client.log;
-        let sender = quoted(params, "sender").unwrap_or(peer.to_string());
+        let sender = quoted(params, "sender").unwrap_or_else(|| peer.to_string());
         // Who only asks to be let in may be anybody, and so may whoever cannot be understood.
         let is_known = read
             .as_ref()

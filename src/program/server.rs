@@ -21,14 +21,15 @@ pub const FAREWELL: Duration = Duration::from_secs(5);
 pub fn serve(program: &Program, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<Door>, Stop> {
     let client = Arc::clone(&program.client);
     let port = program.port;
-    // The addresses under which browsers may call us.
-    let near = ["127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}/"));
-    let own = near.iter().chain([&program.address, &program.endpoint]);
+    let near = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+    let named = [&program.address, &program.endpoint].map(|url| Endpoint::parse(url));
+    let named = named.into_iter().flatten();
+    let named = named.map(|it| format!("{}:{}", it.host, it.port));
     let server = Server {
         agent,
         client: Arc::clone(&client),
         strict: program.config.strict_envelope(),
-        own: own.flat_map(|url| Endpoint::parse(url)).collect(),
+        own: near.into_iter().chain(named).collect(),
         complain,
         port,
         shown: Mutex::default(),

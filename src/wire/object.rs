@@ -137,11 +137,15 @@ impl Reader {
 
     /// Reads what stands one step deeper: a field's name, or `[0]`.
     pub fn at<T>(&mut self, step: &str, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
-        let mut inside = Reader::default();
-        let value = read(&mut inside);
-        let outside = |fault: Fault| fault.under(step);
-        self.faults.extend(inside.faults.into_iter().map(outside));
-        self.ignored.extend(inside.ignored.into_iter().map(outside));
+        let before = [self.faults.len(), self.ignored.len()];
+        let value = read(self);
+        for (faults, before) in [&mut self.faults, &mut self.ignored]
+            .into_iter()
+            .zip(before)
+        {
+            let inside = faults.split_off(before);
+            faults.extend(inside.into_iter().map(|fault| fault.under(step)));
+        }
         value
     }
 
