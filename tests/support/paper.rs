@@ -295,38 +295,41 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
 }
 
 /// A league that went as a script says, its rounds parted by bars: `Ada>Bob` was won by the first, and their choices
-/// differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by the second; `Ada?Bob` is not played yet.
+/// differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by the second, `Ada#Bob` by both; `Ada?Bob`
+/// is not played yet, and `Ada` plays none.
 pub fn told(script: &str) -> League {
-    let is_sign = |it: char| ">=!?".contains(it);
-    let rounds: Vec<Vec<&str>> = script
-        .split('|')
-        .map(|round| round.split_whitespace().collect())
-        .collect();
-    let names = rounds.iter().flatten().flat_map(|it| it.split(is_sign));
-    let names: BTreeSet<String> = names.map(String::from).collect();
-    let names: Vec<String> = names.into_iter().collect();
+    told_by(rules(), script)
+}
+
+/// The same, by these rules.
+pub fn told_by(rules: Rules, script: &str) -> League {
+    let is_sign = |it: char| ">=!#?".contains(it);
+    let names = script.split(|it| is_sign(it) || it == '|' || it == ' ');
+    let names: BTreeSet<&str> = names.filter(|it| !it.is_empty()).collect();
+    let names: Vec<String> = names.into_iter().map(String::from).collect();
     let id = |name: &str| {
         let place = names.iter().position(|it| it == name).unwrap();
         Kind::Player.numbered(place as u32 + 1)
     };
-    let pair = |word: &&str| {
-        let (a, b) = word.split_once(is_sign).unwrap();
-        [id(a), id(b)]
-    };
-    let pairs = rounds.iter().map(|words| words.iter().map(pair).collect());
-    let mut league = gathered_by(rules(), &names, &[10]);
-    let event = league.start(Some(7), pairs.collect());
+    let rounds = script.split('|').map(|round| {
+        let words = round.split_whitespace();
+        words.filter_map(|word| word.split_once(is_sign)).collect()
+    });
+    let rounds: Vec<Vec<(&str, &str)>> = rounds.collect();
+    let pairs = |round: &Vec<(&str, &str)>| round.iter().map(|(a, b)| [id(a), id(b)]).collect();
+    let mut league = gathered_by(rules, &names, &[10]);
+    let event = league.start(Some(7), rounds.iter().map(pairs).collect());
     happen(&mut league, event);
-    for (round, words) in (1..).zip(&rounds) {
-        assign(&mut league, round, &["REF01"]);
-        for (n, word) in (1..).zip(words) {
-            let how = match word.chars().find(|it| is_sign(*it)).unwrap() {
-                '>' => "wins",
-                '=' => "drawn",
-                '!' => "B-fails",
-                _ => continue,
-            };
-            play(&mut league, &format!("R{round}M{n}"), ends(how));
+    let signs = script.chars().filter(|it| is_sign(*it));
+    let ids: Vec<String> = league.matches.iter().map(|game| game.id.clone()).collect();
+    (1..=rounds.len()).for_each(|round| assign(&mut league, round as u32, &["REF01"]));
+    for (match_id, sign) in ids.iter().zip(signs) {
+        match sign {
+            '>' => play(&mut league, match_id, ends("wins")),
+            '=' => play(&mut league, match_id, ends("drawn")),
+            '!' => play(&mut league, match_id, ends("B-fails")),
+            '#' => play(&mut league, match_id, ends("both-fail")),
+            _ => {}
         }
     }
     league

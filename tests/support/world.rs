@@ -55,20 +55,11 @@ impl World {
         fs::write(file, whole.to_string()).unwrap();
     }
 
-    /// Has the league play another game, and the agents whatever their programs can.
+    /// Has the league play another game that all agents can play.
     pub fn play(&self, game_type: &str) {
         self.edit("league", "game_type", json!(game_type));
         let entry = json!({"game_type": game_type, "display_name": game_type, "players": 2});
         self.edit("games", "games[0]", entry);
-        let referees = (0..2).map(|n| format!("referees[{n}]"));
-        let players = (0..4).map(|n| format!("players[{n}]"));
-        for listed in referees.chain(players) {
-            let path = format!("{listed}.game_types");
-            self.edit("agents", &path, Value::Null);
-        }
-        for defaults in ["defaults/referee", "defaults/player"] {
-            self.edit(defaults, "game_types", Value::Null);
-        }
     }
 
     /// A command for one of the three programs, in this world, with the arguments as they are typed; no port is fixed.
