@@ -126,9 +126,11 @@ pub trait Service: Send + Sync + 'static {
     /// Answers a POST to `/mcp`; its body is not necessarily text.
     fn call(&self, body: &[u8], from: &Visitor) -> Reply;
     /// A page to be got, `/health` for instance.
-    fn page(&self, path: &str, from: &Visitor) -> Option<Reply>;
+    fn page(&self, _path: &str, _from: &Visitor) -> Option<Reply> {
+        None
+    }
     /// Told when something of our own broke: a panic, no thread, no descriptor.
-    fn fault(&self, what: &str);
+    fn fault(&self, _what: &str) {}
     /// Has the program take its own place, because of this; comes back only if that cannot be.
     fn start_anew(&self, _why: &str) {}
 }

@@ -9,38 +9,36 @@ use crate::net::letter::answered;
 use crate::net::secret::secret;
 use std::net::TcpListener;
 
-/// Listens, and comes back when an agent has registered.
+/// Listens, and comes back when an agent has registered and listens too.
 pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     end_with_stdin(&args, 1, || ());
-    let terminal = Terminal {
-        quiet: args.has("--json"),
-    };
+    let say = if args.has("--json") { complain } else { say };
     let program = Program::new(args, Kind::Manager)?;
     let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
     let listeners = [program.listener.try_clone()?, player()?, player()?];
     let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
     let exam = Arc::new(Exam {
-        urls: [
-            program.endpoint.clone(),
-            url(&listeners[1])?,
-            url(&listeners[2])?,
-        ],
+        players: [url(&listeners[1])?, url(&listeners[2])?],
         program,
         secret: secret(32),
-        terminal,
+        say,
         steps: Mutex::default(),
-        is_there: OnceLock::new(),
     });
     for (who, listener) in ["manager", "P01", "P04"].into_iter().zip(listeners) {
         http::serve(listener, MAX_NOTICE, Arc::new(Ear(Arc::clone(&exam), who)))?;
     }
-    let line = if terminal.quiet { complain } else { say };
-    line(&format!("listening on {}", exam.urls[0]));
-    line("an examination, no league: start your agent now, as always");
-    while exam.registration().status == 0 {
+    say(&format!("listening on {}", exam.program.endpoint));
+    say("an examination, no league: start your agent now, as always");
+    while exam.heard("").is_empty() {
         pause(Duration::from_millis(10));
     }
+    let meta = exam.meta();
+    lock(&exam.steps).push((META.into(), meta));
     pause(Duration::from_millis(200)); // it has to read that it is in
+    let limit = exam.timeouts().game_join_ack_timeout_sec.0;
+    until(limit, || {
+        exam.post("", &call("ping", json!({}), 1), limit).status != 0
+    });
     Ok(exam)
 }
 
@@ -51,10 +49,7 @@ impl Service for Ear {
     fn call(&self, body: &[u8], _: &Visitor) -> Reply {
         let (Ear(exam, who), mut asked) = (self, Exchange::new("", 200, body));
         let (name, match_id) = (asked.text("message_type"), asked.text("match_id"));
-        let words = format!("{name} {}", asked.method()).to_uppercase();
-        let metas = ["referee_meta", "player_meta"].map(|key| asked.message().get(key));
-        let registers = words.contains("REGIST") || metas != [None; 2];
-        let step = match registers {
+        let step = match asked.speaks_of("REGIST") {
             true => String::new(),
             false => format!("{who} {name} {match_id}"),
         };
@@ -69,7 +64,7 @@ impl Service for Ear {
         let Some(mut answer) = answer else {
             return Reply::new("503 Service Unavailable", "");
         };
-        let same = ["conversation_id", "match_id", "query_type"];
+        let same = ["conversation_id", "match_id"];
         let same = same.map(|key| (key, asked.message()[key].clone()));
         fill(&mut answer, same);
         if asked.json["method"] == "tools/call" {
@@ -78,16 +73,10 @@ impl Service for Ear {
         }
         match &asked.json["id"] {
             _ if asked.is_bare() => Reply::new("200 OK", answer.to_string()),
-            Value::Null if !registers => Reply::new("202 Accepted", ""),
+            Value::Null if !step.is_empty() => Reply::new("202 Accepted", ""),
             id => Reply::new("200 OK", answered(&answer, id)),
         }
     }
-
-    fn page(&self, _path: &str, _from: &Visitor) -> Option<Reply> {
-        None
-    }
-
-    fn fault(&self, _what: &str) {}
 }
 
 impl Exam {
@@ -104,7 +93,6 @@ impl Exam {
                 return None;
             }
             (MatchResultReport::NAME, _) => MatchResultAck::NAME,
-            (LeagueQuery::NAME, _) => LeagueQueryResponse::NAME,
             (_, "initialize") => {
                 return Some(json!({
                     "protocolVersion": asked.json["params"]["protocolVersion"],

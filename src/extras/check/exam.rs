@@ -12,13 +12,16 @@ pub struct Exam {
     pub program: Program,
     /// What all our tokens are made of.
     pub secret: String,
-    /// Where we are: the league manager, and the two players that a referee is given.
-    pub urls: [String; 3],
-    pub terminal: Terminal,
+    /// Where the two players are that a referee is given.
+    pub players: [String; 2],
+    /// Tells the person at the terminal.
+    pub say: fn(&str),
     /// What came of each step so far, and what came to us by itself. The step without a name is the registration.
     pub steps: Mutex<Vec<(String, Exchange)>>,
-    pub is_there: OnceLock<bool>,
 }
+
+/// The step by which the agent says what it is: the object in its registration.
+pub const META: &str = "meta";
 
 impl Exam {
     /// All that came to us so far of that name, `P01 GAME_OVER R1M1` for instance.
@@ -36,12 +39,18 @@ impl Exam {
     }
 
     pub fn kind(&self) -> Kind {
+        match self.registration().speaks_of("REFEREE") {
+            true => Kind::Referee,
+            false => Kind::Player,
+        }
+    }
+
+    /// What the agent says of itself.
+    pub fn meta(&self) -> Exchange {
         let it = self.registration();
-        let is_referee = it.text("message_type").contains("REFEREE");
-        if is_referee || it.message().get("referee_meta").is_some() {
-            Kind::Referee
-        } else {
-            Kind::Player
+        Exchange {
+            json: it.message()[format!("{}_meta", self.kind())].clone(),
+            ..it
         }
     }
 
@@ -65,41 +74,24 @@ impl Exam {
         let legal = |game: &Game| (game.legal)(&[]).join(" or ");
         let (from, to) = (&even_odd::GAME, self.rules());
         words
+            .replace(from.game_type, to.game_type)
             .replace(from.messages.call_name, to.messages.call_name)
             .replace(from.messages.answer_name, to.messages.answer_name)
             .replace(from.messages.field, to.messages.field)
             .replace(&legal(from), &legal(to))
     }
 
-    /// How a game of these two ends, of whom the first always chooses the first legal move and the other the last, if
+    /// How the game of P01 and P04 ends, of whom the first always chooses the first legal move and the other the last, if
     /// this number is drawn; nothing if it cannot be drawn.
-    pub fn outcome(&self, players: [&str; 2], number: Option<u32>) -> Option<Outcome> {
+    pub fn outcome(&self, number: Option<u32>) -> Option<Outcome> {
         let (rules, mut moves) = (self.rules(), Vec::new());
-        loop {
-            let (seats, legal) = (rules.asked(&moves), (rules.legal)(&moves));
-            let ends = [legal.first(), legal.last()];
-            for seat in &seats {
-                let text = ends[*seat]?.to_string();
-                moves.push(games::Move { seat: *seat, text });
-            }
-            if seats.is_empty() {
-                return rules.replay(players.map(String::from), moves, number).ok();
-            }
+        while let [seat, ..] = rules.asked(&moves)[..] {
+            let legal = (rules.legal)(&moves);
+            let text = [legal.first(), legal.last()][seat]?.to_string();
+            moves.push(games::Move { seat, text });
         }
-    }
-
-    /// Where the agent says that it can be called.
-    pub fn endpoint(&self) -> String {
-        let (it, meta) = (self.registration(), format!("{}_meta", self.kind()));
-        let endpoint = &it.message()[meta]["contact_endpoint"];
-        endpoint.as_str().unwrap_or_default().into()
-    }
-
-    /// Whether anybody is there. Agents may register before they listen.
-    pub fn is_there(&self) -> bool {
-        let limit = self.timeouts().game_join_ack_timeout_sec.0;
-        let ping = || self.post("ping", &call("ping", json!({}), 1), limit).status != 0;
-        *self.is_there.get_or_init(|| until(limit, ping))
+        let players = ["P01", "P04"].map(String::from);
+        rules.replay(players, moves, number).ok()
     }
 
     pub fn timeouts(&self) -> &Timeouts {
@@ -117,7 +109,7 @@ impl Exam {
             self.step(&format!("{} {match_id}", RoundAnnouncement::NAME))?;
         }
         let known = self.heard(step).into_iter().next();
-        if known.is_some() || is_for_us || !self.is_there() {
+        if known.is_some() || is_for_us {
             return known;
         }
         self.before(name, match_id, added)?;
@@ -129,28 +121,39 @@ impl Exam {
         Some(exchange)
     }
 
-    /// Takes the steps that must come before a step in a match; nothing if they did not go well. The other matches
-    /// are played only if the first one went well.
+    /// Takes the steps that must come before a step; nothing if they did not go well. Somebody must be there, and the
+    /// other matches are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
-        let is_call = name == self.rules().messages.call_name;
-        let first = "CHOOSE_PARITY_CALL R1M1".to_string();
+        let call = self.rules().messages.call_name;
+        let first = format!("{call} R1M1");
         let earlier = match name {
-            RoundAnnouncement::NAME if match_id == "R1M1" => return Some(()),
-            RoundAnnouncement::NAME if self.kind() == Kind::Referee => "P04 GAME_OVER R1M1".into(),
+            "ping" if added.is_empty() => {
+                return Url::read(&self.meta().json["contact_endpoint"])
+                    .ok()
+                    .map(drop);
+            }
+            RoundAnnouncement::NAME if match_id != "R1M1" => match self.kind() {
+                Kind::Referee => "P04 GAME_OVER R1M1".into(),
+                _ => first,
+            },
             GameInvitation::NAME => format!("ROUND_ANNOUNCEMENT {match_id}"),
-            _ if is_call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
-            RoundAnnouncement::NAME | GameError::NAME | GameOver::NAME => first,
-            _ if is_call => first,
-            _ => return Some(()),
+            _ if name == call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
+            GameError::NAME | GameOver::NAME => first,
+            _ if name == call => first,
+            _ => "ping".into(),
         };
-        let earlier = self.step(&earlier)?;
-        (name == GameInvitation::NAME || earlier.reply().is_some()).then_some(())
+        let it = self.step(&earlier)?;
+        let good = match &*earlier {
+            "ping" => it.status != 0,
+            _ => name == GameInvitation::NAME || it.reply().is_some(),
+        };
+        good.then_some(())
     }
 
     /// Takes a step: what its name says is sent, and the answer may take as long as it may in a league.
     fn take(&self, step: &str, name: &str, match_id: &str, added: &str) -> Exchange {
         let progress = format!("  {step} is sent; waiting for what comes of it");
-        self.terminal.progress(&progress);
+        Terminal::default().progress(&progress);
         let timeouts = self.timeouts();
         let limit = match name {
             _ if added == "a caller that gives up" => Duration::from_millis(1),
@@ -175,11 +178,11 @@ impl Exam {
     }
 
     /// Posts a body, which `sent` describes.
-    fn post(&self, sent: &str, body: &str, limit: Duration) -> Exchange {
+    pub fn post(&self, sent: &str, body: &str, limit: Duration) -> Exchange {
         let to = Peer {
             kind: self.kind(),
             id: self.id(),
-            endpoint: self.endpoint(),
+            endpoint: self.meta().text("contact_endpoint").into(),
             max: MAX_NOTICE,
             limit,
         };

@@ -111,6 +111,12 @@ impl Exchange {
         }
     }
 
+    /// Whether its type or its method has a word, however it is written.
+    pub fn speaks_of(&self, word: &str) -> bool {
+        let words = format!("{} {}", self.text("message_type"), self.method());
+        words.to_uppercase().contains(word)
+    }
+
     /// Whether it is a message without the shell of JSON-RPC.
     pub fn is_bare(&self) -> bool {
         self.json
@@ -145,21 +151,14 @@ impl Exchange {
         }
     }
 
-    /// Judges a field of the reply, or of the object in it whose name ends so (`_meta/version`). Nothing is seen
-    /// where that object is not there.
+    /// Judges a field of the reply.
     pub fn field(
         &self,
-        path: &str,
+        name: &str,
         expected: impl ToString,
         good: impl Fn(&Value) -> bool,
     ) -> Option<Seen> {
-        let mut around = self.reply()?.as_object()?;
-        let name = path.rsplit('/').next()?;
-        if let Some((outer, _)) = path.split_once('/') {
-            let (_, inner) = around.iter().find(|(key, _)| key.ends_with(outer))?;
-            around = inner.as_object()?;
-        }
-        let it = around.get(name).unwrap_or(&Value::Null);
+        let it = &self.reply()?[name];
         let came = match it {
             Value::Null => format!("no {name}"),
             it => format!("{name} {it}"),

@@ -29,9 +29,8 @@ pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, 
 impl Exam {
     /// A message of ours in a match: the page's example, true of this examination.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
-        let word = match (message_type, self.kind()) {
-            (LeagueQueryResponse::NAME, _) => "\"success\": false",
-            (_, Kind::Referee) => "tok-ref01",
+        let word = match self.kind() {
+            Kind::Referee => "tok-ref01",
             _ => "tok-p01",
         };
         let example = example(message_type, word);
@@ -46,18 +45,14 @@ impl Exam {
         let deadline = now.plus(self.timeouts().move_timeout_sec.0);
         let round: Option<u32> = match_id[1..2].parse().ok();
         let number = rules.draws.as_ref().map(|numbers| *numbers.start());
-        let result = self.outcome(["P01", "P04"], number);
+        let result = self.outcome(number);
         let values = [
             ("timestamp", json!(now)),
-            ("arrival_timestamp", json!(now)),
             ("deadline", json!(deadline)),
             ("auth_token", json!(own)),
-            ("league_id", json!(self.program.league_id())),
-            ("game_type", json!(rules.game_type)),
             ("round_id", json!(round)),
             ("context/round_id", json!(round)),
             ("match_token", json!(token)),
-            ("matches/0/game_type", json!(rules.game_type)),
             ("matches/0/player_A_token", json!(self.token("P01"))),
             ("matches/0/player_B_token", json!(self.token("P04"))),
             ("move_number", json!(1)),
@@ -72,10 +67,10 @@ impl Exam {
     /// An example with everybody's name and address as they are here. The agent has the place of P01 or REF01; should
     /// another of the example have its name, the two change names.
     fn with_our_names(&self, example: &Value, match_id: &str) -> Value {
-        let ([manager, p01, p04], id, endpoint) = (&self.urls, self.id(), self.endpoint());
+        let ([p01, p04], id, own) = (&self.players, self.id(), self.meta());
         let (name, referee) = match self.kind() {
-            Kind::Referee => ("REF01", &endpoint),
-            _ => ("P01", manager),
+            Kind::Referee => ("REF01", own.text("contact_endpoint")),
+            _ => ("P01", &*self.program.endpoint),
         };
         let changes = [
             (name, "#"),
