@@ -16,14 +16,14 @@ use crate::games;
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, SHOWN, pause};
-use crate::net::sync::spawn;
+use crate::net::sync::{Watched, spawn};
 use crate::program::args::{Args, Stop};
 use crate::program::card::Card;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{complain, say, shown};
 use crate::protocol::{Kind, Message};
 use crate::referee::assignments::{Assignment, Assignments};
-use crate::referee::match_play::{Limits, play};
+use crate::referee::match_play::play;
 use crate::referee::outbox::Kept;
 use crate::referee::over_http::{OverHttp, fault};
 use crate::wire::cut;
@@ -42,32 +42,27 @@ const ABOUT_US: [&str; 3] = ["E011", "E012", "E013"];
 
 struct Referee {
     session: Arc<Session>,
-    assignments: Assignments,
-    limits: Limits,
+    assignments: Watched<Assignments>,
     /// Whether it has been said that results wait for the manager.
     said: AtomicBool,
 }
 
 impl Referee {
     fn new(session: Arc<Session>) -> Arc<Referee> {
-        let program = &session.program;
-        let timeouts = &program.config.system.timeouts;
-        let limits = Limits {
-            join: timeouts.game_join_ack_timeout_sec.0,
-            choice: timeouts.move_timeout_sec.0,
-            retry: program.config.retry(),
-        };
-        let at_once = program.max_concurrent_matches;
+        let at_once = session.program.max_concurrent_matches;
         let referee = Arc::new(Referee {
             session,
-            assignments: Assignments::default(),
-            limits,
+            assignments: Watched::default(),
             said: AtomicBool::new(false),
         });
         for _ in 0..at_once {
-            referee.start("match", |it| it.play(&it.assignments.next_match()));
+            referee.start("match", |it| {
+                it.play(&it.assignments.wait_for(|all| all.queue.pop_front()));
+            });
         }
-        referee.start("report", |it| it.report(&it.assignments.next_report()));
+        referee.start("report", |it| {
+            it.report(&it.assignments.wait_for(|all| all.outbox.next_due()));
+        });
         referee
     }
 
@@ -82,31 +77,31 @@ impl Referee {
     }
 
     /// One match: played, kept on the disk, told to the players. Reporting is the reporter's business.
-    fn play(&self, assignment: &Arc<Assignment>) {
-        let program = &self.session.program;
+    fn play(&self, playing: &Assignment) {
         let venue = OverHttp {
-            program,
+            program: &self.session.program,
             assignments: &self.assignments,
-            assignment,
+            playing,
             began: Instant::now(),
         };
-        let game = || play(&assignment.given, &venue, &self.limits);
-        let outcome = catch_unwind(AssertUnwindSafe(game)).unwrap_or_default();
-        let match_id = assignment.match_id();
-        if let Some(outcome) = &outcome {
+        let played = catch_unwind(AssertUnwindSafe(|| play(playing, &venue)));
+        let outcome = played.unwrap_or_default();
+        let ended = |all: &mut Assignments| all.ended(playing, outcome.is_some());
+        let is_ours = self.assignments.change(ended);
+        let match_id = &playing.match_id;
+        if let Some(outcome) = outcome {
             say(&format!("{match_id}: {}", shown(&outcome.reason)));
-        } else if !assignment.live().dropped {
+        } else if is_ours {
             let words = "could not be played, by a fault of our own machine";
-            fault(program, &format!("{match_id} {words}"));
+            fault(&self.session.program, &format!("{match_id} {words}"));
         }
-        self.assignments.ended(assignment, outcome.is_some());
     }
 
     /// One result reported: recorded, refused for good, or to be sent again later. If the manager does not know us any
     /// more, we register again first; if it wants us no more, that is our end.
     fn report(&self, kept: &Kept) {
         let Ok(card) = self.session.wait_for_card() else {
-            return self.assignments.report_again(kept);
+            return self.assignments.lock().outbox.send_again(kept);
         };
         match self.send_report(&card, kept) {
             Ok(Message::MatchResultAck(_)) => return self.said.store(false, Ordering::SeqCst),
@@ -127,8 +122,8 @@ impl Referee {
                 }
             }
         }
-        pause(self.limits.retry.base_delay);
-        self.assignments.report_again(kept);
+        pause(self.session.program.config.retry().base_delay);
+        self.assignments.lock().outbox.send_again(kept);
     }
 
     /// The manager refuses a result for good: it is said, and forgotten.
@@ -138,7 +133,7 @@ impl Referee {
         let log = self.session.program.log();
         log.say(Level::Error, "report_refused", &*words);
         complain(&words);
-        self.assignments.refused(kept);
+        self.assignments.lock().refused(kept);
     }
 
     fn send_report(&self, card: &Card, kept: &Kept) -> Result<Message, CallError> {
@@ -164,7 +159,7 @@ impl Participant for Referee {
         let data = &self.session.program.data;
         let folder = data.join("referees").join(&card.agent_id);
         self.assignments
-            .begin(&folder, fresh)
+            .change(|all| all.begin(&folder, fresh))
             .map_err(|error| Stop::failed(format!("the outbox cannot be used: {error}")))
     }
 }

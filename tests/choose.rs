@@ -75,8 +75,7 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let [mut panics, mut slow] =
         [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
     assert!(manager.wait().success() && panics.wait().success() && slow.wait().success());
-    let over =
-        "P02 gave no answer to choose_parity within 0.5 s, three times - P01 wins by default";
+    let over = "P02 gave no answer to choose_parity within 0.5 s, at the last of 3 attempts - P01 wins by default";
     let seen_by_the_one = "your `choose` panicked at tests/choose.rs:
         index out of bounds: the len is 0 but the index is 0";
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 0.5 s; attempt 1 of 3

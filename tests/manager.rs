@@ -29,11 +29,11 @@ const RUDE: &str = "Loud";
 /// Each kind of mistake: its player, what it does wrongly when it is sent what, and how everybody is told.
 const MISTAKES: &str = r#"
     Okay | GAME_INVITATION | body {"jsonrpc": "2.0", "result": {"status": "ok", "token": "tok-p02-0123456789abcdef0123"}, "id": 1} | answered {"status":"ok","token":"tok-p02-***"} to handle_game_invitation, expected GAME_JOIN_ACK
-    Naming | CHOOSE_PARITY_CALL | but parity_choice>choice | answered choose_parity wrongly, three times: parity_choice: has "choice", expected "parity_choice"
-    Silent | CHOOSE_PARITY_CALL | silence | gave no answer to choose_parity within 0.5 s, three times
-    Gone | | | could not be reached (connection refused) for handle_game_invitation, three times
-    Loud | CHOOSE_PARITY_CALL | but parity_choice="EVEN" | answered choose_parity wrongly, three times: parity_choice: got "EVEN", must be "even" or "odd"
-    Broken | CHOOSE_PARITY_CALL | body {"jsonrpc": "2.0", "error": {"code": -32603, "message": "name 'rnadom' is not defined\u001b[2J"}, "id": 1} | answered JSON-RPC error -32603 "name 'rnadom' is not defined\u{1b}[2J" to choose_parity, three times, expected CHOOSE_PARITY_RESPONSE
+    Naming | CHOOSE_PARITY_CALL | but parity_choice>choice | answered choose_parity wrongly, at the last of 3 attempts: parity_choice: has "choice", expected "parity_choice"
+    Silent | CHOOSE_PARITY_CALL | silence | gave no answer to choose_parity within 0.5 s, at the last of 3 attempts
+    Gone | | | could not be reached (connection refused) for handle_game_invitation, at the last of 3 attempts
+    Loud | CHOOSE_PARITY_CALL | but parity_choice="EVEN" | answered choose_parity wrongly, at the last of 3 attempts: parity_choice: got "EVEN", must be "even" or "odd"
+    Broken | CHOOSE_PARITY_CALL | body {"jsonrpc": "2.0", "error": {"code": -32603, "message": "name 'rnadom' is not defined\u001b[2J"}, "id": 1} | answered JSON-RPC error -32603 "name 'rnadom' is not defined\u{1b}[2J" to choose_parity, at the last of 3 attempts, expected CHOOSE_PARITY_RESPONSE
     Long | GAME_INVITATION | but match_id="LONG" | answered handle_game_invitation wrongly: match_id: got "xxxxxxxxxx
     Longer | GAME_INVITATION | but player_id="ESCAPES" | answered handle_game_invitation wrongly: player_id: got "\u{1b}\u{1b}\u{1b}"#;
 
@@ -133,7 +133,7 @@ fn everybody_learns_why_a_match_was_lost() {
         };
         if !when.is_empty() {
             said.push(text_of(&received("GAME_OVER")[0]["game_result"]["reason"]).into());
-            let times = [1, 3][usize::from(why.contains("three times"))];
+            let times = [1, 3][usize::from(why.contains("3 attempts"))];
             assert_eq!(received("GAME_ERROR").len(), times, "{name}");
         }
         let told = format!("{id} {why}");

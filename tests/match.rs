@@ -8,6 +8,7 @@ mod support;
 use league::games::{self, Game, Outcome, even_odd, tic_tac_toe};
 use league::net::retry::{Backoff, CallError, RetryPolicy};
 use league::protocol::*;
+use league::referee::assignments::Assignment;
 use league::referee::match_play::{Limits, Venue, play};
 use league::wire::{Timestamp, Wire};
 use serde_json::{Value, json};
@@ -114,18 +115,10 @@ impl Script {
     /// Plays the match: R1M1 of P01 and P02; 7 is drawn.
     fn play(&self) -> Option<Outcome> {
         let entry = json!({"match_id": "R1M1", "game_type": self.game.game_type, "player_A_id": "P01",
-            "player_B_id": "P02", "referee_endpoint": "http://localhost:8001/mcp"});
-        let given = json!({"league_id": "league", "round_id": 1, "match": entry});
-        let limits = Limits {
-            join: Duration::from_secs(5),
-            choice: Duration::from_secs(30),
-            retry: RetryPolicy {
-                attempts: 3,
-                base_delay: Duration::from_secs(2),
-                backoff: self.backoff,
-            },
-        };
-        let outcome = play(&serde_json::from_value(given).unwrap(), self, &limits);
+            "player_B_id": "P02", "referee_endpoint": "http://localhost:8001/mcp",
+            "player_A_endpoint": "", "player_B_endpoint": ""});
+        let entry = MatchEntry::read(&entry).unwrap();
+        let outcome = play(&Assignment::new("league", 1, entry).unwrap(), self);
         self.check(outcome.as_ref());
         outcome
     }
@@ -259,6 +252,18 @@ impl Venue for Script {
         };
         self.note(seat, &format!("{} {next}", error.error_code));
         self.seen().errors[seat].push(error);
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            join: Duration::from_secs(5),
+            choice: Duration::from_secs(30),
+            retry: RetryPolicy {
+                attempts: 3,
+                base_delay: Duration::from_secs(2),
+                backoff: self.backoff,
+            },
+        }
     }
 
     fn pause(&self, delay: Duration) {

@@ -13,10 +13,9 @@ use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Kept, Outbox};
 use league::wire::Wire;
 use serde_json::json;
-use std::sync::{Arc, mpsc};
-use std::{fs, thread};
+use std::fs;
 use support::paper::usual;
-use support::{World, files, golden, patience};
+use support::{World, files, golden};
 
 fn kept(match_id: &str, conversation: &str) -> Kept {
     let details =
@@ -53,7 +52,10 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
 #[test]
 fn the_story_of_an_outbox() {
     let world = World::new("");
-    let open = || Outbox::open(&world.folder).unwrap();
+    let open = || {
+        let mut outbox = Outbox::default();
+        outbox.open(&world.folder).map(|()| outbox).unwrap()
+    };
     let mut outbox = open();
     golden::play("outbox.txt", |command| {
         let words: Vec<&str> = command.split(' ').collect();
@@ -90,29 +92,21 @@ fn announced(tokens: &str, port: u16, referee: &str) -> RoundAnnouncement {
 const OURS: &str = "http://localhost:8001/mcp";
 
 /// Takes an announcement, and says which playing of R1M1 is ours then, if any.
-fn take(all: &Assignments, tokens: &str, port: u16, referee: &str) -> Option<String> {
+fn take(all: &mut Assignments, tokens: &str, port: u16, referee: &str) -> Option<String> {
     all.announced(announced(tokens, port, referee), OURS)
         .unwrap();
-    Some(all.find("R1M1")?.conversation_id.clone())
-}
-
-/// The result that is to be reported now.
-fn due(all: &Arc<Assignments>) -> Kept {
-    let (tell, told) = mpsc::channel();
-    let all = Arc::clone(all);
-    thread::spawn(move || {
-        let _ = tell.send(all.next_report());
-    });
-    told.recv_timeout(patience()).unwrap()
+    Some(all.known.get("R1M1")?.conversation_id.clone())
 }
 
 /// Has a match end with a result; whether that could be kept.
-fn end(all: &Assignments, assignment: &Arc<Assignment>) -> bool {
+fn end(all: &mut Assignments, playing: &Assignment) -> bool {
     let players = ["P01".into(), "P02".into()];
     let outcome = judge(players, [Parity::Even, Parity::Odd], 8);
-    let is_kept = all.keep(assignment, &outcome, &usual()).unwrap();
-    assignment.live().state = MatchState::Finished;
-    all.ended(assignment, true);
+    let is_kept = all.keep(playing, &outcome, &usual()).unwrap();
+    if let Some(ours) = all.ours(playing) {
+        ours.state = MatchState::Finished;
+    }
+    assert_eq!(all.ended(playing, true), is_kept);
     is_kept
 }
 
@@ -120,51 +114,55 @@ fn end(all: &Assignments, assignment: &Arc<Assignment>) -> bool {
 fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_else_reported_again()
  {
     let world = World::new("");
-    let all = Arc::new(Assignments::default());
+    let all = &mut Assignments::default();
     all.begin(&world.folder, false).unwrap();
-    let first = take(&all, "one", 8101, OURS);
-    let playing = all.next_match();
-    assert_eq!(take(&all, "one", 9101, OURS), first, "it goes on");
-    let moved = playing.live().endpoints[0].clone();
+    let first = take(all, "one", 8101, OURS);
+    let playing = all.queue.pop_front().unwrap();
+    assert_eq!(take(all, "one", 9101, OURS), first, "it goes on");
+    let moved = &all.ours(&playing).unwrap().endpoints[0];
     assert!(moved.contains("9101"), "where its player is now");
-    assert!(end(&all, &playing));
-    let reported = due(&all);
+    assert!(end(all, &playing));
+    let reported = all.outbox.next_due().unwrap();
     assert_eq!(Some(&reported.conversation_id), first.as_ref());
-    assert_eq!(take(&all, "one", 8101, OURS), first);
-    assert_eq!(due(&all), reported, "once more");
+    assert_eq!(take(all, "one", 8101, OURS), first);
+    assert_eq!(all.outbox.next_due().unwrap(), reported, "once more");
 
     all.refused(&reported); // voided, and we had not heard of it
-    let second = take(&all, "one", 8101, OURS);
+    let second = take(all, "one", 8101, OURS);
     assert!(second.is_some() && second != first, "played anew");
-    let playing = all.next_match();
-    let third = take(&all, "two", 8101, OURS);
+    let playing = all.queue.pop_front().unwrap();
+    let third = take(all, "two", 8101, OURS);
     assert!(third.is_some() && third != second, "other tokens");
-    assert!(playing.live().dropped && !end(&all, &playing));
-    let playing = all.next_match();
-    assert!(end(&all, &playing));
+    assert!(all.ours(&playing).is_none() && !end(all, &playing));
+    let playing = all.queue.pop_front().unwrap();
+    assert!(end(all, &playing));
     all.refused(&reported);
-    all.report_again(&reported);
-    let newest = due(&all);
+    all.outbox.send_again(&reported);
+    let newest = all.outbox.next_due().unwrap();
     assert_eq!(
         Some(&newest.conversation_id),
         third.as_ref(),
         "the old says nothing of the new"
     );
 
-    let restarted = Arc::new(Assignments::default());
+    let restarted = &mut Assignments::default();
     restarted.begin(&world.folder, false).unwrap();
-    assert_eq!(take(&restarted, "three", 8101, OURS), None);
-    assert_eq!(due(&restarted), newest, "played, so far as it knows");
-    restarted.refused(&newest);
-    assert!(take(&restarted, "three", 8101, OURS).is_some());
-    assert_eq!(restarted.next_match().match_id(), "R1M1");
+    assert_eq!(take(restarted, "three", 8101, OURS), None);
     assert_eq!(
-        take(&restarted, "three", 8101, "http://localhost:8002/mcp"),
+        restarted.outbox.next_due().unwrap(),
+        newest,
+        "played, so far as it knows"
+    );
+    restarted.refused(&newest);
+    assert!(take(restarted, "three", 8101, OURS).is_some());
+    assert_eq!(restarted.queue.pop_front().unwrap().match_id, "R1M1");
+    assert_eq!(
+        take(restarted, "three", 8101, "http://localhost:8002/mcp"),
         None
     );
     restarted.begin(&world.folder, true).unwrap();
     assert!(
-        take(&restarted, "three", 8101, OURS).is_some(),
+        take(restarted, "three", 8101, OURS).is_some(),
         "an older registration's"
     );
 }

@@ -7,6 +7,7 @@ use crate::object;
 use crate::program::terminal::{complain, say};
 use crate::protocol::*;
 use crate::referee::Referee;
+use crate::referee::assignments::Assignment;
 use crate::wire::cut;
 use serde_json::Value;
 
@@ -37,10 +38,11 @@ impl Agent for Referee {
         match message {
             Message::RoundAnnouncement(round) => {
                 let our_endpoint = &self.session.program.endpoint;
-                self.assignments.announced(round, our_endpoint)?;
+                self.assignments
+                    .change(|all| all.announced(round, our_endpoint))?;
             }
             Message::LeagueCompleted(_) => {
-                self.assignments.league_is_over();
+                self.assignments.lock().outbox.clear();
                 if self.session.league_is_over() {
                     say("the league is over"); // once, though the notice may come twice
                 }
@@ -109,25 +111,27 @@ impl Referee {
             let but = format_args!("expected {ours:?}");
             return Err(Refusal::got(Code::E003, "league_id", &given.league_id, but).into());
         }
-        self.assignments.started(given)?;
+        let taken = Assignment::new(&given.league_id, given.round_id, given.r#match);
+        let new = taken.map_err(|fault| Refusal::from(fault.under("match")))?;
+        self.assignments.change(|all| all.take(new));
         let status = "ok".into();
         Ok(Done { status })
     }
 
     fn match_state(&self, match_id: String) -> Result<MatchShown, Denial> {
-        let Some(assignment) = self.assignments.find(&match_id) else {
+        let all = self.assignments.lock();
+        let Some(known) = all.known.get(&match_id) else {
             let but = "which is not a match of this referee";
             return Err(Refusal::got(Code::E015, "match_id", &match_id, but).into());
         };
-        let entry = assignment.given.r#match.clone();
-        let live = assignment.live().clone();
+        let [a, b] = known.players.clone();
         Ok(MatchShown {
             match_id,
-            round_id: assignment.given.round_id,
-            player_A_id: entry.player_A_id,
-            player_B_id: entry.player_B_id,
-            state: live.state,
-            result: live.result,
+            round_id: known.round_id,
+            player_A_id: a,
+            player_B_id: b,
+            state: known.state,
+            result: known.result.clone(),
         })
     }
 }

@@ -6,12 +6,13 @@
 //! and the manager has it played again.
 //!
 //! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP, a test over a script.
-//! The messages, and the words in which a failure is told, are in `questions.rs`. Read next: `manager/league.rs`, where
-//! the result counts.
+//! Which match it is stands in an `Assignment` (`assignments.rs`). The messages, and the words in which a failure is
+//! told, are in `questions.rs`. Read next: `manager/league.rs`, where the result counts.
 
 use crate::games::{self, Game, Move, Outcome};
 use crate::net::retry::{CallError, RetryPolicy};
 use crate::protocol::*;
+use crate::referee::assignments::Assignment;
 use crate::referee::questions::blame;
 use crate::wire::Timestamp;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub trait Venue: Sync {
         seats: &[usize],
         act: impl Fn(usize) -> Option<T> + Sync,
     ) -> Option<Vec<(usize, T)>>;
+    /// How long it waits for its players, and how often it asks.
+    fn limits(&self) -> Limits;
     /// Waits before the next attempt.
     fn pause(&self, delay: Duration);
     /// The time since the match began, for deadlines.
@@ -55,19 +58,13 @@ pub trait Venue: Sync {
 }
 
 /// Plays one match. Every `?` is an end without an outcome; when the outcome is kept, nothing takes it back any more.
-pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<Outcome> {
-    let game = games::named(&given.r#match.game_type)?;
-    let in_play = InPlay {
-        game,
-        given,
-        venue,
-        limits,
-    };
+pub fn play(given: &Assignment, venue: &impl Venue) -> Option<Outcome> {
+    let game = given.game;
     let mut moves: Vec<Move> = Vec::new();
-    let mut failed = [None, None];
+    let mut failed = [None, None]; // by seat: how, in words
 
     venue.reached(MatchState::WaitingForPlayers)?;
-    for (seat, joined) in venue.each(&[0, 1], |seat| in_play.invite(seat))? {
+    for (seat, joined) in venue.each(&[0, 1], |seat| ask(given, venue, seat, None))? {
         failed[seat] = joined.err();
     }
 
@@ -77,7 +74,7 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
         if seats.is_empty() {
             break;
         }
-        for (seat, moved) in venue.each(&seats, |seat| in_play.ask_move(seat, &moves))? {
+        for (seat, moved) in venue.each(&seats, |seat| ask(given, venue, seat, Some(&moves)))? {
             match moved {
                 Ok(text) => moves.push(Move { seat, text }),
                 Err(how) => failed[seat] = Some(how),
@@ -85,20 +82,59 @@ pub fn play(given: &StartMatch, venue: &impl Venue, limits: &Limits) -> Option<O
         }
     }
 
-    venue.reached(MatchState::DrawingNumber)?;
-    let players = [0, 1].map(|seat| in_play.player(seat).to_string());
+    venue.reached(MatchState::DrawingNumber)?; // the protocol's word, also where nothing is drawn
+    let players = given.players.clone();
     let outcome = if failed == [None, None] {
         game.judge(players, moves, venue.draw(game))
     } else {
         games::forfeit(players, moves, failed)
     };
     venue.keep(&outcome)?;
-    venue.tell_both(in_play.game_over(&outcome)); // heard or not, the result stands
+    venue.tell_both(given.game_over(&outcome)); // heard or not, the result stands
     venue.reached(MatchState::Finished);
     Some(outcome)
 }
 
-/// What follows a failed attempt at a move.
+/// Asks a player for its move after these, or invites it where there are none yet, until it answers well or has failed as
+/// often as it may: the move, or in words how it failed. A fault of our own machine is held against nobody: then there is
+/// nothing.
+fn ask(
+    given: &Assignment,
+    venue: &impl Venue,
+    seat: usize,
+    moves: Option<&[Move]>,
+) -> Option<Result<String, String>> {
+    let Limits { join, choice, .. } = venue.limits();
+    let limit = moves.map_or(join, |_| choice);
+    let policy = venue.limits().retry;
+    let wanted = given.wanted(moves);
+    let mut failures = Vec::new();
+    let mut deadline = venue.now() + limit;
+    loop {
+        let left = || deadline.saturating_sub(venue.now());
+        let question = given.question(seat, moves, venue.clock().plus(left()));
+        let answered = venue.ask(seat, &question, left());
+        let failure = match answered.and_then(|reply| given.answer(seat, moves, &reply)) {
+            Ok(text) => return Some(Ok(text)),
+            Err(failure) if failure.is_ours() => return None,
+            Err(failure) => failure,
+        };
+        failures.push(failure.clone());
+        let next = Next::after(&failures, moves.is_none(), &policy, left());
+        let told = next.told(failures.len(), &policy, venue.clock());
+        venue.tell(seat, given.game_error(seat, &failure, wanted, told));
+        match next {
+            Next::Forfeit => return Some(Err(blame(&failure, failures.len(), wanted))),
+            Next::Mend(_) => {}
+            Next::Retry(delay) => {
+                venue.pause(delay);
+                deadline = venue.now() + limit;
+            }
+        }
+    }
+}
+
+/// What follows a failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub enum Next {
     /// Nothing: the match is forfeited.
@@ -110,87 +146,22 @@ pub enum Next {
 }
 
 impl Next {
-    /// A wrong answer may be mended at once, silence is met with another attempt later. Whoever has answered wrongly
-    /// and then lets the deadline pass gets no further attempt.
-    fn after(failures: &[CallError], policy: &RetryPolicy, left: Duration) -> Next {
+    /// An invitation is made again only to whoever could not be reached. A wrong move may be mended at once; silence is
+    /// met with another attempt later, but not after a wrong move.
+    fn after(
+        failures: &[CallError],
+        is_invited: bool,
+        policy: &RetryPolicy,
+        left: Duration,
+    ) -> Next {
         match failures {
             _ if failures.len() >= policy.attempts as usize => Next::Forfeit,
+            [.., last] if is_invited && last.code() != Code::E009 => Next::Forfeit,
             [.., last] if !last.is_silence() => Next::Mend(left),
             [.., before, last] if !before.is_silence() && last.code() == Code::E001 => {
                 Next::Forfeit
             }
             _ => Next::Retry(policy.delay(failures.len() as u32)),
-        }
-    }
-}
-
-/// A match in play. What it asks its players, and what counts as an answer, is in `questions.rs`.
-pub(super) struct InPlay<'a, V: Venue> {
-    pub(super) game: &'static Game,
-    pub(super) given: &'a StartMatch,
-    venue: &'a V,
-    limits: &'a Limits,
-}
-
-impl<V: Venue> InPlay<'_, V> {
-    /// Invites a player: whether it has come, or in words how it failed. A connection that fails is tried again; a late,
-    /// refusing or wrong answer is a forfeit. A fault of our own machine is held against nobody: then there is nothing.
-    fn invite(&self, seat: usize) -> Option<Result<(), String>> {
-        let policy = &self.limits.retry;
-        let wanted = GameJoinAck::NAME;
-        let invitation = self.invitation(seat);
-        let mut failures = Vec::new();
-        loop {
-            let answered = self.venue.ask(seat, &invitation, self.limits.join);
-            let failure = match answered.and_then(|reply| self.joined(seat, reply)) {
-                Ok(()) => return Some(Ok(())),
-                Err(failure) if failure.is_ours() => return None,
-                Err(failure) => failure,
-            };
-            failures.push(failure.clone());
-            let failed = failures.len() as u32;
-            if failure.code() == Code::E009 && failed < policy.attempts {
-                self.venue.pause(policy.delay(failed));
-            } else {
-                let error = self.game_error(seat, &failure, wanted);
-                self.venue.tell(seat, error.into());
-                return Some(Err(blame(&failures, wanted)));
-            }
-        }
-    }
-
-    /// Asks a player for a move, until it gives one or has failed as often as it may: the move, or in words how it
-    /// failed. If our own machine failed, there is nothing, as in `invite`.
-    fn ask_move(&self, seat: usize, moves: &[Move]) -> Option<Result<String, String>> {
-        let policy = &self.limits.retry;
-        let wanted = self.game.messages.answer_name;
-        let mut failures = Vec::new();
-        let mut deadline = self.venue.now() + self.limits.choice;
-        loop {
-            let left = || deadline.saturating_sub(self.venue.now());
-            let call = self.call(seat, moves, self.venue.clock().plus(left()));
-            let answered = self.venue.ask(seat, &call, left());
-            let failure = match answered.and_then(|reply| self.moved(seat, moves, reply)) {
-                Ok(text) => return Some(Ok(text)),
-                Err(failure) if failure.is_ours() => return None,
-                Err(failure) => failure,
-            };
-            failures.push(failure.clone());
-            let next = Next::after(&failures, policy, left());
-            let error = GameError {
-                retry_info: Some(next.retry_info(&failures, policy, self.venue.clock())),
-                consequence: Some(next.consequence().into()),
-                ..self.game_error(seat, &failure, wanted)
-            };
-            self.venue.tell(seat, error.into());
-            match next {
-                Next::Forfeit => return Some(Err(blame(&failures, wanted))),
-                Next::Mend(_) => {}
-                Next::Retry(delay) => {
-                    self.venue.pause(delay);
-                    deadline = self.venue.now() + self.limits.choice;
-                }
-            }
         }
     }
 }

@@ -29,19 +29,18 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Opens the outbox of a folder; every result in it is to be sent now.
-    pub fn open(folder: &Path) -> io::Result<Outbox> {
-        let (lines, records) = Lines::open(&folder.join("outbox.jsonl"))?;
-        let mut outbox = Outbox {
-            lines: Some(lines),
-            ..Outbox::default()
-        };
-        for kept in records.iter().filter_map(|record| Kept::read(record).ok()) {
-            let match_id = kept.report.match_id.clone();
-            outbox.results.insert(match_id.clone(), kept);
-            outbox.send(&match_id);
+    /// Opens the outbox of a folder, unless it is open; every result in it is to be sent now.
+    pub fn open(&mut self, folder: &Path) -> io::Result<()> {
+        if self.lines.is_none() {
+            let (lines, records) = Lines::open(&folder.join("outbox.jsonl"))?;
+            self.lines = Some(lines);
+            for kept in records.iter().filter_map(|record| Kept::read(record).ok()) {
+                let match_id = kept.report.match_id.clone();
+                self.results.insert(match_id.clone(), kept);
+                self.send(&match_id);
+            }
         }
-        Ok(outbox)
+        Ok(())
     }
 
     /// Keeps a result: it is durable when this returns, and waits for `send`.
@@ -62,7 +61,7 @@ impl Outbox {
         is_here
     }
 
-    /// Takes the result that is to be sent next. Whoever sends it in vain says `send` once more.
+    /// Takes the result that is to be sent next. Whoever sends it in vain says `send_again`.
     pub fn next_due(&mut self) -> Option<Kept> {
         let match_id = self.due.pop_front()?;
         self.results.get(&match_id).cloned()
@@ -71,6 +70,14 @@ impl Outbox {
     /// Whether this is how its match ended last.
     pub fn has(&self, kept: &Kept) -> bool {
         self.results.get(&kept.report.match_id) == Some(kept)
+    }
+
+    /// A result was sent in vain: it is sent again. If the match has another result by now, that one is sent when its
+    /// own time comes.
+    pub fn send_again(&mut self, kept: &Kept) {
+        if self.has(kept) {
+            self.send(&kept.report.match_id);
+        }
     }
 
     /// The result of a match is nothing to us: it was refused, or the match is somebody else's, or to be played anew.

@@ -5,12 +5,12 @@ use crate::games::{Game, Outcome};
 use crate::net::client::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, pause};
-use crate::net::sync::spawn;
+use crate::net::sync::{Watched, spawn};
 use crate::program::Program;
 use crate::program::terminal::complain;
 use crate::protocol::*;
 use crate::referee::assignments::{Assignment, Assignments};
-use crate::referee::match_play::Venue;
+use crate::referee::match_play::{Limits, Venue};
 use crate::wire::Timestamp;
 use std::sync::Arc;
 use std::thread::{self, Builder};
@@ -20,43 +20,44 @@ use std::time::{Duration, Instant};
 pub struct OverHttp<'a> {
     /// The program that plays it.
     pub program: &'a Arc<Program>,
-    /// Where its result is kept.
-    pub assignments: &'a Assignments,
+    /// Where its result is kept, and where its players are now.
+    pub assignments: &'a Watched<Assignments>,
     /// Which match it is.
-    pub assignment: &'a Arc<Assignment>,
+    pub playing: &'a Assignment,
     /// When it began.
     pub began: Instant,
 }
 
-/// Whom a message for a seat goes to, and what it is about.
-fn to_seat(
-    program: &Program,
-    assignment: &Assignment,
-    seat: usize,
-    limit: Duration,
-) -> (Peer, About) {
-    let entry = &assignment.given.r#match;
-    let to = Peer {
-        kind: Kind::Player,
-        id: [&entry.player_A_id, &entry.player_B_id][seat].clone(),
-        endpoint: assignment.live().endpoints[seat].clone(),
-        max: program.config.max_message_bytes(),
-        limit,
-    };
-    let about = About {
-        conversation_id: assignment.conversation_id.clone(),
-        auth_token: Some(assignment.tokens[seat].clone()),
-        round_id: Some(assignment.given.round_id),
-        match_id: Some(entry.match_id.clone()),
-    };
-    (to, about)
-}
+impl OverHttp<'_> {
+    /// Whom a message for a seat goes to, and what it is about.
+    fn to_seat(&self, seat: usize, limit: Duration) -> (Peer, About) {
+        let playing = self.playing;
+        let mut all = self.assignments.lock();
+        let now = all.ours(playing).map_or(playing, |ours| &*ours);
+        let to = Peer {
+            kind: Kind::Player,
+            id: playing.players[seat].clone(),
+            endpoint: now.endpoints[seat].clone(),
+            max: self.program.config.max_message_bytes(),
+            limit,
+        };
+        let about = About {
+            conversation_id: playing.conversation_id.clone(),
+            auth_token: playing.tokens[seat].clone(),
+            round_id: Some(playing.round_id),
+            match_id: Some(playing.match_id.clone()),
+        };
+        (to, about)
+    }
 
-/// Sends a notice to a seat, once.
-fn notify(program: &Program, assignment: &Assignment, seat: usize, message: &Message) {
-    let limit = program.config.game_over_limit();
-    let (to, about) = to_seat(program, assignment, seat, limit);
-    let _ = program.client.notify(&to, message, &about);
+    /// What sends a notice to a seat, once.
+    fn notice(&self, seat: usize, message: Message) -> impl FnOnce() + Send + 'static {
+        let program = Arc::clone(self.program);
+        let (to, about) = self.to_seat(seat, program.config.game_over_limit());
+        move || {
+            let _ = program.client.notify(&to, &message, &about);
+        }
+    }
 }
 
 /// A fault of our own machine, for whoever can mend it.
@@ -67,20 +68,17 @@ pub fn fault(program: &Program, words: &str) {
 
 impl Venue for OverHttp<'_> {
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError> {
-        let (to, about) = to_seat(self.program, self.assignment, seat, limit);
+        let (to, about) = self.to_seat(seat, limit);
         self.program.client.ask(&to, message, &about)
     }
 
     fn tell(&self, seat: usize, message: Message) {
-        let program = Arc::clone(self.program);
-        let assignment = Arc::clone(self.assignment);
-        let work = move || notify(&program, &assignment, seat, &message);
-        spawn("game-error", work);
+        spawn("game-error", self.notice(seat, message));
     }
 
     fn tell_both(&self, message: Message) {
         self.each(&[0, 1], |seat| {
-            notify(self.program, self.assignment, seat, &message);
+            self.notice(seat, message.clone())();
             Some(())
         });
     }
@@ -92,22 +90,27 @@ impl Venue for OverHttp<'_> {
     ) -> Option<Vec<(usize, T)>> {
         let act = &act;
         thread::scope(|scope| {
-            let start = |seat: usize| {
-                let named = Builder::new().name("seat".into());
+            let start = |seat: &usize| {
+                let (named, seat) = (Builder::new().name("seat".into()), *seat);
                 named.spawn_scoped(scope, move || act(seat))
             };
             // The first seat is this thread's own business; each other one gets a thread.
-            let others: Vec<_> = seats[1..]
-                .iter()
-                .map(|seat| (*seat, start(*seat)))
-                .collect();
+            let others: Vec<_> = seats[1..].iter().map(start).collect();
             let mut all = vec![(seats[0], act(seats[0])?)];
-            for (seat, started) in others {
-                let acted = started.ok()?.join().ok()?;
-                all.push((seat, acted?));
+            for (seat, started) in seats[1..].iter().zip(others) {
+                all.push((*seat, started.ok()?.join().ok()??));
             }
             Some(all)
         })
+    }
+
+    fn limits(&self) -> Limits {
+        let timeouts = &self.program.config.system.timeouts;
+        Limits {
+            join: timeouts.game_join_ack_timeout_sec.0,
+            choice: timeouts.move_timeout_sec.0,
+            retry: self.program.config.retry(),
+        }
     }
 
     fn pause(&self, delay: Duration) {
@@ -123,20 +126,20 @@ impl Venue for OverHttp<'_> {
     }
 
     fn reached(&self, state: MatchState) -> Option<()> {
-        let mut live = self.assignment.live();
-        live.state = state;
-        (!live.dropped).then_some(())
+        self.assignments.lock().ours(self.playing)?.state = state;
+        Some(())
     }
 
     fn draw(&self, game: &Game) -> Option<u32> {
-        game.draw(self.program.seed, self.assignment.match_id())
+        game.draw(self.program.seed, &self.playing.match_id)
     }
 
     fn keep(&self, outcome: &Outcome) -> Option<()> {
         let scoring = &self.program.config.league.scoring;
-        let kept = self.assignments.keep(self.assignment, outcome, scoring);
+        let keep = |all: &mut Assignments| all.keep(self.playing, outcome, scoring);
+        let kept = keep(&mut self.assignments.lock());
         let is_ours = kept.unwrap_or_else(|error| {
-            let match_id = self.assignment.match_id();
+            let match_id = &self.playing.match_id;
             let words = format!("the result of {match_id} cannot be kept: {error}");
             fault(self.program, &words);
             false
