@@ -498,7 +498,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
 #[test]
 fn the_terminal_shows_tables_between_rounds_and_quiet_shows_the_result() {
     const HEADS: [&str; 5] = [
-        "Rank  Id    Player",
+        "Rank  Id   Player",
         "Round ",
         "Champion: ",
         "Luck: ",

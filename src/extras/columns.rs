@@ -1,6 +1,7 @@
 //! How words stand on a terminal: how wide a text is, in columns as wide as they need, and bold.
 
 use crate::program::terminal::shown;
+use serde_json::Value;
 use std::io::{IsTerminal, stdout};
 
 /// How many columns a text takes: a wide character two, one that is drawn over another none.
@@ -35,12 +36,13 @@ pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A table: under its heads rows of others' words, in columns as wide as they need. Numbers stand to the right, and so
-/// many columns behind the first, which are words, to the left.
-pub fn columns(heads: &[&str], words: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
-    let heads = heads.iter().map(|head| head.to_string()).collect();
-    let shown = |cells: Vec<String>| cells.iter().map(|cell| shown(cell)).collect::<Vec<_>>();
-    let rows: Vec<_> = [heads].into_iter().chain(rows).map(shown).collect();
+/// A table: under its heads, which commas part, rows of others' words, in columns as wide as they need. Numbers stand to
+/// the right, and so many columns behind the first, which are words, to the left.
+pub fn columns(heads: &str, words: usize, rows: impl Iterator<Item = Value>) -> String {
+    let text = |cell: &Value| cell.as_str().map_or(cell.to_string(), shown);
+    let cells = |row: Value| row.as_array().into_iter().flatten().map(text).collect();
+    let heads = heads.split(',').map(String::from).collect();
+    let rows: Vec<Vec<String>> = [heads].into_iter().chain(rows.map(cells)).collect();
     let mut widest = Vec::new();
     for (n, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
         widest.resize(widest.len().max(n + 1), 0);

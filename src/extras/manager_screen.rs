@@ -8,6 +8,7 @@ use crate::manager::standings::{ending, lost_technically};
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind, Progress, Standing};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -212,22 +213,20 @@ fn progress(league: &League) -> Option<String> {
 
 /// The table as people read it.
 fn grid(table: &[Standing]) -> String {
-    let heads = [
-        "Rank", "Id  ", "Player", "Played", "Wins", "Draws", "Losses", "Points",
-    ];
-    let cells = |row: &Standing| {
-        vec![
-            row.rank.to_string(),
-            row.player_id.clone(),
-            row.display_name.clone(),
-            row.played.to_string(),
-            row.wins.to_string(),
-            row.draws.to_string(),
-            row.losses.to_string(),
-            row.points.to_string(),
-        ]
+    let row = |row: &Standing| {
+        json!([
+            row.rank,
+            row.player_id,
+            row.display_name,
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points
+        ])
     };
-    columns(&heads, 2, table.iter().map(cells))
+    let heads = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
+    columns(heads, 2, table.iter().map(row))
 }
 
 /// The final table and the champion, once the league is completed.

@@ -14,27 +14,11 @@ use crate::program::storage::{Access, read_json, replace};
 use crate::program::terminal::{counted, say, shown};
 use crate::protocol::Progress;
 use crate::wire::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
 
-const HEADS: [&str; 11] = [
-    "Rank",
-    "Player",
-    "Leagues",
-    "Titles",
-    "Played",
-    "Wins",
-    "Draws",
-    "Losses",
-    "Points",
-    "Per match",
-    "Expected",
-];
-
-/// What stands behind the name of a champion, and what it means.
-const CHAMPION: &str = " *";
+const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";
 
 /// The sums of one player.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -132,47 +116,31 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     let players = ordered(players);
     say_table(&players, say);
     let path = folder.join(format!("{id}.season.csv"));
-    let rows = (1..)
-        .zip(&players)
-        .map(|(rank, player)| json!(cells(rank, player)));
-    replace(&path, Access::Everybody, &csv(&HEADS.join(","), rows))?;
+    replace(&path, Access::Everybody, &csv(HEADS, rows(&players)))?;
     say(&format!("as CSV in {}", path.display()));
     Ok(())
 }
 
 /// Tells the table, and what its words mean.
 pub fn say_table(players: &[(String, Sums)], say: impl Fn(&str)) {
-    let rows = (1..).zip(players).map(|(rank, player)| {
-        let mut row = cells(rank, player);
-        row[1] += if player.1.titles > 0 { CHAMPION } else { "" };
-        row
-    });
-    say(&format!("\n{}\n", columns(&HEADS, 1, rows)));
-    say(
-        "In the order of points per match. Expected: what the choices were worth before the draws.",
-    );
-    say(&format!("{}  was champion", CHAMPION.trim()));
+    say(&format!("\n{}\n", columns(HEADS, 1, rows(players))));
+    let order =
+        "In the order of points per match. Expected: what the choices were worth before the draws.";
+    say(order);
 }
 
 /// The documents of the leagues that were played to their end, the oldest first.
 fn find(args: &Args, id: &str) -> Vec<LeagueView> {
     let all = args.has("--all");
     let data = program::data(args);
-    let mut folders = vec![data.clone()];
-    if all {
-        folders.extend(["local", "practice"].map(|name| data.join(name)));
-    }
-    let is_ours = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name == id || name.starts_with(&format!("{id}~"))
-    };
-    let mut leagues = Vec::new();
-    for folder in folders {
-        let entries = fs::read_dir(folder.join("leagues")).into_iter().flatten();
-        let paths = entries.flatten().map(|entry| entry.path()).filter(is_ours);
-        leagues.extend(paths.filter_map(|path| read_json::<LeagueView>(&path.join("league.json"))));
-    }
-    leagues.retain(|league| league.status == Progress::Completed && (all || !league.league.local));
+    let folders = [data.join("leagues"), data.join("practice/leagues")];
+    let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
+    let documents = entries.filter_map(|entry| read_json(&entry.path().join("league.json")));
+    let mut leagues: Vec<LeagueView> = documents.collect();
+    leagues.retain(|league| {
+        let is_meant = league.league_id == id && (all || !league.league.local);
+        is_meant && league.status == Progress::Completed
+    });
     leagues.sort_by_key(end);
     leagues
 }
@@ -184,34 +152,35 @@ fn end(league: &LeagueView) -> Option<Timestamp> {
 
 /// When a league was played, what it is called, and who was champion.
 pub fn title(league: &LeagueView) -> String {
-    let day = end(league).map(|at| at.to_string().chars().take(10).collect());
-    let parts: Vec<String> = [day, league.league.name.clone()]
+    let day: Option<String> = end(league).map(|at| at.to_string().chars().take(10).collect());
+    let own = [day.as_ref(), league.league.name.as_ref()];
+    let own: String = own
         .into_iter()
         .flatten()
+        .map(|it| format!("  {it}"))
         .collect();
-    let champions = champions(league);
-    let names: Vec<String> = champions.iter().map(|id| name(league, id)).collect();
-    let what = if names.len() > 1 {
-        "champions"
-    } else {
-        "champion"
-    };
-    format!("  {}  {what}: {}", parts.join("  "), names.join(", "))
+    let names: Vec<String> = champions(league)
+        .iter()
+        .map(|id| name(league, id))
+        .collect();
+    format!("{own}  champion: {}", names.join(", "))
 }
 
-fn cells(rank: u32, (name, sums): &(String, Sums)) -> Vec<String> {
-    let mut cells = vec![rank.to_string(), name.clone()];
-    let counts = [
-        sums.leagues,
-        sums.titles,
-        sums.played,
-        sums.wins,
-        sums.draws,
-        sums.losses,
-    ];
-    cells.extend(counts.map(|count| count.to_string()));
-    cells.push(sums.points.to_string());
-    cells.push(format!("{:.2}", sums.points_per_match()));
-    cells.push(format!("{:.1}", sums.expected));
-    cells
+/// The rows of the table.
+fn rows(players: &[(String, Sums)]) -> impl Iterator<Item = Value> {
+    (1..).zip(players).map(|(rank, (name, sums))| {
+        json!([
+            rank,
+            name,
+            sums.leagues,
+            sums.titles,
+            sums.played,
+            sums.wins,
+            sums.draws,
+            sums.losses,
+            sums.points,
+            format!("{:.2}", sums.points_per_match()),
+            format!("{:.1}", sums.expected)
+        ])
+    })
 }

@@ -13,35 +13,66 @@ use crate::manager::journal;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::{complain, say, shown};
-use crate::protocol::Progress;
+use crate::protocol::Standing;
+use crate::words;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+words! {
+    /// By what the best of a group are chosen.
+    Measure { Points = "points", Expected = "expected", }
+}
 
 /// Whether a command line is about a stage, and not about the leagues of one folder.
 pub fn is_meant(args: &Args) -> bool {
     !args.operands.is_empty() || args.has("--status") || args.has("--promote")
 }
 
-/// Adds a stage up, or says how far its groups are.
+/// Shows the table over all groups that are over, and prints the entrants of the next stage, if they are asked for; or
+/// says in a line for each group how far it is.
 pub fn run(args: &Args) -> Result<(), Stop> {
     let league_id = program::load(args)?.league.league_id;
+    let most: Option<usize> = args.value("--promote")?;
+    let measure = args.value("--by")?.unwrap_or(Measure::Points);
+    let is_status = args.has("--status");
     let folders = folders(&args.operands);
     if folders.is_empty() {
         let words = "--status and --promote need the data folders of groups: season DIR…";
         return Err(Stop::usage(words));
     }
-    let left_out = match args.has("--status") {
-        true => say_status(&folders, &league_id),
-        false => add_up(args, &folders, &league_id)?,
+    let tell = |words: &str| match most {
+        Some(_) => words.lines().for_each(complain), // standard output is for the entrants
+        None => say(words),
     };
-    let is_nothing_left = left_out == folders.len() && !args.has("--status");
-    if left_out > 0 && (args.has("--all") || is_nothing_left) {
+    let mut players = BTreeMap::new();
+    let mut next = Vec::new();
+    let mut left_out = 0;
+    for folder in &folders {
+        let place = shown(&folder.display().to_string());
+        let found = look(folder, &league_id);
+        left_out += usize::from(found.is_err());
+        match found {
+            Ok(_) if is_status => say(&format!("{place}  over")),
+            Err(why) if is_status => say(&shown(&format!("{place}  {why}"))),
+            Err(why) => complain(&format!("{place} is left out: {why}")),
+            Ok(view) => {
+                tell(&shown(&format!("  {place}{}", title(&view))));
+                next.extend(promoted(folder, &view, most.unwrap_or(0), measure)?);
+                add(&mut players, &view);
+            }
+        }
+    }
+    if !is_status {
+        say_table(&ordered(players), tell);
+    }
+    if left_out > 0 && args.has("--all") {
         let all = folders.len();
         let words = format!("{left_out} of {all} groups are not over, or cannot be read");
         return Err(Stop::failed(words));
     }
+    print!("{}", groups::text(&next));
     Ok(())
 }
 
@@ -76,69 +107,8 @@ fn look(folder: &Path, league_id: &str) -> Result<LeagueView, String> {
             _ => format!("running, with {played} of {all} matches played"),
         });
     };
-    let broken = |why| format!("broken, for league.json cannot be read: {why}");
-    let view: LeagueView = serde_json::from_slice(&document).map_err(broken)?;
-    match (view.league_id == league_id, view.status) {
-        (false, _) => Err(format!("foreign, for its league is {}", view.league_id)),
-        (_, Progress::Completed) => Ok(view),
-        _ => Err("broken, for league.json is of a league that was not over".into()),
-    }
-}
-
-/// Says in a line for each group how far it is; gives back how many are not over.
-fn say_status(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
-    let states = folders.iter().map(|folder| {
-        let state = look(folder, league_id);
-        let is_open = state.is_err();
-        let words = state.map_or_else(|why| why, |_| "over".into());
-        say(&shown(&format!("{}  {words}", folder.display())));
-        usize::from(is_open)
-    });
-    states.sum()
-}
-
-/// Shows the table over all groups that are over, and prints the entrants of the next stage, if they are asked for;
-/// gives back how many groups are left out.
-fn add_up(args: &Args, folders: &BTreeSet<PathBuf>, league_id: &str) -> Result<usize, Stop> {
-    let most: Option<usize> = args.value("--promote")?;
-    let by_expected = match args.text("--by").unwrap_or("points") {
-        "points" => false,
-        "expected" => true,
-        other => {
-            let words = format!("--by: got {other:?}, expected points or expected");
-            return Err(Stop::usage(words));
-        }
-    };
-    let tell = |words: &str| match most {
-        Some(_) => words.lines().for_each(complain), // standard output is for the entrants
-        None => say(words),
-    };
-    let mut players = BTreeMap::new();
-    let mut next = Vec::new();
-    let mut left_out = 0;
-    for folder in folders {
-        let shown_folder = folder.display();
-        let found = look(folder, league_id).and_then(|view| {
-            let best = promoted(folder, &view, most.unwrap_or_default(), by_expected)?;
-            Ok((view, best))
-        });
-        match found {
-            Ok((view, best)) => {
-                tell(&shown(&format!("  {shown_folder}{}", title(&view))));
-                add(&mut players, &view);
-                next.extend(best);
-            }
-            Err(why) => {
-                complain(&format!("{shown_folder} is left out: {why}"));
-                left_out += 1;
-            }
-        }
-    }
-    say_table(&ordered(players), tell);
-    if left_out == 0 || !args.has("--all") {
-        print!("{}", groups::text(&next));
-    }
-    Ok(left_out)
+    serde_json::from_slice(&document)
+        .map_err(|why| format!("broken, for league.json cannot be read: {why}"))
 }
 
 /// The best of a group, so many at most, with the commands that started them. Who has the same worth stands as in the
@@ -147,23 +117,24 @@ fn promoted(
     folder: &Path,
     view: &LeagueView,
     most: usize,
-    by_expected: bool,
-) -> Result<Vec<Entrant>, String> {
+    measure: Measure,
+) -> Result<Vec<Entrant>, Stop> {
     if most == 0 {
         return Ok(Vec::new());
     }
     let file = journal::folder(folder, &view.league_id).join(ENTRANTS);
-    let entrants = groups::read(&file).map_err(|Stop(_, why)| why)?;
-    let worth = expected_by_player(view);
+    let entrants = groups::read(&file)?;
+    let expected = expected_by_player(view);
     let mut rows: Vec<_> = view.standings.iter().collect();
-    if by_expected {
-        rows.sort_by(|one, other| worth[&other.player_id].total_cmp(&worth[&one.player_id]));
+    if measure == Measure::Expected {
+        let worth = |row: &Standing| expected.get(&row.player_id).copied().unwrap_or_default();
+        rows.sort_by(|one, other| worth(other).total_cmp(&worth(one)));
     }
     let best = rows.into_iter().take(most).map(|row| {
-        let own = entrants.iter().find(|it| it.name == row.display_name);
         let name = &row.display_name;
+        let own = entrants.iter().find(|it| it.name == *name);
         let words = || format!("{} does not say how {name} is started", file.display());
-        own.cloned().ok_or_else(words)
+        own.cloned().ok_or_else(|| Stop::failed(words()))
     });
     best.collect()
 }
