@@ -21,10 +21,10 @@
 //!                 handlers
 //! src/program/    what every program is made of: args, config, registration, card, session, server, storage, terminal
 //! src/net/        http and client (in and out), letter (a notice for many), rpc and agent (JSON-RPC), mcp (the
-//!                 same as tools), arguments (what a tool's arguments are for), retry, log, and small things: bounds,
-//!                 secret, sync
+//!                 same as tools), retry, log, and small things: bounds, secret, sync
 //! src/games/      what a game is, and the games
-//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in words
+//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in
+//!                 words, with fields.md
 //! src/wire/       how an object is declared, read and described; timestamps, endpoints, tokens
 //! ```
 //! A file uses only what stands in its own entry of the map or below it, and no program uses another: a player knows

@@ -1,7 +1,6 @@
 //! How agents talk: an HTTP server and a client, JSON-RPC and MCP between them and the handlers, and the log of it all.
 
 pub mod agent;
-mod arguments;
 pub mod bounds;
 pub mod client;
 pub mod http;

@@ -242,10 +242,10 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
 /// Takes the given port; else the listed one; else the first free one of the range that no list names.
 fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
     let port_of = |entry: &AgentEntry| Some(Endpoint::parse(entry.url()).ok()?.port);
-    let id = args.text(id_option(kind));
+    let id = args.text(id_option(kind)).unwrap_or_default();
     let listed = match kind {
         Kind::Manager => Some(config.system.network.default_league_manager_port),
-        _ => id.and_then(|id| port_of(config.agent(kind, id))),
+        _ => port_of(config.agent(kind, id)),
     };
     let mut ports: Vec<u16> = match args.value("--port")?.or(listed) {
         Some(port) => vec![port],

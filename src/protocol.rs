@@ -24,6 +24,7 @@
 //! The file `protocol.md`, which `cargo doc` shows below, says the same to somebody who writes an agent in another
 //! language, with every exchange as JSON. Read next: `games.rs`.
 #![doc = include_str!("protocol.md")]
+#![doc = include_str!("protocol/fields.md")]
 
 mod codes;
 mod read;

@@ -120,8 +120,7 @@ impl Client {
     pub fn notify(&self, to: &Peer, message: &Message, about: &About) -> Result<Value, CallError> {
         let packet = self.write(message, about);
         self.note_sent(&packet, json!({"peer": to.id}));
-        let answer = self.send(to, message.tool(), &packet);
-        self.delivered(to, &packet, answer)
+        self.tell(to, message.tool(), &packet, &packet.to_string())
     }
 
     /// Writes a notice, without what each of its copies says for itself: when it is sent, and the token of its reader.
@@ -146,18 +145,18 @@ impl Client {
     ) -> Result<Value, CallError> {
         own["timestamp"] = json!(Timestamp::now());
         let params = joined(&own, &bulletin.text);
-        let answer = self.send_text(to, bulletin.method, &bulletin.packet, &params);
-        self.delivered(to, &bulletin.packet, answer)
+        self.tell(to, bulletin.method, &bulletin.packet, &params)
     }
 
-    /// What was answered to a notice is logged and returned, and changes nothing here.
-    fn delivered(
+    /// Sends a notice, whose whole text is `params`. What is answered is logged and returned, and changes nothing here.
+    fn tell(
         &self,
         to: &Peer,
+        method: &str,
         notice: &Value,
-        answer: Result<Value, CallError>,
+        params: &str,
     ) -> Result<Value, CallError> {
-        let answer = match answer {
+        let answer = match self.send_text(to, method, notice, params) {
             Err(CallError::Status(200..=299, body)) => Value::String(body),
             Err(CallError::Wrong(_, came)) => Value::String(came),
             answer => answer?,

@@ -199,13 +199,14 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
         let mut trouble = bounds::excess();
         if IS_BROKEN.swap(false, SeqCst) {
             trouble = Some("the server broke".into());
-            crew.iter().for_each(|crew| crew.end());
+            crew.iter()
+                .for_each(|crew| crew.has_ended.store(true, SeqCst));
         }
         if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
             door.service.start_anew(&why);
             began = Instant::now(); // that could not be: not again at once
         }
-        if crew.as_ref().is_none_or(|crew| crew.has_ended()) {
+        if crew.as_ref().is_none_or(|crew| crew.has_ended.load(SeqCst)) {
             crew = Crew::new(listener, door);
         }
         if let Some(crew) = &crew
@@ -248,14 +249,6 @@ impl Crew {
         }))
     }
 
-    fn end(&self) {
-        self.has_ended.store(true, SeqCst);
-    }
-
-    fn has_ended(&self) -> bool {
-        self.has_ended.load(SeqCst)
-    }
-
     /// Starts one more thread.
     fn hire(self: &Arc<Self>) {
         let here = Arc::clone(self);
@@ -284,13 +277,13 @@ impl Crew {
     /// The next request; none when there will be no more.
     fn next(&self) -> Option<Request> {
         loop {
-            let has_ended = self.has_ended();
+            let has_ended = self.has_ended.load(SeqCst);
             match self.server.recv_timeout(DRAIN) {
                 Ok(Some(request)) => return Some(request),
                 Ok(None) if has_ended => return None,
                 Ok(None) => {}
                 Err(error) => {
-                    self.end();
+                    self.has_ended.store(true, SeqCst);
                     if error.kind() != io::ErrorKind::WouldBlock {
                         self.door
                             .service

@@ -6,7 +6,6 @@
 //! and prompts. See "MCP" in `protocol.md`.
 
 use crate::net::agent::{Agent, Denial};
-use crate::net::arguments;
 use crate::net::http::{OK, Visitor};
 use crate::object;
 use crate::protocol::{Entry, GameError, LeagueError, Packet, QueryError};
@@ -230,7 +229,7 @@ fn described(message: &Entry) -> Value {
 }
 
 fn entry(name: &str, says: &str, mut schema: Value, only_shows: bool) -> Value {
-    arguments::explain(&mut schema);
+    explain(&mut schema);
     let words = name.replace('_', " ");
     json!({
         "name": name,
@@ -243,6 +242,17 @@ fn entry(name: &str, says: &str, mut schema: Value, only_shows: bool) -> Value {
             "openWorldHint": false,
         },
     })
+}
+
+/// Writes into the schema of a tool what each of its arguments is for.
+fn explain(schema: &mut Value) {
+    let rows = include_str!("../protocol/fields.md").lines();
+    let rows = rows.filter_map(|row| row.strip_prefix("| `")?.split_once("` | "));
+    for (name, says) in rows {
+        if let Some(argument) = schema.pointer_mut(&format!("/properties/{name}")) {
+            argument["description"] = says.trim_end_matches(" |").into();
+        }
+    }
 }
 
 /// Why a message grants nothing: it refuses, or a query has failed, or a registration is rejected.

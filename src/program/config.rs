@@ -15,6 +15,7 @@ use crate::wire::{
 use crate::{object, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -322,8 +323,8 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile, check: Ch
 
 /// Every listed agent has an id and an endpoint of its own.
 fn check_agents(file: &AgentsFile, check: Check) {
-    let mut ids = Vec::new();
-    let mut endpoints = vec![Endpoint::parse(&file.league_manager.endpoint.0).ok()];
+    let mut ids = BTreeSet::new();
+    let mut endpoints = BTreeSet::from([Endpoint::parse(&file.league_manager.endpoint.0).ok()]);
     let lists = [
         (Kind::Referee, &file.referees, "endpoint"),
         (Kind::Player, &file.players, "default_endpoint"),
@@ -332,15 +333,12 @@ fn check_agents(file: &AgentsFile, check: Check) {
         let like = format!("{}, {}, …, each once", kind.numbered(1), kind.numbered(2));
         for (n, entry) in list.iter().enumerate() {
             let id = entry.id();
-            let is_good = kind.is_id(id) && !ids.contains(&id);
+            let is_good = kind.is_id(id) && ids.insert(id);
             check(&format!("{kind}s[{n}].{kind}_id"), is_good, &like);
-            ids.push(id);
-
             let endpoint = Endpoint::parse(entry.url()).ok();
-            let is_own = endpoint.is_some() && !endpoints.contains(&endpoint);
+            let is_own = endpoint.is_some() && endpoints.insert(endpoint);
             let key = format!("{kind}s[{n}].{endpoint_key}");
             check(&key, is_own, "an endpoint of its own");
-            endpoints.push(endpoint);
         }
     }
 }
