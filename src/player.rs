@@ -26,7 +26,7 @@ use crate::net::retry::pause;
 use crate::net::sync::{lock, spawn};
 use crate::player::history::History;
 use crate::player::invitations::Invitations;
-use crate::program::args::{Args, Opt, Stop, Usage};
+use crate::program::args::{Args, Stop, Usage};
 use crate::program::card::Card;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::complain;
@@ -35,18 +35,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const OPTIONS: &[Opt] = &[
-    (
-        "--display-name",
-        "NAME",
-        "shown in the table [as listed, or defaults/player.json]",
-    ),
-    (
-        "--player-id",
-        "ID",
-        "the id to ask for, and whose card to use [any]",
-    ),
-];
+const OPTIONS: &str = "
+  --display-name NAME            shown in the table [as listed, or defaults/player.json]
+  --player-id ID                 the id to ask for, and whose card to use [any]";
 
 /// How often the history is written to the disk, if something in it has changed.
 const WRITING: Duration = Duration::from_secs(2);
@@ -54,8 +45,8 @@ const WRITING: Duration = Duration::from_secs(2);
 /// Whoever may sit beside a player. `()` is nobody; the extras are somebody: examples that play in the place of
 /// `choose`, and tools by which a person or a model chooses. Which of them it is says `lib.rs`.
 pub trait Companion: Sized + Send + Sync + 'static {
-    /// The options that are added to the player's command line.
-    const OPTIONS: &[Opt] = &[];
+    /// The options that are added to the player's command line, as `Usage` has them.
+    const OPTIONS: &str = "";
 
     /// Reads those options.
     fn new(args: &Args) -> Result<Self, Stop>;
@@ -121,8 +112,8 @@ fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
     let usage = Usage {
         name: "player",
         about: "A player of the AI Agent League: joins its matches and chooses.",
-        words: &[],
-        options: &[OPTIONS, Beside::OPTIONS].concat(),
+        words: "",
+        options: &[OPTIONS, Beside::OPTIONS],
     };
     usage.main(|args| {
         let beside = Arc::new(Beside::new(&args)?);

@@ -6,7 +6,7 @@ use crate::extras::by_hand::ByHand;
 use crate::extras::strategies;
 use crate::net::agent::Toolbox;
 use crate::player::{Choose, Companion, Turn};
-use crate::program::args::{Args, Opt, Stop};
+use crate::program::args::{Args, Stop};
 use crate::program::session::Session;
 use crate::program::terminal::{complain, say};
 use std::thread;
@@ -19,18 +19,9 @@ pub struct Coach {
 }
 
 impl Companion for Coach {
-    const OPTIONS: &[Opt] = &[
-        (
-            "--strategy",
-            "NAME",
-            "an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]",
-        ),
-        (
-            "--again",
-            "MATCH",
-            "instead of a league: calls `choose` as in a match of this player's history",
-        ),
-    ];
+    const OPTIONS: &str = "
+  --strategy NAME                an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]
+  --again MATCH                  instead of a league: calls `choose` as in a match of this player's history";
 
     fn new(args: &Args) -> Result<Coach, Stop> {
         let asked = args.text("--strategy");

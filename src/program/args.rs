@@ -1,4 +1,4 @@
-//! The command line: options declared as a table, from which reading and `--help` follow.
+//! The command line: what `--help` shows is the declaration, from which the options are read.
 //!
 //! Whoever misspells a word or an option is told the nearest one, before the program has done anything. A value stands
 //! behind its option, or joined to it as in `--port=0`. Read next: `config.rs`, what the files say.
@@ -8,67 +8,23 @@ use crate::wire::{Wire, one_slip};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// An option: its name, the name of its value (empty for a switch), and what it does.
-pub type Opt = (&'static str, &'static str, &'static str);
-
 /// The options that every program has. The last ones are for programs that start others.
-const COMMON: &[Opt] = &[
-    ("--help", "", "show this and end"),
-    ("--version", "", "show the version and end"),
-    (
-        "--host",
-        "ADDRESS",
-        "where to listen [127.0.0.1; every address, if the manager is on another machine]",
-    ),
-    (
-        "--port",
-        "N",
-        "port to listen on; 0: any free one [as listed, else the first free one of system.json]",
-    ),
-    (
-        "--contact-endpoint",
-        "URL",
-        "where others reach this program [http://BASE_HOST:PORT/mcp, or where the manager sees it]",
-    ),
-    (
-        "--config",
-        "DIR",
-        "configuration files [config; without such a folder, those built in]",
-    ),
-    (
-        "--manager",
-        "URL",
-        "where the league manager is [as listed in agents_config.json]",
-    ),
-    ("--seed", "N", "make draws and random choices repeatable"),
-    ("--data", "DIR", "what must survive [data]"),
-    ("--logs", "DIR", "log files [logs]"),
-    (
-        "--league-id",
-        "ID",
-        "which league [default_league_id of system.json]",
-    ),
-    (
-        "--operator-token-file",
-        "FILE",
-        "the operator token, for a manager on another machine",
-    ),
-    (
-        "--stay",
-        "",
-        "do not end with the league: serve on, or wait for the next one",
-    ),
-    (
-        "--any-port",
-        "",
-        "for other programs: where the port is in use, or all of the range, take any",
-    ),
-    (
-        "--until-stdin-closes",
-        "",
-        "for other programs: end when standard input closes",
-    ),
-];
+const COMMON: &str = "
+  --help                         show this and end
+  --version                      show the version and end
+  --host ADDRESS                 where to listen [127.0.0.1; every address, if the manager is on another machine]
+  --port N                       port to listen on; 0: any free one [as listed, else the first free one of system.json]
+  --contact-endpoint URL         where others reach this program [http://BASE_HOST:PORT/mcp, or where the manager sees it]
+  --config DIR                   configuration files [config; without such a folder, those built in]
+  --manager URL                  where the league manager is [as listed in agents_config.json]
+  --seed N                       make draws and random choices repeatable
+  --data DIR                     what must survive [data]
+  --logs DIR                     log files [logs]
+  --league-id ID                 which league [default_league_id of system.json]
+  --operator-token-file FILE     the operator token, for a manager on another machine
+  --stay                         do not end with the league: serve on, or wait for the next one
+  --any-port                     for other programs: where the port is in use, or all of the range, take any
+  --until-stdin-closes           for other programs: end when standard input closes";
 
 /// A program as its `--help` shows it.
 pub struct Usage<'a> {
@@ -76,11 +32,11 @@ pub struct Usage<'a> {
     pub name: &'a str,
     /// What it is, in a line.
     pub about: &'a str,
-    /// Words that may stand in place of a first option, and what they do. `trace MATCH` is a word that needs a value,
-    /// `season DIR…` one that takes any number of them.
-    pub words: &'a [(&'static str, &'static str)],
-    /// What it has beside the common options.
-    pub options: &'a [Opt],
+    /// Words that may stand in place of a first option. Each line has a word, the name of the value that it needs, if
+    /// any, and after two spaces what it does. A word with `DIR…` takes any number of values.
+    pub words: &'static str,
+    /// What it has beside the common options, in lines like those of the words.
+    pub options: &'a [&'static str],
 }
 
 /// Why a program ends: the exit code and, unless empty, a line for the user.
@@ -116,14 +72,9 @@ pub struct Args {
 }
 
 impl Usage<'_> {
-    fn options(&self) -> impl Iterator<Item = &Opt> {
-        self.options.iter().chain(COMMON)
-    }
-
-    /// The words, each with the name of the value that it needs (empty for none).
-    fn words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let words = self.words.iter();
-        words.map(|(word, _)| word.split_once(' ').unwrap_or((word, "")))
+    fn options(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let own = self.options.iter().flat_map(|lines| names(lines));
+        own.chain(names(COMMON))
     }
 
     /// Reads the program's arguments.
@@ -135,7 +86,7 @@ impl Usage<'_> {
         };
         let mut rest = arguments.flat_map(split).peekable();
         let is_value = |next: &String| !next.starts_with("--");
-        let mut words = self.words();
+        let mut words = names(self.words);
         let first = words.find(|(word, _)| rest.next_if_eq(*word).is_some());
         let (word, value) = first.unwrap_or_default();
         args.word = first.map(|(word, _)| word);
@@ -150,7 +101,7 @@ impl Usage<'_> {
                 continue;
             }
             let mut options = self.options();
-            let Some((name, value, _)) = options.find(|option| option.0 == argument) else {
+            let Some((name, value)) = options.find(|(name, _)| *name == argument) else {
                 return Err(self.unknown(&argument));
             };
             let given = match value.is_empty() {
@@ -175,8 +126,9 @@ impl Usage<'_> {
 
     /// Refuses an argument, and names the one that was perhaps meant.
     fn unknown(&self, argument: &str) -> Stop {
-        let words = self.words().map(|(word, _)| word);
-        let mut known = words.chain(self.options().map(|option| option.0));
+        let mut known = names(self.words)
+            .chain(self.options())
+            .map(|(name, _)| name);
         let begins = |known: &str| argument.len() > 3 && known.starts_with(argument);
         let near = known.find(|known| begins(known) || one_slip(argument, known));
         let all = format!("{} --help lists all", self.name);
@@ -187,18 +139,15 @@ impl Usage<'_> {
     fn help(&self) -> String {
         let words = if self.words.is_empty() { "" } else { " [WORD]" };
         let mut text = format!("{}\n\nusage: {}{words} [OPTIONS]\n", self.about, self.name);
-        let row = |left: &str, right: &str| format!("  {left:<30} {right}\n");
         if !self.words.is_empty() {
-            text += "\nwords:\n";
-            for (word, says) in self.words {
-                text += &row(word, says);
-            }
+            text += &format!("\nwords:{}\n", self.words);
         }
-        text += "\noptions:\n";
-        for (name, value, says) in self.options() {
-            text += &row(&format!("{name} {value}"), says);
-        }
-        text += "\nexit codes: 0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
+        let codes =
+            "0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
+        text += &format!(
+            "\noptions:{}{COMMON}\n\nexit codes: {codes}",
+            self.options.concat()
+        );
         text
     }
 
@@ -216,6 +165,14 @@ impl Usage<'_> {
             }
         }
     }
+}
+
+/// The names that such lines begin with, each with the name of its value (empty for none).
+fn names(lines: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    lines.lines().filter_map(|line| {
+        let (left, _) = line.trim_start().split_once("  ")?;
+        Some(left.split_once(' ').unwrap_or((left, "")))
+    })
 }
 
 fn needs(name: &str, value: &str) -> Stop {
