@@ -10,6 +10,7 @@ use crate::extras::figures::{gains, worth_in};
 use crate::extras::statistics::Sample;
 use crate::manager::Manager;
 use crate::manager::document::{AgentView, LeagueView, MatchView};
+use crate::manager::league::League;
 use crate::net::sync::spawn;
 use crate::program::terminal::{counted, shown};
 use crate::protocol::{Kind, Progress};
@@ -27,8 +28,8 @@ const FIRST_LOOK: usize = 5;
 pub const MOST_CYCLES: u32 = 500;
 /// Differences that hardly spread are taken to spread so much, in points squared.
 const LEAST_VARIANCE: f64 = 0.000_25;
-/// How long the thread sleeps at most while nothing happens.
-const IDLE: Duration = Duration::from_secs(60);
+/// How often the thread looks whether a cycle is over.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What the differences say so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,7 +102,11 @@ pub fn follow(manager: &Arc<Manager>) {
                 }
                 cycles += 1;
             }
-            view = manager.document.wait(&view, IDLE);
+            if view.status == Progress::Completed {
+                return;
+            }
+            manager.store.wait(LOOK, League::is_over);
+            view = manager.document.newest();
         }
     });
 }

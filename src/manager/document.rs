@@ -74,12 +74,9 @@ impl MatchView {
 }
 
 /// A document, and what it was made of: the changes of the league and of what was heard.
-#[derive(Clone)]
 struct Made {
     changes: (u64, u64),
     at: Instant,
-    /// How often results had been voided: then every round may have changed.
-    voids: u64,
     view: Arc<LeagueView>,
 }
 
@@ -104,22 +101,23 @@ impl Document {
 
     /// The newest document: made anew if something has changed, but only once within `PACE`.
     pub fn newest(&self) -> Arc<LeagueView> {
-        self.made().view
-    }
-
-    /// Waits for another document than the reader has, at most `limit`.
-    pub fn wait(&self, has: &Arc<LeagueView>, limit: Duration) -> Arc<LeagueView> {
-        let until = Instant::now() + limit;
-        loop {
-            let made = self.made();
-            let left = until.saturating_duration_since(Instant::now());
-            if !Arc::ptr_eq(&made.view, has) || left.is_zero() {
-                return made.view;
+        let mut newest = lock(&self.made);
+        self.store.read(|league| {
+            let changes = (league.changes, self.board.changes());
+            if let Some(made) = &*newest {
+                let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
+                if made.changes == changes || !is_due {
+                    return Arc::clone(&made.view);
+                }
             }
-            let pause = PACE.checked_sub(made.at.elapsed()).unwrap_or(PACE);
-            let is_old = |league: &League| self.is_old(&made, league);
-            self.store.wait(left.min(pause), is_old);
-        }
+            let before = newest.as_ref().map(|made| &*made.view);
+            let made = Made {
+                changes,
+                at: Instant::now(),
+                view: Arc::new(self.view(league, before)),
+            };
+            Arc::clone(&newest.insert(made).view)
+        })
     }
 
     /// Whether a match has a result at this moment; none where there is no such match.
@@ -128,35 +126,8 @@ impl Document {
         self.store.read(recorded)
     }
 
-    fn made(&self) -> Made {
-        let mut newest = lock(&self.made);
-        let made = self.store.read(|league| match &*newest {
-            Some(made) if !self.is_old(made, league) => made.clone(),
-            before => Made {
-                changes: self.changes(league),
-                at: Instant::now(),
-                voids: voids(league),
-                view: Arc::new(self.view(league, before.as_ref())),
-            },
-        });
-        newest.insert(made).clone()
-    }
-
-    fn changes(&self, league: &League) -> (u64, u64) {
-        (league.changes, self.board.changes())
-    }
-
-    /// Whether it is time for another document.
-    fn is_old(&self, made: &Made, league: &League) -> bool {
-        let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
-        is_due && made.changes != self.changes(league)
-    }
-
-    /// Makes the document. What has not changed is shared with the one before, if that was made of the same schedule.
-    fn view(&self, league: &League, before: Option<&Made>) -> LeagueView {
-        let before = before.filter(|made| made.voids == voids(league));
-        let before = before.map(|made| &*made.view);
-        let before = before.filter(|view| view.status != Progress::Waiting);
+    /// Makes the document. A round that has not changed is shared with the one before.
+    fn view(&self, league: &League, before: Option<&LeagueView>) -> LeagueView {
         let waiting = self.board.waiting();
         let status = league.status(waiting.reason);
         let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
@@ -183,24 +154,15 @@ impl Document {
     }
 }
 
-/// A round; that of the document before, if it was over already, or if nothing has changed in it.
+/// A round; that of the document before, if nothing has changed in it.
 fn round_view(before: Option<&LeagueView>, round_id: u32, games: &[Match]) -> Arc<RoundView> {
-    let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
-    let was_over = before.is_some_and(|view| round_id < view.current_round);
-    if let Some(known) = known.filter(|_| was_over) {
-        return Arc::clone(known);
-    }
     let matches = games.iter().map(match_view).collect();
     let round = RoundView { round_id, matches };
+    let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
     match known {
         Some(known) if **known == round => Arc::clone(known),
         _ => Arc::new(round),
     }
-}
-
-/// A number that is another one after a result was voided, and the same after a result was recorded.
-fn voids(league: &League) -> u64 {
-    league.tables - league.played.len() as u64
 }
 
 /// An agent, as its league and whoever calls it know it.
