@@ -9,10 +9,9 @@ use league::extras::luck::Lottery;
 use league::extras::pages::Pages;
 use league::extras::season::{add, ordered};
 use league::manager::document::LeagueView;
-use league::net::retry::{Backoff, RetryPolicy};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc};
 use support::{World, paper, rows};
 
 /// The document of a league that went as a script says: `P01>P02 P03=P04 | P01!P03 P02?P04`.
@@ -166,12 +165,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     for path in &in_the_way {
         fs::create_dir_all(path.join("x")).unwrap();
     }
-    let policy = RetryPolicy {
-        attempts: 2,
-        base_delay: Duration::ZERO,
-        backoff: Backoff::Fixed,
-    };
-    let failed = pages.keep(&view, &Figures::of(&view), &policy).unwrap_err();
+    let failed = pages.keep(&view, &Figures::of(&view)).unwrap_err();
     let words = "2 of the files to keep cannot be written: ";
     assert!(failed.starts_with(words), "{failed}");
     for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
@@ -182,7 +176,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     for path in &in_the_way {
         fs::remove_dir_all(path).unwrap();
     }
-    let kept = pages.keep(&view, &Figures::of(&view), &policy).unwrap();
+    let kept = pages.keep(&view, &Figures::of(&view)).unwrap();
     let words = "to keep: report.html, results.csv and standings.csv in ";
     assert!(kept.starts_with(words), "{kept}");
     assert!(in_the_way.iter().all(|path| path.is_file()));

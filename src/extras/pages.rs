@@ -3,31 +3,25 @@
 //! files loses nothing. A file that cannot be written keeps no other from being written, and is tried again.
 
 use crate::extras::figures::Figures;
-use crate::extras::{csv, report};
+use crate::extras::report;
 use crate::manager::document::{LeagueView, RoundView};
 use crate::manager::journal;
-use crate::net::retry::{RetryPolicy, pause};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
 use serde::Serialize;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file as JSON.
+/// A file as JSON. What is borrowed in it is not copied: a tree of all matches would take more memory than the league.
 #[derive(Serialize)]
-struct Page<T> {
+struct Page<'a, T> {
+    league_id: &'a str,
     #[serde(flatten)]
     content: T,
     last_updated: Timestamp,
-}
-
-/// What stands in `rounds.json`: borrowed, since a tree of all matches would take more memory than the league.
-#[derive(Serialize)]
-struct RoundsPage<'a> {
-    league_id: &'a str,
-    rounds: &'a [Arc<RoundView>],
 }
 
 /// The files of a league, and what they said when they were written.
@@ -36,8 +30,16 @@ pub struct Pages {
     logs: PathBuf,
     /// The document that all files were written from; none after one that could not be written.
     written: Option<Arc<LeagueView>>,
-    /// Whether somebody has been told that files cannot be written.
-    pub has_failed: bool,
+}
+
+/// The places of the rounds in which something is new since the document before. A round that has not changed is shared.
+pub fn changes(view: &LeagueView, before: Option<&LeagueView>) -> Vec<usize> {
+    let is_same = |place: &usize| {
+        let known = before.and_then(|before| before.rounds.get(*place));
+        known.is_some_and(|known| Arc::ptr_eq(known, &view.rounds[*place]))
+    };
+    let places = 0..view.rounds.len();
+    places.filter(|place| !is_same(place)).collect()
 }
 
 impl Pages {
@@ -47,7 +49,6 @@ impl Pages {
             data,
             logs,
             written: None,
-            has_failed: false,
         }
     }
 
@@ -55,24 +56,21 @@ impl Pages {
     pub fn write(&mut self, view: &Arc<LeagueView>) -> Vec<io::Error> {
         let before = self.written.take();
         let folder = self.data.join("matches").join(&view.league_id);
-        let mut errors = Vec::new();
-        let mut is_new = before.is_none();
-        for (place, round) in view.rounds.iter().enumerate() {
-            let old = before.as_ref().and_then(|view| view.rounds.get(place));
-            if old.is_some_and(|old| Arc::ptr_eq(old, round)) {
-                continue;
-            }
-            is_new = true;
-            for game in round.matches.iter().filter(|it| it.referee_id.is_some()) {
-                if old.is_none_or(|old| !old.matches.contains(game)) {
-                    let path = folder.join(format!("{}.json", game.match_id));
-                    errors.extend(write_page(&path, game).err());
-                }
+        let changes = changes(view, before.as_deref());
+        let mut written = Vec::new();
+        for game in changes
+            .iter()
+            .flat_map(|place| &view.rounds[*place].matches)
+        {
+            if game.referee_id.is_some() {
+                let path = folder.join(format!("{}.json", game.match_id));
+                written.push(write_page(&path, view, game));
             }
         }
-        if is_new {
-            errors.extend(self.write_tables(view));
+        if before.is_none() || !changes.is_empty() {
+            written.extend(self.write_tables(view));
         }
+        let errors: Vec<io::Error> = written.into_iter().filter_map(Result::err).collect();
         self.written = Some(Arc::clone(view)).filter(|_| errors.is_empty());
         errors
     }
@@ -81,71 +79,51 @@ impl Pages {
         journal::folder(&self.data, &view.league_id)
     }
 
-    fn write_tables(&self, view: &LeagueView) -> Vec<io::Error> {
+    fn write_tables(&self, view: &LeagueView) -> [io::Result<()>; 2] {
         let is_over =
             |round: &&Arc<RoundView>| round.matches.iter().all(|game| game.ending.is_some());
         let standings = json!({
-            "league_id": view.league_id,
             "version": view.matches_completed,
             "matches": view.total_matches,
             "rounds_completed": view.rounds.iter().filter(is_over).count(),
             "standings": view.standings,
         });
-        let (league_id, rounds) = (&view.league_id, &view.rounds);
-        let rounds = RoundsPage { league_id, rounds };
+        let rounds = BTreeMap::from([("rounds", &view.rounds)]);
         let folder = self.folder(view);
-        let written = [
-            write_page(&folder.join("standings.json"), standings),
-            write_page(&folder.join("rounds.json"), rounds),
-        ];
-        written.into_iter().filter_map(Result::err).collect()
+        [
+            write_page(&folder.join("standings.json"), view, standings),
+            write_page(&folder.join("rounds.json"), view, rounds),
+        ]
     }
 
-    /// Writes what a person keeps of a league that is over, within the retry policy; says where, or what went wrong.
-    pub fn keep(
-        &mut self,
-        view: &Arc<LeagueView>,
-        figures: &Figures,
-        policy: &RetryPolicy,
-    ) -> Result<String, String> {
+    /// Writes what a person keeps of a league that is over; says where, or what went wrong.
+    pub fn keep(&mut self, view: &Arc<LeagueView>, figures: &Figures) -> Result<String, String> {
         let folder = self.folder(view);
-        let standings = csv::standings(view, &figures.expected_points);
-        let mut files = vec![
-            ("report.html", report::saved(view, figures, &self.logs)),
-            ("league.json", report::document(view, figures)),
-            ("results.csv", csv::results(view)),
-            ("standings.csv", standings),
-        ];
-        for attempt in 1.. {
-            let mut errors = self.write(view);
-            files.retain(|(name, text)| {
-                let kept = storage::replace(&folder.join(name), Access::Everybody, text);
-                kept.map_err(|error| errors.push(error)).is_err()
-            });
-            match errors.first() {
-                None => break,
-                Some(error) if attempt >= policy.attempts => {
-                    let count = errors.len();
-                    return Err(format!(
-                        "{count} of the files to keep cannot be written: {error}"
-                    ));
-                }
-                Some(_) => pause(policy.delay(attempt)),
-            }
+        let mut errors = self.write(view);
+        for name in ["report.html", "league.json", "results.csv", "standings.csv"] {
+            let text = report::file(name, view, figures, &self.logs).unwrap_or_default();
+            let kept = storage::replace(&folder.join(name), Access::Everybody, &text);
+            errors.extend(kept.err());
         }
-        Ok(format!(
-            "to keep: report.html, results.csv and standings.csv in {}",
-            folder.display()
-        ))
+        let count = errors.len();
+        match errors.first() {
+            Some(error) => Err(format!(
+                "{count} of the files to keep cannot be written: {error}"
+            )),
+            None => Ok(format!(
+                "to keep: report.html, results.csv and standings.csv in {}",
+                folder.display()
+            )),
+        }
     }
 }
 
-/// Writes a file as JSON, with the time at which it was written.
-fn write_page(path: &Path, content: impl Serialize) -> io::Result<()> {
-    let last_updated = Timestamp::now();
+/// Writes a file of a league as JSON, with the time at which it was written.
+fn write_page(path: &Path, view: &LeagueView, content: impl Serialize) -> io::Result<()> {
     let page = Page {
+        league_id: &view.league_id,
         content,
-        last_updated,
+        last_updated: Timestamp::now(),
     };
     storage::replace_json(path, Access::Everybody, &page)
 }

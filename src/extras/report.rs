@@ -4,12 +4,13 @@
 //! Nothing may be loaded from elsewhere, and only script and style with the page's own nonce run.
 
 use crate::extras::figures::{Figures, matches};
-use crate::extras::trace;
+use crate::extras::{csv, trace};
 use crate::manager::document::LeagueView;
 use crate::net::http::Reply;
 use crate::net::secret::secret;
 use crate::protocol::{Ending, Kind};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -22,50 +23,32 @@ const TRACES: usize = 12;
 
 /// A league as `league.json` has it: the document, and what onlookers count.
 #[derive(Serialize)]
-pub struct PageData<'a> {
-    /// Grows with every document of a running manager; none in what is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    /// The clock of a running manager, in milliseconds, by which a page counts down.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub now: Option<u64>,
-    /// The document.
+struct PageData<'a> {
     #[serde(flatten)]
-    pub league: LeagueView,
-    /// What onlookers count.
+    league: LeagueView,
     #[serde(flatten)]
-    pub figures: &'a Figures,
-    /// What was said in some matches, by their ids; only in a report.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub traces: BTreeMap<String, String>,
+    figures: &'a Figures,
+    #[serde(flatten)]
+    more: Value,
 }
 
-impl PageData<'_> {
-    /// A whole league as it is kept.
-    fn kept<'a>(view: &LeagueView, figures: &'a Figures) -> PageData<'a> {
-        PageData {
-            version: None,
-            now: None,
-            league: view.copy(false, |_| true),
-            figures,
-            traces: BTreeMap::new(),
-        }
-    }
-
-    /// As JSON.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
+/// A league as JSON, with `more` beside it.
+pub fn data(league: LeagueView, figures: &Figures, more: Value) -> String {
+    let data = PageData {
+        league,
+        figures,
+        more,
+    };
+    serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// `GET /`: the page that follows the league, with a nonce of its own.
+/// `GET /`: the page that follows the league.
 pub fn live(data: &str) -> Reply {
-    let nonce = secret(32);
-    let policy = policy(&nonce);
+    let (policy, page) = page("live", data);
     let more = format!(
         "Content-Security-Policy: {policy}; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer"
     );
-    reply("html", &more, page(&nonce, "", "live", data))
+    reply("html", &more, page)
 }
 
 /// A text of that kind which no browser may keep or take for something else, with more headers.
@@ -78,39 +61,34 @@ pub fn reply(kind: &str, more: &str, text: String) -> Reply {
     }
 }
 
-/// The page as a file, with the data of a league and the traces of its technical losses.
-pub fn saved(view: &LeagueView, figures: &Figures, logs: &Path) -> String {
-    let shown = PageData {
-        traces: traces(view, logs),
-        ..PageData::kept(view, figures)
-    };
+/// A file that a person keeps of a league, or downloads, if that is its name. The report quotes the logs in `logs`.
+pub fn file(name: &str, view: &LeagueView, figures: &Figures, logs: &Path) -> Option<String> {
+    let kept = |more| data(view.copy(false, |_| true), figures, more);
+    Some(match name {
+        "report.html" => page("saved", &kept(json!({"traces": traces(view, logs)}))).1,
+        "league.json" => kept(json!({})),
+        "results.csv" => csv::results(view),
+        "standings.csv" => csv::standings(view, &figures.expected_points),
+        _ => return None,
+    })
+}
+
+/// Puts a page together, with a nonce of its own; its policy and the whole of it. In the data `<` is written so that no
+/// name ends the script that they stand in; they come last, for they are others' words.
+fn page(mode: &str, data: &str) -> (String, String) {
     let nonce = secret(32);
-    let policy = policy(&nonce);
-    let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
-    page(&nonce, &policy, "saved", &shown.text())
-}
-
-/// `league.json` as a file.
-pub fn document(view: &LeagueView, figures: &Figures) -> String {
-    PageData::kept(view, figures).text()
-}
-
-fn policy(nonce: &str) -> String {
     let own = format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'");
-    format!(
+    let policy = format!(
         "default-src 'none'; {own}; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
-}
-
-/// Puts a page together. In the data `<` is written so that no name ends the script that they stand in; they come last,
-/// for they are others' words.
-fn page(nonce: &str, policy: &str, mode: &str, data: &str) -> String {
-    PAGE.replace("{{style}}", STYLE)
+    );
+    let page = PAGE
+        .replace("{{style}}", STYLE)
         .replace("{{script}}", SCRIPT)
-        .replace("{{nonce}}", nonce)
-        .replace("{{policy}}", policy)
+        .replace("{{nonce}}", &nonce)
+        .replace("{{policy}}", &policy)
         .replace("{{mode}}", mode)
-        .replace("{{data}}", &data.replace('<', "\\u003c"))
+        .replace("{{data}}", &data.replace('<', "\\u003c"));
+    (policy, page)
 }
 
 /// What was said in the matches that were lost technically: for every reason that was given, in the first such match.

@@ -5,21 +5,19 @@
 //! since. A version is a number that grows with every document.
 
 use crate::extras::figures::Figures;
-use crate::extras::report::PageData;
-use crate::extras::{csv, report, trace};
+use crate::extras::pages::changes;
+use crate::extras::{report, trace};
 use crate::manager::document::{Document, LeagueView, RoundView};
 use crate::net::http::Reply;
 use crate::net::retry::pause;
 use crate::net::sync::lock;
 use crate::protocol::Progress;
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whoever has asked within this time is still looking.
-const LOOKING: Duration = Duration::from_secs(3);
 /// How long the manager stays at the end for those that are looking.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
 
@@ -39,9 +37,8 @@ struct Numbered {
 pub struct Site {
     /// Where the logs of this machine's agents are.
     logs: PathBuf,
+    /// None until somebody looks.
     newest: Mutex<Option<Arc<Numbered>>>,
-    /// When a page asked last.
-    asked: Mutex<Option<Instant>>,
 }
 
 impl Site {
@@ -50,7 +47,6 @@ impl Site {
         Site {
             logs,
             newest: Mutex::default(),
-            asked: Mutex::default(),
         }
     }
 
@@ -65,31 +61,31 @@ impl Site {
         let here = peer.is_loopback();
         let newest = self.newest(document);
         let (view, figures) = (&newest.view, &newest.figures);
-        let reply = match path {
+        if let Some(match_id) = path.strip_prefix("/trace/") {
+            let match_id = match_id.to_uppercase();
+            let recorded = || document.is_recorded(&match_id);
+            let page = trace::page(&self.logs, &view.league_id, &match_id, recorded);
+            return Some(page);
+        }
+        Some(match path {
             "/" => report::live(&newest.since(0, here)),
             "/league.json" => {
-                *lock(&self.asked) = Some(Instant::now());
                 let since = query.strip_prefix("since=").and_then(|it| it.parse().ok());
                 Reply::new("200 OK", newest.since(since.unwrap_or(0), here))
             }
             "/player.py" => Reply::text("200 OK", TEMPLATE),
             "/protocol" => Reply::text("200 OK", PROTOCOL),
-            "/report.html" => download("html", report::saved(view, figures, &self.logs)),
-            "/results.csv" => download("csv", csv::results(view)),
-            "/standings.csv" => download("csv", csv::standings(view, &figures.expected_points)),
             _ => {
-                let match_id = path.strip_prefix("/trace/")?.to_uppercase();
-                let recorded = || document.is_recorded(&match_id);
-                trace::page(&self.logs, &view.league_id, &match_id, recorded)
+                let (name, kind) = (path.strip_prefix('/')?, path.rsplit('.').next()?);
+                let file = report::file(name, view, figures, &self.logs)?;
+                report::reply(kind, "Content-Disposition: attachment", file)
             }
-        };
-        Some(reply)
+        })
     }
 
-    /// At the end of the league: waits a moment, if somebody is looking, so that the page sees the end.
+    /// At the end of the league: waits a moment, if anybody has looked, so that the page sees the end.
     pub fn linger(&self) {
-        let asked = *lock(&self.asked);
-        if asked.is_some_and(|asked| asked.elapsed() < LOOKING) {
+        if lock(&self.newest).is_some() {
             pause(LAST_LOOK);
         }
     }
@@ -108,46 +104,32 @@ impl Site {
 }
 
 impl Numbered {
-    /// Numbers a document that follows another. Versions are milliseconds of the clock, so that those of a manager
-    /// that was started again go on where it had stopped.
+    /// Numbers a document that follows another. The first version is the clock's, so that those of a manager that was
+    /// started again go on where it had stopped.
     fn after(before: Option<&Numbered>, view: Arc<LeagueView>) -> Numbered {
-        let clock = clock();
-        let version = before.map_or(clock, |before| clock.max(before.version + 1));
-        // Before the start there is no schedule, only what it would be with those who are here.
-        let before = before.filter(|before| before.view.status != Progress::Waiting);
-        let changed = |(place, round): (usize, &Arc<RoundView>)| {
-            let before = before?;
-            let known = before.view.rounds.get(place)?;
-            Arc::ptr_eq(known, round).then_some(before.changed[place])
-        };
-        let rounds = view.rounds.iter().enumerate();
-        let changed = rounds.map(|round| changed(round).unwrap_or(version));
-        let changed = changed.collect();
-        let figures = Figures::of(&view);
+        let version = before.map_or_else(clock, |before| before.version + 1);
+        let mut changed = before.map_or(Vec::new(), |before| before.changed.clone());
+        changed.resize(view.rounds.len(), version);
+        for place in changes(&view, before.map(|before| &*before.view)) {
+            changed[place] = version;
+        }
         Numbered {
             version,
-            view,
             changed,
-            figures,
+            figures: Figures::of(&view),
+            view,
         }
     }
 
-    /// The document for a page that has version `since`: with the rounds that have changed, and all of the rest.
+    /// The document for a page that has version `since`: with the rounds that have changed, and all of the rest. Before
+    /// the start there is no schedule, only what it would be with those who are here.
     fn since(&self, since: u64, here: bool) -> String {
         let since = if since > self.version { 0 } else { since };
-        let has_changed = |round: &RoundView| {
-            let place = round.round_id as usize - 1;
-            let at = self.changed.get(place).copied().unwrap_or(self.version);
-            at > since && self.view.status != Progress::Waiting
-        };
-        let shown = PageData {
-            version: Some(self.version),
-            now: Some(clock()),
-            league: self.view.copy(here, has_changed),
-            figures: &self.figures,
-            traces: BTreeMap::new(),
-        };
-        shown.text()
+        let is_lobby = self.view.status == Progress::Waiting;
+        let has_changed =
+            |round: &RoundView| !is_lobby && self.changed[round.round_id as usize - 1] > since;
+        let more = json!({"version": self.version, "now": clock()});
+        report::data(self.view.copy(here, has_changed), &self.figures, more)
     }
 }
 
@@ -155,9 +137,4 @@ impl Numbered {
 fn clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-/// A file that the browser keeps under the last part of its address.
-fn download(kind: &str, text: String) -> Reply {
-    report::reply(kind, "Content-Disposition: attachment", text)
 }

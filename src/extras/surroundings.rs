@@ -109,13 +109,7 @@ impl Around for Surroundings {
             let entrants = groups::text(&self.local.entrants);
             storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
         }
-        let (pages, here) = (Arc::clone(&self.pages), Arc::clone(manager));
-        spawn("pages", move || {
-            while !here.store.read(|league| league.closed) {
-                write_pages(&pages, &here);
-                here.store.wait(PACE, |league| league.closed);
-            }
-        });
+        keep_writing(&self.pages, manager);
         let address = children::from_here(program);
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::Everybody, &address)?;
@@ -166,15 +160,14 @@ impl Around for Surroundings {
     fn keep(&self, manager: &Manager) {
         let logs = program::logs(&manager.program.args);
         let losses = |league: &League| manager_screen::first_losses(league, &logs);
+        let view = manager.document.newest();
         if self.is_comparison {
-            write_pages(&self.pages, manager);
+            lock(&self.pages).write(&view);
             let lines = manager.store.read(losses);
             return lines.iter().for_each(|line| manager.terminal.say(line));
         }
-        let view = manager.document.newest();
         let figures = Figures::of(&view);
-        let policy = manager.program.config.retry();
-        let kept = lock(&self.pages).keep(&view, &figures, &policy);
+        let kept = lock(&self.pages).keep(&view, &figures);
         let kept = kept.unwrap_or_else(|words| {
             let log = manager.program.log();
             log.orchestrator(Level::Error, "fault", &*words);
@@ -202,16 +195,19 @@ impl Around for Surroundings {
     }
 }
 
-/// Writes the files for people. That they cannot be written is said once, and stops no league.
-fn write_pages(pages: &Mutex<Pages>, manager: &Manager) {
-    let mut pages = lock(pages);
-    let failed_before = pages.has_failed;
-    let errors = pages.write(&manager.document.newest());
-    pages.has_failed = !errors.is_empty();
-    if let Some(error) = errors.first()
-        && !failed_before
-    {
-        let words = format!("the files for people cannot be written: {error}");
-        manager.say(Level::Error, "fault", &words);
-    }
+/// Has a thread write the files for people. That they cannot be written is said once, and stops no league.
+fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>) {
+    let (pages, manager) = (Arc::clone(pages), Arc::clone(manager));
+    spawn("pages", move || {
+        let mut has_failed = false;
+        while !manager.store.read(|league| league.closed) {
+            let errors = lock(&pages).write(&manager.document.newest());
+            if let Some(error) = errors.first().filter(|_| !has_failed) {
+                let words = format!("the files for people cannot be written: {error}");
+                manager.say(Level::Error, "fault", &words);
+            }
+            has_failed = !errors.is_empty();
+            manager.store.wait(PACE, |league| league.closed);
+        }
+    });
 }
