@@ -74,7 +74,9 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let _referee = world.referee(&manager, "REF01", "");
     let [mut panics, mut slow] =
         [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
-    assert!(manager.wait().success() && panics.wait().success() && slow.wait().success());
+    manager.ends_well();
+    panics.ends_well();
+    slow.ends_well();
     let over = "P02 gave no answer to choose_parity within 0.5 s, at the last of 3 attempts - P01 wins by default";
     let seen_by_the_one = "your `choose` panicked at tests/choose.rs:
         index out of bounds: the len is 0 but the index is 0";
@@ -102,8 +104,8 @@ fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
     let mut manager = world.manager("--players 2");
     let _referee = world.referee(&manager, "REF01", "");
     let mut two = ["P01", "P02"].map(|id| player(&world, &manager, "the last", id));
-    assert!(manager.wait().success());
-    assert!(two.iter_mut().all(|player| player.wait().success()));
+    manager.ends_well();
+    two.iter_mut().for_each(Agent::ends_well);
     let result = &world.events("Recorded")[0]["result"]["details"];
     let made = list_of(&result["moves"]).iter();
     let moves: Vec<&str> = made.map(|it| text_of(&it["move"])).collect();

@@ -66,7 +66,8 @@ fn field() {
     let _referee = world.referee(&manager, "REF01", "");
     let mut player = world.player(&manager, "P01", "");
     let _other = world.player(&manager, "P02", "");
-    assert!(manager.wait().success() && player.wait().success());
+    manager.ends_well();
+    player.ends_well();
     let told = received(&world, "P01", "GAME_OVER");
     let duration = &told[0]["duration_ms"];
     assert!(

@@ -155,7 +155,8 @@ fn a_player_of_another_machine_comes_by_itself() {
     let elsewhere = World::new("");
     let own = format!("--manager {} --display-name Ada", league.url());
     let mut player = elsewhere.start("player", &own);
-    assert!(league.wait().success() && player.wait().success());
+    league.ends_well();
+    player.ends_well();
     let table = world.table();
     let names = table.iter().map(|row| text_of(&row["display_name"]));
     assert_eq!(names.collect::<BTreeSet<_>>(), ["Ada", "Bob", "Eve"].into());

@@ -72,7 +72,7 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
     let gate = Gate::default();
     let peers = [
         Peer::new(|request| good_player("P11", "even", request)),
-        slow_player("P12", "even", &gate, ""),
+        slow_player("P12", "even", &gate, asks),
     ];
     for (id, peer) in ["P11", "P12"].iter().zip(&peers) {
         register_player(&url, &format!("player:{id}"), &peer.url);
@@ -208,7 +208,7 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
     };
     let gate = Gate::default();
     for id in ["P11", "P12", "P13", "P14"] {
-        let peer = slow_player(id, "even", &gate, "R1M2");
+        let peer = slow_player(id, "even", &gate, |it| asks(it) && it["match_id"] == "R1M2");
         register_player(&url, &format!("player:{id}"), &peer.url);
     }
     assert!(
@@ -292,7 +292,7 @@ fn drawn_league(world: &World, draw_points: u32) {
         world.player(&manager, &format!("P1{n}"), &own)
     });
     for agent in [&mut manager, &mut referee].into_iter().chain(&mut players) {
-        assert!(agent.wait().success(), "{draw_points}");
+        agent.ends_well();
     }
     let kept = "to keep: report.html, results.csv and standings.csv in ";
     assert!(manager.output().contains(kept));
@@ -434,7 +434,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         ("P13", "P13", "odd"),
         ("P14", "P14", "odd"),
     ] {
-        let peer = slow_player(id, choice, &gate, "R2M1");
+        let peer = slow_player(id, choice, &gate, |it| asks(it) && it["match_id"] == "R2M1");
         register_player(&url, &format!("player:{name}"), &peer.url);
     }
     let _referee = start(&world, &manager);
@@ -484,7 +484,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     gate.open();
     order(&format!("restore {removed}"));
     order("resume");
-    assert!(manager.wait().success());
+    manager.ends_well();
     let report = world.league_file("report.html");
     let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
     check_table(&page, &json!(world.table()), "");

@@ -96,7 +96,7 @@ fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not(
     assert_eq!(after["record"], won_once);
     assert_eq!(after["matches"][0]["result"]["choices"]["P01"], "even");
     converse(&url, ENDS);
-    assert!(player.wait().success());
+    player.ends_well();
     let page = world.data("players/P01/history.json");
     assert_eq!(page["matches"][0]["result"]["winner_player_id"], "P02");
     // How it ended is shown in colour of nobody's choosing, once for each end.
@@ -168,7 +168,7 @@ manager tells auth_token=null: ";
         assert!(player.child.try_wait().unwrap().is_none());
         assert_eq!(state(&player)["state"], "ACTIVE");
         converse(&player.url(), "manager ends: ok");
-        assert!(player.wait().success());
+        player.ends_well();
     }
 }
 
@@ -245,7 +245,7 @@ fn it_waits_for_its_manager_and_says_so() {
     let mut player = world.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
     converse(&player.url(), "manager ends: ok");
-    assert!(player.wait().success());
+    player.ends_well();
     let said = player.said();
     let waits = format!("waiting for the league manager at {}: it ", manager.url);
     assert_eq!(

@@ -442,6 +442,6 @@ fn a_player_that_stays_joins_the_next_league() {
     let mut player = start(&world, &manager.url, "--data other");
     player.line("is P01");
     converse(&player.url(), "manager ends: ok");
-    assert!(player.wait().success());
+    player.ends_well();
     assert!(!world.folder.join("other/agents/P01.json").exists());
 }

@@ -13,24 +13,14 @@ use support::*;
 type Held = fn(&Value) -> bool;
 
 const NEVER: Held = |_| false;
-const CHOICES: Held = |asked| asked["message_type"] == "CHOOSE_PARITY_CALL";
+const CHOICES: Held = asks;
 const ENDS: Held = |asked| asked["message_type"] == "GAME_OVER";
-
-fn player(id: &'static str, choice: &'static str, held: Held, gate: &Gate) -> Peer {
-    let door = gate.clone();
-    Peer::new(move |request| {
-        if held(&request["params"]) {
-            door.pass();
-        }
-        good_player(id, choice, request)
-    })
-}
 
 /// Two registered players whose choices are even and odd; P01 is the one that may be held.
 fn players(manager: &str, held: Held) -> ([Peer; 2], Gate) {
     let gate = Gate::default();
-    let alpha = player("P01", "even", held, &gate);
-    let beta = player("P02", "odd", NEVER, &gate);
+    let alpha = slow_player("P01", "even", &gate, held);
+    let beta = slow_player("P02", "odd", &gate, NEVER);
     for (id, peer) in [("P01", &alpha), ("P02", &beta)] {
         let answer = register_player(manager, &format!("player:{id}"), &peer.url);
         assert_eq!(answer["player_id"], id);
@@ -94,65 +84,34 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     }
 }
 
-/// How a referee does not do its work: what it answers to a method, before and after it was given a match, and what
-/// the screen says of it.
-type Fault = (fn(&str, bool) -> Does, &'static str);
-
-const HUNG_UP: &str = "could not be reached (it hung up without an answer)";
-const LEAGUE_ERROR: &str = "answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too\u{fffd}[2J many for tok-ref01-***, so it refuses its matches";
-const FAULTS: [Fault; 5] = [
-    // Breaks the connection, or vanishes later.
-    (|method, _| does(method == "notify_round"), HUNG_UP),
-    (|method, given| does(method == "ping" && given), HUNG_UP),
-    (
-        |_, _| league_error("too\u{1b}[2J many for tok-ref01-0123456789abcdef"),
-        LEAGUE_ERROR,
-    ),
-    (
-        |_, _| rpc_error(-32000),
-        "answered JSON-RPC error -32000 \"no\", so it refuses its matches",
-    ),
-    // Knows no method at all.
-    (
-        |_, _| rpc_error(-32601),
-        "answered JSON-RPC error -32601 \"no\", so it refuses its matches",
-    ),
-];
-
-fn does(hangs_up: bool) -> Does {
-    if hangs_up { Does::Close } else { ok() }
-}
-
-fn ok() -> Does {
-    Does::Answer(json!({"status": "ok"}))
-}
-
-fn league_error(problem: &str) -> Does {
-    let context = json!({"field": "match_id", "problem": problem});
-    let body =
-        json!({"error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context});
-    Does::Answer(message("LEAGUE_ERROR", "somebody", body))
-}
-
-fn rpc_error(code: i32) -> Does {
-    let error = json!({"code": code, "message": "no"});
-    Does::Body(json!({"jsonrpc": "2.0", "error": error, "id": 1}).to_string())
-}
+/// How a referee does not do its work: the method that it does not take, once it was given a match (none: it takes
+/// nothing), what it answers then (nothing: it hangs up), and what the screen says of it.
+const FAULTS: &str = r#"
+notify_round | | could not be reached (it hung up without an answer)
+ping | | could not be reached (it hung up without an answer)
+ | {"result": {"message_type": "LEAGUE_ERROR", "error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": {"field": "match_id", "problem": "too\u001b[2J many for tok-ref01-0123456789abcdef"}}} | answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too�[2J many for tok-ref01-***, so it refuses its matches
+ | {"error": {"code": -32000, "message": "no"}} | answered JSON-RPC error -32000 "no", so it refuses its matches
+ | {"error": {"code": -32601, "message": "no"}} | answered JSON-RPC error -32601 "no", so it refuses its matches"#;
 
 #[test]
 fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
-    for (answer, why) in FAULTS {
+    for [method, body, why] in rows(FAULTS) {
         let world = World::new("");
         let mut manager = world.manager("--players 2 --referees 2");
         let given = AtomicBool::new(false);
         let first = Peer::new(move |request| {
-            let message_type = request["params"]["message_type"].as_str();
-            if let Some("LEAGUE_COMPLETED" | "ROUND_COMPLETED") = message_type {
-                return ok();
+            let asked = &request["params"]["message_type"];
+            let is_given = asked == "ROUND_ANNOUNCEMENT";
+            let was_given = given.fetch_or(is_given, Ordering::SeqCst) || is_given;
+            let is_end = asked == "LEAGUE_COMPLETED" || asked == "ROUND_COMPLETED";
+            let is_its = request["method"] == method && was_given;
+            match body {
+                _ if is_end || !(is_its || method.is_empty()) => {
+                    Does::Answer(json!({"status": "ok"}))
+                }
+                "" => Does::Close,
+                body => Does::Body(body.into()),
             }
-            let is_given = message_type == Some("ROUND_ANNOUNCEMENT");
-            let was_given = given.fetch_or(is_given, Ordering::SeqCst);
-            answer(request["method"].as_str().unwrap(), is_given || was_given)
         });
         register_referee(&manager.url(), "referee:REF01", &first.url, 2);
         let mut second = world.referee(&manager, "REF02", "");
@@ -332,8 +291,8 @@ impl Alone {
     fn new(world: World, manager: &Peer, held: Held) -> Alone {
         let gate = Gate::default();
         let players = [
-            player("P01", "even", held, &gate),
-            player("P02", "even", NEVER, &gate),
+            slow_player("P01", "even", &gate, held),
+            slow_player("P02", "even", &gate, NEVER),
         ];
         let url = &manager.url;
         let own = format!("--manager {url} --referee-id REF01 --max-concurrent-matches 1");
@@ -419,7 +378,11 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
         let match_id = request["params"]["match_id"].as_str();
         match match_id {
             Some("R1M1") => status("413 Too Large", "enough"),
-            Some("R1M2") => league_error("\u{1b}[2Jalready recorded"),
+            Some("R1M2") => {
+                let why = json!({"field": "match_id", "problem": "\u{1b}[2Jalready recorded"});
+                let error = json!({"error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": why});
+                Does::Answer(message("LEAGUE_ERROR", "somebody", error))
+            }
             // It is asked again until R1M4 is recorded, which it does not keep waiting.
             Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
             _ => {

@@ -68,7 +68,9 @@ fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
         good => good,
     });
     register_player(&manager.url(), "player:P02", &peer.url);
-    assert!(manager.wait().success() && referee.wait().success() && player.wait().success());
+    manager.ends_well();
+    referee.ends_well();
+    player.ends_well();
     let output = manager.output();
     let lost = output.matches(" lost technically").count();
     let hints = output.matches(" (make trace MATCH=R1M1)\n").count();
@@ -132,7 +134,7 @@ fn a_reassigned_match_has_all_its_conversations() {
     let gate = Gate::default();
     let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--seed 7"));
     let peers = ["P01", "P02"].map(|id| {
-        let peer = slow_player(id, "even", &gate, "");
+        let peer = slow_player(id, "even", &gate, asks);
         register_player(&manager.url(), &format!("player:{id}"), &peer.url);
         peer
     });
@@ -142,7 +144,8 @@ fn a_reassigned_match_has_all_its_conversations() {
     referees[0].kill();
     manager.line("its matches are announced anew");
     gate.open();
-    assert!(manager.wait().success() && referees[1].wait().success());
+    manager.ends_well();
+    referees[1].ends_well();
     const EXPECTED: &str = "manager   REF01     REF02     P01       P02
 conv-r1m1-
  |         |..................>|         |  GAME_INVITATION

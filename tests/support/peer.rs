@@ -167,18 +167,25 @@ impl Gate {
     }
 }
 
-/// A good player that chooses in a match (in all, where that is empty) only once the gate is open.
-pub fn slow_player(id: &str, choice: &str, gate: &Gate, match_id: &str) -> Peer {
-    let [id, choice, match_id] = [id, choice, match_id].map(String::from);
+/// A good player that answers some requests, those that are `held`, only once the gate is open.
+pub fn slow_player(
+    id: &'static str,
+    choice: &'static str,
+    gate: &Gate,
+    held: impl Fn(&Value) -> bool + Send + Sync + 'static,
+) -> Peer {
     let gate = gate.clone();
     Peer::new(move |request| {
-        let asked = &request["params"];
-        let is_meant = match_id.is_empty() || asked["match_id"] == *match_id;
-        if is_meant && asked["message_type"] == "CHOOSE_PARITY_CALL" {
+        if held(&request["params"]) {
             gate.pass();
         }
-        good_player(&id, &choice, request)
+        good_player(id, choice, request)
     })
+}
+
+/// Whether a request asks for a parity choice.
+pub fn asks(asked: &Value) -> bool {
+    asked["message_type"] == "CHOOSE_PARITY_CALL"
 }
 
 /// An agent that takes every notice and does nothing.
