@@ -63,8 +63,8 @@ agent: ## your own player: make agent NAME=ada
 test: ## all tests
 	cargo test --quiet --no-fail-fast
 
-bench: ## how fast leagues are and what they cost: make bench JSON=1 for machines
-	@JSON=$(JSON) cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
+bench: ## how fast leagues are and what they cost
+	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
 
 trace: target/built ## what was said in a match, from the logs: make trace MATCH=R1M1
 	@./target/debug/league_manager trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))

@@ -1,4 +1,4 @@
-//! How fast leagues are and what they cost: `make bench` (`make bench JSON=1` for machines). Release build, real
+//! How fast leagues are and what they cost: `make bench`. Release build, real
 //! processes. Figures depend on the machine; the ratios at the end do not.
 
 mod support;
@@ -150,23 +150,7 @@ fn bench() {
             hundred["last_to_first"],
         ),
     ];
-    if std::env::var("JSON").is_ok_and(|wanted| !wanted.is_empty()) {
-        let ratios: BTreeMap<&str, f64> = ratios.into();
-        return println!("{}", json!({"leagues": leagues, "ratios": ratios}));
-    }
-    let rows = "players 0, pages_open 0, matches 0, seconds 2, matches_per_second 0, cpu_ms_per_match 1, \
-                requests_per_match 1, cpu_us_per_request 0, manager_mib 1, player_mib 1, \
-                log_kb_per_match 1, data_kb_per_match 1";
-    for row in rows.split(", ") {
-        let (key, digits) = row.split_once(' ').unwrap();
-        let digits: usize = digits.parse().unwrap();
-        let cells = leagues
-            .iter()
-            .map(|league| format!("{:>9.digits$}", league[key]));
-        println!("{:<22}{}", key.replace('_', " "), cells.collect::<String>());
-    }
-    println!();
-    for (what, ratio) in ratios {
-        println!("{ratio:>6.2}  {what}");
-    }
+    let ratios: BTreeMap<&str, f64> = ratios.into();
+    let all = json!({"leagues": leagues, "ratios": ratios});
+    println!("{all:#}");
 }

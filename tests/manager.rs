@@ -389,20 +389,17 @@ fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
 
 /// What is answered to everything, and what the word `status` says of it in the lobby.
 const IN_THE_LOBBY: &str = r#"
-    HTTP/1.1 200 OK|{"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}|answers
-    HTTP/1.1 500 Oh|{"detail": "no"}|answered HTTP 500 "{\"detail\": \"no\"}"; try make check
-    HTTP/1.1 200 OK|<h1>It works!</h1>|answered <h1>It works!</h1>: that is not a JSON-RPC reply; try make check"#;
+    200 OK | {"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1} | answers
+    500 Oh | {"detail": "no"} | answered HTTP 500 "{\"detail\": \"no\"}"; try make check
+    200 OK | <h1>It works!</h1> | answered <h1>It works!</h1>: that is not a JSON-RPC reply; try make check"#;
 
 #[test]
 fn the_lobby_says_who_does_not_answer_as_an_agent() {
     let world = World::new("");
     let manager = world.manager("--players 9");
     let url = manager.url();
-    let agent = |[head, body, _]: [&'static str; 3]| {
-        let peer = Peer::new(move |_| {
-            let length = body.len();
-            Does::Bytes(format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}").into())
-        });
+    let agent = |[status, body, _]: [&'static str; 3]| {
+        let peer = Peer::new(move |_| stand_in::status(status, body));
         register_player(&url, "player:new", &peer.url);
         peer
     };
@@ -427,7 +424,7 @@ fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
     let door = Arc::clone(&is_back);
     let referee = Peer::new(move |request| match request["method"].as_str() {
         _ if door.get().is_none() => Does::Close,
-        Some("ping") => Does::Bytes("HTTP/1.1 404 Oh\r\nContent-Length: 0\r\n\r\n".into()),
+        Some("ping") => stand_in::status("404 Oh", ""),
         _ => Does::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "referee:REF01", &referee.url, 2);

@@ -305,48 +305,21 @@ fn from_another_machine_it_is_where_the_manager_sees_it() {
     converse(&endpoint, "true asks R1M1: E015"); // it answers there
 }
 
-type Answers = fn() -> Does;
-
-/// What came in the manager's place, and the words of the line.
-const NO_LETTING_IN: [(Answers, &str); 6] = [
-    (
-        || stand_in::rejects("Maximum players reached: \u{1b}]0;x\u{7} 2 may register"),
-        "rejected: Maximum players",
-    ),
-    (
-        || {
-            let why = json!({"problem": "none"});
-            let error =
-                json!({"error_code": "E003", "error_description": "no\u{1b}[2J", "context": why});
-            Does::Answer(message("LEAGUE_ERROR", "league_manager", error))
-        },
-        "refused: E003 no\u{fffd}[2J: none",
-    ),
-    (
-        || {
-            Does::Body(
-                r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "\u001b[31mno"}}"#
-                    .into(),
-            )
-        },
-        "answered JSON-RPC error -32000 \"\\u{1b}[31mno\"",
-    ),
-    (
-        || Does::Answer(json!({"status": "\u{1b}[2J"})),
-        "answered {\"status\":\"\\u001b[2J\"}",
-    ),
-    (|| Does::Body("\u{1b}[2Jno".into()), "not a JSON-RPC reply"),
-    (
-        || stand_in::status("404 Not Found", "nobody"),
-        "answered HTTP 404 \"nobody\"",
-    ),
-];
+/// What came in the manager's place: the status, the body, and the words of the line.
+const NO_LETTING_IN: &str = r#"
+200 OK | {"result": {"message_type": "LEAGUE_REGISTER_RESPONSE", "status": "REJECTED", "player_id": null, "reason": "Maximum players reached: \u001b]0;x\u0007 2 may register"}} | rejected: Maximum players
+200 OK | {"result": {"message_type": "LEAGUE_ERROR", "error_code": "E003", "error_description": "no\u001b[2J", "context": {"problem": "none"}}} | refused: E003 no�[2J: none
+200 OK | {"error": {"code": -32000, "message": "\u001b[31mno"}} | answered JSON-RPC error -32000 "\u{1b}[31mno"
+200 OK | {"result": {"status": "\u001b[2J"}} | answered {"status":"\u001b[2J"}
+200 OK | ESCAPE[2Jno | not a JSON-RPC reply
+404 Not Found | nobody | answered HTTP 404 "nobody""#;
 
 #[test]
 fn whoever_is_not_let_in_says_why_in_one_plain_line() {
-    for (does, expected) in NO_LETTING_IN {
+    for [status, body, expected] in rows(NO_LETTING_IN) {
         let world = World::new("");
-        let manager = Peer::new(move |_| does());
+        let body = body.replace("ESCAPE", "\u{1b}");
+        let manager = Peer::new(move |_| stand_in::status(status, &body));
         for program in ["player", "referee"] {
             let mut agent = world.start(program, &format!("--manager {}", manager.url));
             assert_eq!(agent.wait().code(), Some(1));

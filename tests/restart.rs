@@ -10,8 +10,6 @@ use std::path::PathBuf;
 use std::{fs, process::Command};
 use support::*;
 
-const LEAGUE: &str = "leagues/league_2025_even_odd";
-
 /// Whoever it is, it dies and is started again each time that the journal has grown: a manager till the very end, an
 /// agent till the last result.
 #[test]
@@ -396,17 +394,4 @@ fn processes(world: &World) -> Vec<String> {
     commands
         .filter(|command| command.contains(&folder))
         .collect()
-}
-
-#[test]
-fn with_a_seed_two_runs_end_alike() {
-    let run = || {
-        let world = World::new("");
-        let mut league = world.manager("local --seed 7 --quiet");
-        league.ends_well();
-        let mut page = world.data(&format!("{LEAGUE}/standings.json"));
-        page["last_updated"].take();
-        page
-    };
-    assert_eq!(run(), run());
 }
