@@ -13,7 +13,7 @@ pub mod tic_tac_toe;
 
 pub use chance::mix;
 pub use even_odd::{judge, parity};
-pub use messages::{CHOOSE_MOVE, Messages, called, field_of};
+pub use messages::{CHOOSE_MOVE, Messages, field_of};
 pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
 pub use replay::{made, moves, reported};
 

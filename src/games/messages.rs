@@ -4,12 +4,10 @@
 use super::GAMES;
 use crate::protocol::{ChooseMoveCall, ChooseMoveResponse, Message};
 
-/// A pair of messages. Both can be made from the pair that most games share, and be read as it.
+/// A pair of messages. Both can be made from the pair that most games share; the answer can be read as that of the pair.
 pub struct Messages {
     /// Makes the call for a move.
     pub call: fn(ChooseMoveCall) -> Message,
-    /// Reads the call, if a message is one.
-    pub called: fn(&Message) -> Option<ChooseMoveCall>,
     /// Makes the answer.
     pub answer: fn(ChooseMoveResponse) -> Message,
     /// Reads the answer, if a message is one.
@@ -25,10 +23,6 @@ pub struct Messages {
 /// The messages of every game that has none of its own.
 pub static CHOOSE_MOVE: Messages = Messages {
     call: Message::ChooseMoveCall,
-    called: |message| match message {
-        Message::ChooseMoveCall(it) => Some(it.clone()),
-        _ => None,
-    },
     answer: Message::ChooseMoveResponse,
     answered: |message| match message {
         Message::ChooseMoveResponse(it) => Some(it.clone()),
@@ -44,10 +38,4 @@ pub fn field_of(answer_name: &str) -> Option<&'static str> {
     let mut pairs = GAMES.iter().map(|game| game.messages);
     let found = pairs.find(|pair| pair.answer_name == answer_name)?;
     Some(found.field)
-}
-
-/// The call for a move that a message is, and the pair that it belongs to.
-pub fn called(message: &Message) -> Option<(ChooseMoveCall, &'static Messages)> {
-    let mut pairs = GAMES.iter().map(|game| game.messages);
-    pairs.find_map(|pair| Some(((pair.called)(message)?, pair)))
 }

@@ -95,55 +95,45 @@ impl Outcome {
         score(self.ending, self.winner, scoring)
     }
 
-    fn winner_id(&self) -> Option<String> {
-        self.winner.map(|seat| self.players[seat].clone())
-    }
-
-    /// What each player chose in Even/Odd; nothing in any other game.
-    fn choices(&self) -> BTreeMap<String, Option<Parity>> {
-        let of = |seat: usize| {
-            let made = self.moves.iter().find(|it| it.seat == seat);
-            made.and_then(|it| Parity::read(&it.text.clone().into()).ok())
+    /// What the players are told.
+    pub fn for_players(&self) -> GameResult {
+        let choice = |seat: usize| {
+            let made = self.moves.iter().find(|it| it.seat == seat)?;
+            Parity::read(&made.text.clone().into()).ok()
         };
         let [a, b] = self.players.clone();
-        [(a, of(0)), (b, of(1))].into()
-    }
-
-    /// All moves, in every game that has no field of its own for them.
-    fn moves(&self) -> Option<Vec<MoveMade>> {
-        let has_choices = self.choices().values().any(Option::is_some);
+        let choices = BTreeMap::from([(a, choice(0)), (b, choice(1))]);
+        // Every game but Even/Odd has no field of its own for its moves.
+        let has_none = choices.values().all(Option::is_none);
         let played = |it: &Move| MoveMade {
             player_id: self.players[it.seat].clone(),
             r#move: it.text.clone(),
         };
-        (!has_choices && !self.moves.is_empty()).then(|| self.moves.iter().map(played).collect())
-    }
-
-    /// What the players are told.
-    pub fn for_players(&self) -> GameResult {
+        let moves: Vec<MoveMade> = self.moves.iter().map(played).collect();
         GameResult {
             status: self.ending,
-            winner_player_id: self.winner_id(),
+            winner_player_id: self.winner.map(|seat| self.players[seat].clone()),
             drawn_number: self.number,
             number_parity: self.number.map(parity),
-            choices: self.choices(),
-            moves: self.moves(),
+            choices,
+            moves: (has_none && !moves.is_empty()).then_some(moves),
             reason: Some(self.reason.clone()),
         }
     }
 
     /// What the manager is told.
     pub fn for_manager(&self, scoring: &Scoring) -> MatchResult {
+        let told = self.for_players();
         let score = self.players.iter().cloned().zip(self.score(scoring));
         MatchResult {
-            winner: self.winner_id(),
+            winner: told.winner_player_id,
             score: score.collect(),
             details: Details {
-                drawn_number: self.number,
-                choices: self.choices(),
-                moves: self.moves(),
-                status: Some(self.ending),
-                reason: Some(self.reason.clone()),
+                drawn_number: told.drawn_number,
+                choices: told.choices,
+                moves: told.moves,
+                status: Some(told.status),
+                reason: told.reason,
             },
         }
     }

@@ -4,7 +4,7 @@
 //! manager if it shows the player's own token (`program/session.rs`). No lock is held while `choose` thinks. Read next:
 //! `turn.rs`, what `choose` is given, and `decision.rs`, how it is called.
 
-use crate::games;
+use crate::games::{CHOOSE_MOVE, Messages, even_odd};
 use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
 use crate::net::retry::{SHOWN, seconds};
 use crate::net::sync::lock;
@@ -50,8 +50,12 @@ impl Agent for Player {
         match message {
             // From a referee.
             Message::GameInvitation(it) => return self.join(&card, request, it).map(Some),
-            Message::ChooseParityCall(_) | Message::ChooseMoveCall(_) => {
-                return self.answer(&card, request, &message).map(Some);
+            Message::ChooseParityCall(it) => {
+                let call = (it.into(), even_odd::GAME.messages);
+                return self.answer(&card, request, call).map(Some);
+            }
+            Message::ChooseMoveCall(it) => {
+                return self.answer(&card, request, (it, &CHOOSE_MOVE)).map(Some);
             }
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.show_error(request, &it)?,
@@ -130,22 +134,25 @@ impl Player {
         check_is_for_us(card, invitation.player_id.as_deref())?;
         let match_id = invitation.match_id.clone();
         lock(&self.invitations).accept(&request.envelope, invitation)?;
-        let acceptance = GameJoinAck {
+        Ok(Message::GameJoinAck(GameJoinAck {
             match_id,
             player_id: card.agent_id.clone(),
             arrival_timestamp: Timestamp::now(),
             accept: true,
             auth_token: request.envelope.auth_token.clone(),
-        };
-        Ok(acceptance.into())
+        }))
     }
 
     /// Our move, which is the same whenever it is asked for again.
-    fn answer(&self, card: &Card, request: &Request, message: &Message) -> Result<Message, Denial> {
-        let called = games::called(message).filter(|(call, _)| self.plays_game(&call.game_type));
-        let Some((call, messages)) = called else {
-            return Err(Denial::not_taken(Kind::Player, message.name()));
-        };
+    fn answer(
+        &self,
+        card: &Card,
+        request: &Request,
+        (call, messages): (ChooseMoveCall, &Messages),
+    ) -> Result<Message, Denial> {
+        if !self.plays_game(&call.game_type) {
+            return Err(Denial::not_taken(Kind::Player, messages.call_name));
+        }
         let joined = self.joined(request, &call.match_id)?;
         check_is_for_us(card, Some(&call.player_id))?;
         // Both times are by the referee's clock, which may be another than ours: only their distance tells us anything.

@@ -13,14 +13,6 @@ use std::net::IpAddr;
 
 /// How many characters of an id or a name are shown.
 const NAME: usize = 60;
-/// The fields of an envelope, which say nothing about what went wrong.
-const ENVELOPE: [&str; 5] = [
-    "protocol",
-    "sender",
-    "timestamp",
-    "conversation_id",
-    "auth_token",
-];
 
 /// Words about a match.
 pub fn about(match_id: &str, words: &str) -> String {
@@ -63,11 +55,7 @@ pub fn refusal(packet: &Value, peer: IpAddr, refusal: &Refusal) -> String {
     let mut words = format!("refused {what}{of_match} from {from} at {peer}: {why}");
     let informs = [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*what);
     if informs && matches!(refusal.code, Code::E003 | Code::E021) {
-        let mut body = packet.clone();
-        if let Some(body) = body.as_object_mut() {
-            body.retain(|key, _| !ENVELOPE.contains(&&**key));
-        }
-        words += &format!("; it says {}", cut(&body.to_string(), 3 * SHOWN));
+        words += &format!("; it says {}", cut(&packet.to_string(), 4 * SHOWN));
     }
     shown(&words)
 }

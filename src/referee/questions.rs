@@ -14,10 +14,11 @@ use std::fmt::Debug;
 impl Assignment {
     /// The question to a player: GAME_INVITATION, or the call for a move in the game's own message.
     pub fn question(&self, seat: usize, moves: Option<&[Move]>, deadline: Timestamp) -> Message {
-        let [match_id, game_type] = [&*self.match_id, self.game.game_type].map(String::from);
         let [player_id, opponent_id] = [seat, 1 - seat].map(|seat| self.players[seat].clone());
+        let match_id = self.match_id.clone();
+        let game_type = self.game.game_type.into();
         let Some(moves) = moves else {
-            let invitation = GameInvitation {
+            return Message::GameInvitation(GameInvitation {
                 league_id: self.league_id.clone(),
                 round_id: self.round_id,
                 match_id,
@@ -25,8 +26,7 @@ impl Assignment {
                 role_in_match: [Role::PlayerA, Role::PlayerB][seat].to_string(),
                 opponent_id,
                 player_id: Some(player_id),
-            };
-            return invitation.into();
+            });
         };
         let legal = (self.game.legal)(moves);
         (self.game.messages.call)(ChooseMoveCall {
@@ -98,7 +98,7 @@ impl Assignment {
             refusal = refusal.with("came", came.clone());
         }
         let player_id = &self.players[seat];
-        let error = GameError {
+        Message::GameError(GameError {
             match_id: self.match_id.clone(),
             error_code: failure.code().to_string(),
             error_description: failure.code().name().into(),
@@ -108,19 +108,17 @@ impl Assignment {
             retry_info: Some(retry_info),
             context: Some(refusal.with("expected", wanted).context),
             consequence: Some(consequence.into()),
-        };
-        error.into()
+        })
     }
 
     /// GAME_OVER, the same for both.
     pub fn game_over(&self, outcome: &Outcome) -> Message {
-        let over = GameOver {
+        Message::GameOver(GameOver {
             match_id: self.match_id.clone(),
             game_type: self.game.game_type.into(),
             game_result: outcome.for_players(),
             reason: None,
-        };
-        over.into()
+        })
     }
 }
 

@@ -10,36 +10,21 @@ use crate::wire::Unread;
 
 pub static CHOOSE_PARITY: Messages = Messages {
     call: |call| {
-        let call = ChooseParityCall {
+        Message::ChooseParityCall(ChooseParityCall {
             match_id: call.match_id,
             player_id: call.player_id,
             game_type: call.game_type,
             deadline: call.deadline,
             context: call.context,
-        };
-        call.into()
-    },
-    called: |message| match message {
-        Message::ChooseParityCall(it) => Some(ChooseMoveCall {
-            match_id: it.match_id.clone(),
-            player_id: it.player_id.clone(),
-            game_type: GAME.game_type.into(),
-            deadline: it.deadline,
-            move_number: 1,
-            position: (GAME.position)(&[]),
-            legal_moves: (GAME.legal)(&[]).into_iter().map(String::from).collect(),
-            context: it.context.clone(),
-        }),
-        _ => None,
+        })
     },
     answer: |answer| {
-        let answer = ChooseParityResponse {
+        Message::ChooseParityResponse(ChooseParityResponse {
             match_id: answer.match_id,
             player_id: answer.player_id,
             parity_choice: Unread::new(answer.r#move.0),
             auth_token: answer.auth_token,
-        };
-        answer.into()
+        })
     },
     answered: |message| match message {
         Message::ChooseParityResponse(it) => Some(ChooseMoveResponse {
@@ -55,3 +40,18 @@ pub static CHOOSE_PARITY: Messages = Messages {
     answer_name: ChooseParityResponse::NAME,
     field: "parity_choice",
 };
+
+impl From<ChooseParityCall> for ChooseMoveCall {
+    fn from(call: ChooseParityCall) -> ChooseMoveCall {
+        ChooseMoveCall {
+            match_id: call.match_id,
+            player_id: call.player_id,
+            game_type: GAME.game_type.into(),
+            deadline: call.deadline,
+            move_number: 1,
+            position: (GAME.position)(&[]),
+            legal_moves: (GAME.legal)(&[]).into_iter().map(String::from).collect(),
+            context: call.context,
+        }
+    }
+}
