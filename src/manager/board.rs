@@ -207,7 +207,7 @@ impl Board {
             contact.starts_anew |=
                 was_lost && notice.is_none() && contact.referee == RefereeState::Alive;
             is_in_trouble = contact.trouble.is_some();
-            if result.is_ok() {
+            if result.is_ok() && (notice.is_some() || contact.answers_in.is_none()) {
                 contact.answers_in = Some(begun.elapsed().as_millis() as u32);
             }
             contact.read = notice.map_or(contact.read, |notice| notice.number);
@@ -265,8 +265,12 @@ impl Board {
 
     fn update(&self, id: &str, change: impl FnOnce(&mut Contact)) {
         let mut inside = lock(&self.inside);
-        change(inside.contacts.entry(id.into()).or_default());
-        inside.changes += 1;
+        let contact = inside.contacts.entry(id.into()).or_default();
+        let mut before = contact.clone();
+        change(contact);
+        before.called = contact.called; // that an agent answers as it did before is no news
+        let is_new = *contact != before;
+        inside.changes += u64::from(is_new);
     }
 
     /// What is known of an agent.

@@ -26,13 +26,13 @@ pub enum RefereeState {
 }
 
 /// What is known of one agent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Contact {
     /// Why the last call failed, in words; none where it did not.
     pub trouble: Option<String>,
     /// How a referee stands; of a player it says nothing.
     pub referee: RefereeState,
-    /// How long its last answer took, in milliseconds.
+    /// How long its answer to the last notice took, or to the first ping, in milliseconds.
     pub answers_in: Option<u32>,
     /// Whether it has registered since this program runs.
     pub is_here: bool,
