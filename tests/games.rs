@@ -2,6 +2,7 @@
 
 mod support;
 
+use league::extras::worth::by_pair;
 use league::games::{self, Game, Move, Outcome, even_odd, forfeit, judge, moves, tic_tac_toe};
 use league::protocol::{Code, Parity};
 use serde_json::{Value, json};
@@ -220,11 +221,16 @@ fn perfect_play_of_tic_tac_toe_is_a_draw() {
 
 #[test]
 fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
-    for (text, expected) in [("eo", 1.5), ("oe", 1.5), ("ee", 1.0), ("oo", 1.0)] {
-        let worth = even_odd::GAME.expected(&made(text), &usual());
-        assert_eq!(worth, Some([expected; 2]), "{text}");
+    let worth = by_pair("even_odd", &usual());
+    for (text, expected) in [
+        ("even odd", 1.5),
+        ("odd even", 1.5),
+        ("even even", 1.0),
+        ("odd odd", 1.0),
+    ] {
+        assert_eq!(worth[text], [expected; 2], "{text}");
     }
-    assert_eq!(tic_tac_toe::GAME.expected(&made("14253"), &usual()), None);
+    assert!(by_pair("tic_tac_toe", &usual()).is_empty());
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod support;
 use league::extras::columns::width;
 use league::extras::local::practice;
 use league::extras::manager_screen::first_losses;
-use league::extras::statistics::{Measure, Sample, report};
+use league::extras::statistics::{Sample, report};
 use league::extras::strategies::{Past, Turn, named};
 use league::extras::worth;
-use league::games::{even_odd, judge};
+use league::games::judge;
 use league::manager::league::League;
 use league::protocol::Parity;
 use league::wire::Wire;
@@ -16,14 +16,9 @@ use std::{fs, path::Path, sync::Arc};
 use support::paper::{scoring, usual};
 use support::*;
 
-const COIN: Measure = Measure {
-    points: 1.25,
-    name: "a coin",
-};
-
 /// What a coin gets in Even/Odd.
 fn coin(win: i32, draw: i32, loss: i32) -> f64 {
-    worth::coin(&even_odd::GAME, &scoring([win, draw, loss, loss])).unwrap()
+    worth::coin("even_odd", &scoring([win, draw, loss, loss])).unwrap()
 }
 
 /// So many matches with so many points each: their mean, the square of its standard error, and the verdict.
@@ -52,7 +47,7 @@ fn mean_standard_error_and_verdict_are_those_of_the_book() {
         assert!(is_near(sample.mean, mean), "{sample:?}");
         let is_exact = square == "-" || is_near(sample.error.powi(2), square);
         assert!(is_exact, "{sample:?}: {square}");
-        let came = sample.verdict(COIN);
+        let came = sample.verdict(1.25, "a coin");
         assert!(came.starts_with(verdict), "{sample:?}: {came}");
     }
     let coins = [(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(w, d, l));
@@ -124,7 +119,7 @@ fn the_report_tells_players_apart_by_what_they_play() {
 
 /// What a practice says of a league on paper.
 fn reported(league: &League) -> String {
-    report(&paper::document(league, true)).join("\n")
+    report(&paper::document(league, true))
 }
 
 #[test]
@@ -132,20 +127,20 @@ fn the_report_has_aligned_columns_whatever_the_names() {
     let two = "A!B | A=B | B>A".replace('A', "ada");
     let two = paper::told(&two.replace('B', "日本の\u{7}プレーヤー"));
     let expected = "
-Id    Strategy           Matches  Points per match   Expected points  (1.25 is what a coin gets)
-P01   ada                      3     1.333 ± 0.882     1.250 ± 0.250  too few matches to say
-P02   日本の\u{fffd}プレーヤー        3     1.333 ± 0.882     1.250 ± 0.250  too few matches to say; 1 lost technically
+ Id  Strategy           Matches  Points per match  Expected points  (1.25 is what a coin gets)
+P01  ada                      3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say
+P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say; 1 lost technically
 
-Id    Strategy           Expected points per match against
-                            P01   P02
-P01   ada                     -  1.25
-P02   日本の\u{fffd}プレーヤー    1.25     -";
+Expected points per match against
+ Id  Strategy            P01   P02
+P01  ada                   -  1.25
+P02  日本の\u{fffd}プレーヤー  1.25     -";
     assert_eq!(reported(&two), expected);
 
     // Whoever fails in every match has no expected points, however many matches there were.
     let failed = paper::told(&["ada!bob"; 12].join(" | "));
     let lines = reported(&failed);
-    let row = "P02   bob            12     0.000 ± 0.000         -          no number was drawn in its matches; 12 lost technically\n";
+    let row = "P02  bob            12     0.000 ± 0.000                -  no number was drawn in its matches; 12 lost technically\n";
     assert!(lines.contains(row), "{lines}");
     let first = [
         "\nThe first technical loss of each:",
@@ -161,7 +156,7 @@ P02   日本の\u{fffd}プレーヤー    1.25     -";
     assert!(lines.lines().all(|line| width(line) <= 120), "{lines}");
     let tables = lines.matches("Expected points per match against\n").count();
     assert_eq!(tables, 2); // twelve opponents, and two
-    let last = format!("P14   {}       -     -", names[13]);
+    let last = format!("P14  {}    -    -", names[13]);
     assert!(lines.ends_with(&last), "{lines}");
 }
 

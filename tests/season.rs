@@ -4,7 +4,7 @@
 mod support;
 
 use league::extras::csv::{csv, results, standings};
-use league::extras::figures::{Figures, equal_players, expected_by_player};
+use league::extras::figures::{Figures, expected_by_player};
 use league::extras::luck::Lottery;
 use league::extras::pages::Pages;
 use league::extras::season::{add, ordered};
@@ -51,7 +51,7 @@ fn players_that_no_tie_break_parts_are_equal_and_moves_go_by_the_newest_round() 
         ("P01>P02 P03>P04 | P01>P03 P02>P04 | P03>P02 P01?P04", ""),
     ];
     for (script, groups) in rows {
-        let equal = equal_players(&league(script));
+        let equal = Figures::of(&league(script)).equals;
         let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
         assert_eq!(came.join(", "), groups, "{script}");
     }

@@ -7,7 +7,7 @@ use crate::extras::luck::Lottery;
 use crate::extras::worth::{self, Worth};
 use crate::games;
 use crate::manager::document::{LeagueView, MatchView, RoundView};
-use crate::manager::standings::{equals, ranked};
+use crate::manager::standings::equals;
 use crate::protocol::{Ending, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,13 +88,12 @@ pub fn gains<'a>(game: &'a MatchView, worth: &Worth) -> Vec<Gain<'a>> {
 /// By player: what its choices were worth in all matches in which a number was drawn.
 pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
     let worth = worth_in(view);
-    if worth.is_empty() {
-        return BTreeMap::new();
-    }
-    let rows = view.standings.iter();
+    let rows = view.standings.iter().filter(|_| !worth.is_empty());
     let mut sums: BTreeMap<_, _> = rows.map(|row| (row.player_id.clone(), 0.0)).collect();
     for gain in matches(view).flat_map(|game| gains(game, &worth)) {
-        *sums.entry(gain.player.clone()).or_default() += gain.expected.unwrap_or_default();
+        if let (Some(sum), Some(worth)) = (sums.get_mut(gain.player), gain.expected) {
+            *sum += worth;
+        }
     }
     sums
 }
@@ -111,18 +110,20 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
 }
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.
-pub fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
-    let mut groups = equal_among(view, view.standings.clone());
+fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
+    let mut groups = grouped(view, view.standings.clone(), &view.rounds);
     groups.retain(|group| group.len() > 1);
     groups
 }
 
-/// The groups of players that are equal by all tie-breaks, the best first, among these rows of the table.
-pub fn equal_among(view: &LeagueView, rows: Vec<Standing>) -> Vec<Vec<String>> {
+/// Players in groups that are equal by all tie-breaks, the best first, by these rows of a table after these rounds.
+pub fn grouped(
+    view: &LeagueView,
+    rows: Vec<Standing>,
+    rounds: &[Arc<RoundView>],
+) -> Vec<Vec<String>> {
     let ties = &view.league.scoring.tiebreakers;
-    let groups = equals(rows, ties, |id, group| {
-        points_among(id, group, &view.rounds)
-    });
+    let groups = equals(rows, ties, |id, group| points_among(id, group, rounds));
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
     groups.into_iter().map(ids).collect()
 }
@@ -131,11 +132,8 @@ pub fn equal_among(view: &LeagueView, rows: Vec<Standing>) -> Vec<Vec<String>> {
 fn points_among(id: &str, group: &BTreeSet<String>, rounds: &[Arc<RoundView>]) -> i32 {
     let games = rounds.iter().flat_map(|round| &round.matches);
     let scores = games.filter_map(|game| game.score.as_ref());
-    let own = scores.filter_map(|score| {
-        let is_among = score.keys().all(|player| group.contains(player));
-        score.get(id).filter(|_| is_among)
-    });
-    own.sum()
+    let among = scores.filter(|score| score.keys().all(|player| group.contains(player)));
+    among.filter_map(|score| score.get(id)).sum()
 }
 
 /// The places that each player has gained since the newest round that has a result began.
@@ -146,15 +144,11 @@ fn moves(view: &LeagueView) -> BTreeMap<String, i32> {
     if newest == 0 {
         return BTreeMap::new();
     }
-    let (earlier, ties) = (&view.rounds[..newest], &view.league.scoring.tiebreakers);
-    let before = ranked(table_before(view, newest), ties, |id, group| {
-        points_among(id, group, earlier)
-    });
-    let places = before.into_iter().map(|row| (row.player_id, row.rank));
-    let places: BTreeMap<String, u32> = places.collect();
-    let gained = view.standings.iter().filter_map(|row| {
-        let gained = *places.get(&row.player_id)? as i32 - row.rank as i32;
-        (gained != 0).then(|| (row.player_id.clone(), gained))
+    let before = grouped(view, table_before(view, newest), &view.rounds[..newest]).concat();
+    let gained = (1..).zip(before).filter_map(|(place, id)| {
+        let row = view.standings.iter().find(|row| row.player_id == id)?;
+        let gained = place - row.rank as i32;
+        (gained != 0).then_some((id, gained))
     });
     gained.collect()
 }
@@ -178,11 +172,14 @@ fn table_before(view: &LeagueView, newest: usize) -> Vec<Standing> {
 /// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
 fn luck(view: &LeagueView) -> Option<String> {
     let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
-    let rules = games::named(&view.league.game_type).filter(|game| game.at_once)?;
+    let outcomes = worth::outcomes(&view.league.game_type, &view.league.scoring);
+    if outcomes.is_empty() {
+        return None;
+    }
     let mut lottery = Lottery {
         held: vec![0; view.standings.len()],
         games: Vec::new(),
-        outcomes: worth::at_random(rules, &view.league.scoring),
+        outcomes: outcomes.into_values().flatten().collect(),
     };
     for game in matches(view).filter(|game| game.ending.is_some()) {
         if game.ending != Some(Ending::TechnicalLoss) {

@@ -6,7 +6,7 @@
 
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;
-use crate::extras::figures::{equal_among, expected_by_player, matches};
+use crate::extras::figures::{expected_by_player, grouped, matches};
 use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
@@ -75,7 +75,7 @@ fn champions(league: &LeagueView) -> BTreeSet<String> {
     let most = league.standings.first().map(|row| row.points);
     let rows = league.standings.iter();
     let first = rows.filter(|row| Some(row.points) == most).cloned();
-    let groups = equal_among(league, first.collect());
+    let groups = grouped(league, first.collect(), &league.rounds);
     groups.into_iter().take(1).flatten().collect()
 }
 

@@ -7,12 +7,10 @@
 //! choices were worth before it was: the draw is luck. In a game by turns there is no such coin; there the measure is
 //! what all players got on average.
 
-use crate::extras::columns::{pad, width};
+use crate::extras::columns::columns;
 use crate::extras::figures::{Gain, gains, matches, worth_in};
 use crate::extras::worth;
-use crate::games;
 use crate::manager::document::{AgentView, LeagueView};
-use crate::program::terminal::shown;
 use crate::protocol::Kind;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,9 +30,9 @@ impl fmt::Display for Sample {
     /// `1.333 ± 0.882`, and a dash where there are no numbers.
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
         if self.count == 0 {
-            return write!(to, "    -        ");
+            return write!(to, "-");
         }
-        write!(to, "{:>5.3} ± {:<5.3}", self.mean, self.error)
+        write!(to, "{:.3} ± {:.3}", self.mean, self.error)
     }
 }
 
@@ -57,9 +55,8 @@ impl Sample {
         Sample { count, mean, error }
     }
 
-    /// Whether the difference from a measure is more than luck, in words.
-    pub fn verdict(&self, measure: Measure) -> String {
-        let Measure { points, name } = measure;
+    /// Whether the difference from somebody who gets so many points a match is more than luck, in words.
+    pub fn verdict(&self, points: f64, name: &str) -> String {
         let (gain, error) = (self.mean - points, self.error);
         if self.count < FEW {
             return "too few matches to say".into();
@@ -78,22 +75,12 @@ impl Sample {
     }
 }
 
-/// What players are measured by: somebody who gets so many points a match.
-#[derive(Debug, Clone, Copy)]
-pub struct Measure {
-    /// The points.
-    pub points: f64,
-    /// Who gets them.
-    pub name: &'static str,
-}
-
 /// The players of a practice, as its tables show them.
 struct Rows<'a> {
     view: &'a LeagueView,
     /// Whether the game draws a number. Then players are judged by what their choices were worth, else by their points.
     draws: bool,
-    /// The players with their names.
-    players: Vec<(&'a AgentView, String)>,
+    players: Vec<&'a AgentView>,
     /// By player: what its matches gave it.
     gains: BTreeMap<&'a String, Vec<Gain<'a>>>,
 }
@@ -101,7 +88,6 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn new(view: &'a LeagueView) -> Rows<'a> {
         let players = view.agents.iter().filter(|it| it.kind == Kind::Player);
-        let players = players.map(|it| (it, shown(&it.display_name)));
         let worth = worth_in(view);
         let mut by_player = BTreeMap::<_, Vec<Gain>>::new();
         for gain in matches(view).flat_map(|game| gains(game, &worth)) {
@@ -115,21 +101,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A table: a head, and a row for each player.
-    fn table(&self, head: &str, columns: impl Fn(&AgentView) -> String) -> Vec<String> {
-        let names = self.players.iter().map(|(_, name)| &**name);
-        let widest = names.chain(["Strategy"]).map(width).max();
-        let line = |id: &str, name: &str, columns: &str| {
-            let name = pad(name, widest.unwrap_or_default());
-            format!("{id:<4}  {name}  {columns}")
+    /// A table: its heads, and a row for each player.
+    fn table(&self, heads: &[&str], cells: impl Fn(&AgentView) -> Vec<String>) -> String {
+        let row = |player: &&AgentView| {
+            let own = vec![player.id.clone(), player.display_name.clone()];
+            [own, cells(player)].concat()
         };
-        let rows = self.players.iter();
-        let rows = rows.map(|(player, name)| line(&player.id, name, &columns(player)));
-        let mut heads = head.lines();
-        let first = line("Id", "Strategy", heads.next().unwrap_or_default());
-        let more = heads.map(|head| line("", "", head));
-        let heads = [String::new(), first].into_iter().chain(more);
-        heads.chain(rows).collect()
+        let heads = [&["Id", "Strategy"], heads].concat();
+        columns(&heads, 1, self.players.iter().map(row))
     }
 
     /// What a player's matches gave it, or those against one opponent.
@@ -151,79 +130,70 @@ impl<'a> Rows<'a> {
         Sample::of(self.own(player, against).filter_map(worth))
     }
 
-    /// What the players are measured by: a coin, or where there is none, all of them together.
-    fn measure(&self) -> Measure {
+    /// What the players are measured by, in points and in words: a coin, or where there is none, all of them together.
+    fn measure(&self) -> (f64, &'static str) {
         let league = &self.view.league;
-        let coin =
-            games::named(&league.game_type).and_then(|game| worth::coin(game, &league.scoring));
         let all = self.gains.values().flatten().map(|gain| gain.points);
-        match coin {
-            Some(points) => Measure {
-                points,
-                name: "a coin",
-            },
-            None => Measure {
-                points: Sample::of(all).mean,
-                name: "the average player",
-            },
+        match worth::coin(&league.game_type, &league.scoring) {
+            Some(points) => (points, "a coin"),
+            None => (Sample::of(all).mean, "the average player"),
         }
     }
 
     /// What everybody won, and whether that is more than luck.
-    fn won(&self) -> Vec<String> {
-        let measure = self.measure();
-        let columns = match self.draws {
-            true => "Matches  Points per match   Expected points",
-            false => "Matches  Points per match",
-        };
-        let head = format!(
-            "{columns}  ({:.2} is what {} gets)",
-            measure.points, measure.name
-        );
-        self.table(&head, |player| {
-            let points = self.own(player, None).map(|gain| gain.points);
-            let won = Sample::of(points);
+    fn won(&self) -> String {
+        let (measure, name) = self.measure();
+        let heads = ["Matches", "Points per match", "Expected points"];
+        let shown = if self.draws { 3 } else { 2 };
+        let table = self.table(&heads[..shown], |player| {
+            let won = Sample::of(self.own(player, None).map(|gain| gain.points));
+            let judged = self.judged(player, None).to_string();
+            let mut cells = vec![won.count.to_string(), won.to_string(), judged];
+            cells.truncate(shown);
+            cells
+        });
+        let verdict = |player: &&AgentView| {
             let judged = self.judged(player, None);
-            let more = match self.draws {
-                true => format!("     {judged}"),
-                false => String::new(),
-            };
             let verdict = match judged.count {
-                0 if won.count > 0 => "no number was drawn in its matches".into(),
-                _ => judged.verdict(measure),
+                0 if self.own(player, None).next().is_some() => {
+                    "no number was drawn in its matches".into()
+                }
+                _ => judged.verdict(measure, name),
             };
-            let lost = match player.technical_losses {
-                None | Some(0) => String::new(),
-                Some(lost) => format!("; {lost} lost technically"),
-            };
-            format!("{:>7}     {won}{more}  {verdict}{lost}", won.count)
-        })
+            match player.technical_losses {
+                None | Some(0) => verdict,
+                Some(lost) => format!("{verdict}; {lost} lost technically"),
+            }
+        };
+        let head = format!("({measure:.2} is what {name} gets)");
+        let verdicts = [head].into_iter().chain(self.players.iter().map(verdict));
+        let lines = table.lines().zip(verdicts);
+        lines
+            .map(|(row, verdict)| format!("\n{row}  {verdict}"))
+            .collect()
     }
 
     /// What everybody won against these opponents, or its choices were worth.
-    fn against(&self, opponents: &[(&AgentView, String)]) -> Vec<String> {
-        let others = || opponents.iter().map(|(other, _)| *other);
-        let ids: String = others().map(|it| format!("{:>6}", it.id)).collect();
+    fn against(&self, opponents: &[&AgentView]) -> String {
+        let ids: Vec<&str> = opponents.iter().map(|it| &*it.id).collect();
         let what = match self.draws {
             true => "Expected points",
             false => "Points",
         };
-        let cell = |player: &AgentView, other: &AgentView| match self.judged(player, Some(other)) {
-            Sample { count: 0, .. } => format!("{:>6}", "-"),
-            sample => format!("{:>6.2}", sample.mean),
-        };
-        self.table(&format!("{what} per match against\n{ids}"), |player| {
-            others().map(|other| cell(player, other)).collect()
-        })
+        let table = self.table(&ids, |player| {
+            let cell = |other: &&AgentView| match self.judged(player, Some(other)) {
+                Sample { count: 0, .. } => "-".into(),
+                sample => format!("{:.2}", sample.mean),
+            };
+            opponents.iter().map(cell).collect()
+        });
+        format!("\n\n{what} per match against\n{table}")
     }
 }
 
-/// The whole report, as lines for a terminal.
-pub fn report(view: &LeagueView) -> Vec<String> {
+/// The whole report, for a terminal.
+pub fn report(view: &LeagueView) -> String {
     let rows = Rows::new(view);
-    let mut lines = rows.won();
-    for opponents in rows.players.chunks(COLUMNS) {
-        lines.extend(rows.against(opponents));
-    }
-    lines
+    let against = rows.players.chunks(COLUMNS).map(|some| rows.against(some));
+    rows.won() + &against.collect::<String>()
 }

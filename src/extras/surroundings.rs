@@ -180,9 +180,9 @@ impl Around for Surroundings {
             self.terminal.say(luck);
         }
         if self.is_practice {
-            let mut lines = statistics::report(&view);
-            lines.extend(manager.store.read(losses));
-            lines.iter().for_each(|line| say(line));
+            say(&statistics::report(&view));
+            let losses = manager.store.read(losses);
+            losses.iter().for_each(|line| say(line));
         }
         manager.terminal.say(&format!("\n{kept}"));
     }

@@ -1,22 +1,33 @@
 //! What choices are worth in a game in which both choose at once: a pair of choices before the number is drawn, and a
 //! choice that is made at random. A game by turns has no such numbers. Pure.
 
-use crate::games::{self, Game, Move, Scoring, moves};
+use crate::games::{self, Move, Scoring, moves};
 use std::collections::BTreeMap;
 
-/// Every pair of choices in a game in which both choose at once.
-fn pairs(game: &Game) -> Vec<Vec<Move>> {
-    if !game.at_once {
-        return Vec::new();
-    }
+/// By pair of choices, as `even odd`, the points of both for each number that can be drawn; where none is drawn, once.
+/// Nothing in a game by turns.
+pub fn outcomes(game_type: &str, scoring: &Scoring) -> BTreeMap<String, Vec<[i32; 2]>> {
+    let mut outcomes = BTreeMap::new();
+    let Some(game) = games::named(game_type).filter(|game| game.at_once) else {
+        return outcomes;
+    };
+    let numbers = game.draws.clone().unwrap_or(0..=0);
     let legal = (game.legal)(&[]);
-    let mut pairs = Vec::new();
     for one in &legal {
         for other in &legal {
-            pairs.push(moves(&[one, other]));
+            let pair = moves(&[one, other]);
+            let judge = |number| game.judge(Default::default(), pair.clone(), Some(number));
+            let points = numbers.clone().map(|number| judge(number).score(scoring));
+            outcomes.insert(key(&pair), points.collect());
         }
     }
-    pairs
+    outcomes
+}
+
+/// The points of both on average.
+fn mean(outcomes: &[[i32; 2]]) -> [f64; 2] {
+    let sum = |seat: usize| outcomes.iter().map(|both| both[seat]).sum::<i32>();
+    [0, 1].map(|seat| f64::from(sum(seat)) / outcomes.len() as f64)
 }
 
 /// By pair of choices, as `even odd`: what it is worth to both before the number is drawn. Empty, where none is drawn.
@@ -24,20 +35,14 @@ pub type Worth = BTreeMap<String, [f64; 2]>;
 
 /// What each pair of choices is worth in a game.
 pub fn by_pair(game_type: &str, scoring: &Scoring) -> Worth {
-    let pairs = games::named(game_type).map(|game| (game, pairs(game)));
-    let worth = |(game, pairs): (&Game, Vec<Vec<Move>>)| {
-        let expected = |pair: Vec<Move>| Some((key(&pair), game.expected(&pair, scoring)?));
-        pairs.into_iter().filter_map(expected).collect()
-    };
-    pairs.map(worth).unwrap_or_default()
+    let outcomes = outcomes(game_type, scoring).into_iter();
+    let drawn = outcomes.filter(|(_, points)| points.len() > 1);
+    drawn.map(|(pair, points)| (pair, mean(&points))).collect()
 }
 
 /// What the choices of a match were worth to both, if a number was drawn.
 pub fn of_match(worth: &Worth, drawn: Option<u32>, choices: &[Move]) -> Option<[f64; 2]> {
-    worth
-        .get(&key(choices))
-        .copied()
-        .filter(|_| drawn.is_some())
+    drawn.and_then(|_| worth.get(&key(choices)).copied())
 }
 
 /// How a pair of choices is called.
@@ -46,25 +51,9 @@ pub fn key(moves: &[Move]) -> String {
     texts.join(" ")
 }
 
-/// The points of both, for everything that can come of a match in which both choose at random, each as likely.
-pub fn at_random(game: &Game, scoring: &Scoring) -> Vec<[i32; 2]> {
-    let mut all = Vec::new();
-    for pair in pairs(game) {
-        let numbers: Vec<Option<u32>> = match &game.draws {
-            Some(numbers) => numbers.clone().map(Some).collect(),
-            None => vec![None],
-        };
-        for number in numbers {
-            let outcome = game.judge(Default::default(), pair.clone(), number);
-            all.push(outcome.score(scoring));
-        }
-    }
-    all
-}
-
 /// The points per match of whoever chooses at random, against somebody who does so too; none in a game by turns.
-pub fn coin(game: &Game, scoring: &Scoring) -> Option<f64> {
-    let all = at_random(game, scoring);
-    let sum: i32 = all.iter().map(|[points, _]| points).sum();
-    (!all.is_empty()).then(|| f64::from(sum) / all.len() as f64)
+pub fn coin(game_type: &str, scoring: &Scoring) -> Option<f64> {
+    let outcomes = outcomes(game_type, scoring).into_values();
+    let all: Vec<[i32; 2]> = outcomes.flatten().collect();
+    (!all.is_empty()).then(|| mean(&all)[0])
 }

@@ -1,6 +1,6 @@
-//! Chance: the number that is drawn, and what choices are worth before it is. Pure, but for a draw without a seed.
+//! Chance: the number that is drawn. Pure, but for a draw without a seed.
 
-use super::{Game, Move, Outcome, Scoring};
+use super::Game;
 
 impl Game {
     /// Draws a number, each as likely as any other. With a seed: always the same for the same match.
@@ -10,20 +10,6 @@ impl Game {
             Some(seed) => fastrand::Rng::with_seed(mix(seed, &["draw", match_id])).u32(numbers),
             None => fastrand::u32(numbers),
         })
-    }
-
-    /// What these moves were worth to both before the number was drawn, in points; nothing where none is drawn.
-    pub fn expected(&self, moves: &[Move], scoring: &Scoring) -> Option<[f64; 2]> {
-        let outcomes: Vec<Outcome> = self
-            .draws
-            .clone()?
-            .map(|number| self.judge(Default::default(), moves.to_vec(), Some(number)))
-            .collect();
-        let mean = |seat: usize| {
-            let points = outcomes.iter().map(|it| f64::from(it.score(scoring)[seat]));
-            points.sum::<f64>() / outcomes.len() as f64
-        };
-        Some([mean(0), mean(1)])
     }
 }
 
