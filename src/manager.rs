@@ -172,11 +172,13 @@ impl Manager {
         Ok(())
     }
 
-    /// Says that an unfinished league goes on.
+    /// Logs that a league begins, or says that an unfinished one goes on.
     fn resume(&self) {
-        if self.store.read(|league| league.changes > 0) {
+        let log = self.program.log();
+        if self.store.read(|league| league.changes == 0) {
+            log.orchestrator(Level::Info, "league_begun", "nobody has registered yet");
+        } else {
             let words = "an unfinished league was found";
-            let log = self.program.log();
             log.orchestrator(Level::Info, "resumed", words);
             let more = "it goes on (--fresh sets it aside instead)";
             self.terminal.say(&format!("{words}: {more}"));

@@ -12,6 +12,7 @@ use crate::extras::figures::{Gain, gains, matches, worth_in};
 use crate::extras::worth;
 use crate::manager::document::{AgentView, LeagueView};
 use crate::protocol::Kind;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -101,14 +102,17 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A table: its heads, and a row for each player.
-    fn table(&self, heads: &[&str], cells: impl Fn(&AgentView) -> Vec<String>) -> String {
+    /// A table: its heads, which commas part, and a row for each player.
+    fn table(&self, heads: &str, cells: impl Fn(&AgentView) -> Vec<String>) -> String {
         let row = |player: &&AgentView| {
             let own = vec![player.id.clone(), player.display_name.clone()];
-            [own, cells(player)].concat()
+            json!([own, cells(player)].concat())
         };
-        let heads = [&["Id", "Strategy"], heads].concat();
-        columns(&heads, 1, self.players.iter().map(row))
+        columns(
+            &format!("Id,Strategy,{heads}"),
+            1,
+            self.players.iter().map(row),
+        )
     }
 
     /// What a player's matches gave it, or those against one opponent.
@@ -143,14 +147,15 @@ impl<'a> Rows<'a> {
     /// What everybody won, and whether that is more than luck.
     fn won(&self) -> String {
         let (measure, name) = self.measure();
-        let heads = ["Matches", "Points per match", "Expected points"];
-        let shown = if self.draws { 3 } else { 2 };
-        let table = self.table(&heads[..shown], |player| {
+        let heads = match self.draws {
+            true => "Matches,Points per match,Expected points",
+            false => "Matches,Points per match",
+        };
+        let table = self.table(heads, |player| {
             let won = Sample::of(self.own(player, None).map(|gain| gain.points));
-            let judged = self.judged(player, None).to_string();
-            let mut cells = vec![won.count.to_string(), won.to_string(), judged];
-            cells.truncate(shown);
-            cells
+            let judged = self.draws.then(|| self.judged(player, None).to_string());
+            let cells = [won.count.to_string(), won.to_string()];
+            cells.into_iter().chain(judged).collect()
         });
         let verdict = |player: &&AgentView| {
             let judged = self.judged(player, None);
@@ -167,10 +172,8 @@ impl<'a> Rows<'a> {
         };
         let head = format!("({measure:.2} is what {name} gets)");
         let verdicts = [head].into_iter().chain(self.players.iter().map(verdict));
-        let lines = table.lines().zip(verdicts);
-        lines
-            .map(|(row, verdict)| format!("\n{row}  {verdict}"))
-            .collect()
+        let rows = table.lines().zip(verdicts);
+        rows.map(|(row, said)| format!("\n{row}  {said}")).collect()
     }
 
     /// What everybody won against these opponents, or its choices were worth.
@@ -180,7 +183,7 @@ impl<'a> Rows<'a> {
             true => "Expected points",
             false => "Points",
         };
-        let table = self.table(&ids, |player| {
+        let table = self.table(&ids.join(","), |player| {
             let cell = |other: &&AgentView| match self.judged(player, Some(other)) {
                 Sample { count: 0, .. } => "-".into(),
                 sample => format!("{:.2}", sample.mean),

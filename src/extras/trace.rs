@@ -17,7 +17,7 @@ use crate::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
 use crate::wire::cut;
 use diagram::{MOST, text};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -25,9 +25,8 @@ use std::sync::{Mutex, TryLockError};
 
 /// Of each log so many bytes are read, the last ones.
 const LONGEST: u64 = 256 << 20;
-/// The events of a program that begins, and of one that goes on with the league that it has found.
-const STARTED: &str = "started";
-const RESUMED: &str = "resumed";
+/// The event of a manager that begins a league, and does not go on with one.
+const BEGUN: &str = "league_begun";
 /// Held while a page is made.
 static READING: Mutex<()> = Mutex::new(());
 
@@ -77,12 +76,12 @@ pub fn about(folder: &Path, league_id: &str, match_id: &str) -> io::Result<Vec<V
     let folders = ["agents", "system", &format!("league/{league_id}")].map(|it| folder.join(it));
     let files = folders.iter().flat_map(fs::read_dir).flatten().flatten();
     let logs: BTreeSet<PathBuf> = files.map(|file| file.path()).collect();
-    let signs = collect(&logs, &[match_id, STARTED, RESUMED], usize::MAX, |line| {
-        is_manager_life(line) || takes_part(line, league_id, match_id)
+    let mut signs = collect(&logs, &[match_id, BEGUN].into(), usize::MAX, |line| {
+        text(line, "event_type") == BEGUN || takes_part(line, league_id, match_id)
     })?;
-    let conversations = newest(&signs);
+    let conversations = newest(&mut signs);
     collect(&logs, &conversations, MOST * conversations.len(), |line| {
-        conversations.contains(&text(line, "conversation_id"))
+        conversations.contains(text(line, "conversation_id"))
     })
 }
 
@@ -101,34 +100,22 @@ fn takes_part(line: &Value, league_id: &str, match_id: &str) -> bool {
         && league.is_none_or(|it| it == league_id)
 }
 
-fn is_manager_life(line: &Value) -> bool {
-    let is_life = [STARTED, RESUMED].contains(&text(line, "event_type"));
-    is_life && text(line, "component").starts_with("league_manager")
-}
-
 /// The conversations of the newest run: those that began after the manager last began a league.
-fn newest(signs: &[Value]) -> Vec<&str> {
-    let mut starts = Vec::new();
-    let mut began = BTreeMap::new();
-    for line in signs {
-        let at = text(line, "timestamp");
-        match text(line, "event_type") {
-            STARTED => starts.push(at),
-            RESUMED => drop(starts.pop()), // it went on with the league of the start before
-            _ => drop(began.insert(text(line, "conversation_id"), at)),
-        }
-    }
-    let last = began.values().max().copied();
-    let run = starts.into_iter().filter(|it| Some(*it) <= last).max();
-    began.retain(|_, at| Some(*at) >= run);
-    began.into_keys().collect()
+fn newest(signs: &mut [Value]) -> BTreeSet<&str> {
+    signs.sort_by(|one, other| text(one, "timestamp").cmp(text(other, "timestamp")));
+    let mut runs = signs.split(|line| text(line, "event_type") == BEGUN);
+    let newest = runs.rfind(|run| !run.is_empty()).unwrap_or_default();
+    newest
+        .iter()
+        .map(|line| text(line, "conversation_id"))
+        .collect()
 }
 
 /// The lines that have one of the words and are wanted, of each log so many, the first ones. Only what has a word is
 /// parsed.
 fn collect(
     logs: &BTreeSet<PathBuf>,
-    words: &[&str],
+    words: &BTreeSet<&str>,
     most: usize,
     is_wanted: impl Fn(&Value) -> bool,
 ) -> io::Result<Vec<Value>> {
