@@ -7,7 +7,7 @@
 
 use crate::games;
 use crate::net::agent::{Denial, Tool, Toolbox};
-use crate::net::sync::lock;
+use crate::net::sync::Watched;
 use crate::player::{Past, Turn};
 use crate::program::session::Session;
 use crate::protocol::{Code, Ending, GameResult, Refusal, Tally};
@@ -15,7 +15,6 @@ use crate::wire::{Unread, cut, equal};
 use crate::{object, words};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a model is told before it calls a tool.
@@ -71,9 +70,7 @@ object! {
 /// What is asked of us at this moment.
 #[derive(Default)]
 pub struct ByHand {
-    table: Mutex<Table>,
-    /// Rung when something in the table is new.
-    changed: Condvar,
+    table: Watched<Table>,
 }
 
 #[derive(Default)]
@@ -88,37 +85,28 @@ struct Table {
 }
 
 impl ByHand {
-    /// The table, when something in it is no longer so, or after a while.
-    fn wait_while(&self, limit: Duration, is_so: impl Fn(&Table) -> bool) -> MutexGuard<'_, Table> {
-        let waited = self
-            .changed
-            .wait_timeout_while(lock(&self.table), limit, |table| is_so(table));
-        waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-
     /// Asks whoever calls our tools. None: nobody chose in time, and the fallback must.
     pub fn ask(&self, turn: &Turn) -> Option<String> {
         let (match_id, limit) = (&turn.match_id, turn.time_left().saturating_sub(MARGIN));
-        lock(&self.table)
-            .asked
-            .insert(match_id.clone(), turn.clone());
-        self.changed.notify_all();
-        let mut table = self.wait_while(limit, |table| table.asked.contains_key(match_id));
+        self.table
+            .change(|table| table.asked.insert(match_id.clone(), turn.clone()));
+        let is_answered = |table: &Table| !table.asked.contains_key(match_id);
+        let mut table = self.table.wait_until(limit, is_answered);
         table.asked.remove(match_id);
         table.chosen.remove(match_id)
     }
 
     /// Something that the client is told with its next turn.
     pub fn note(&self, words: &str) {
-        lock(&self.table).notes.push(words.into());
+        self.table.lock().notes.push(words.into());
     }
 
     /// The league is over.
     pub fn end(&self, words: &str) {
-        let mut table = lock(&self.table);
-        table.notes.push(words.into());
-        table.is_over = true;
-        self.changed.notify_all();
+        self.table.change(|table| {
+            table.notes.push(words.into());
+            table.is_over = true;
+        });
     }
 
     /// The tools for whoever chooses.
@@ -143,7 +131,8 @@ impl ByHand {
 
     /// `next_turn`: waits until we are asked; the most urgent match comes first.
     pub fn next_turn(&self) -> Offer {
-        let table = self.wait_while(PATIENCE, |table| !table.is_over && table.asked.is_empty());
+        let is_news = |table: &Table| table.is_over || !table.asked.is_empty();
+        let table = self.table.wait_until(PATIENCE, is_news);
         let turn = table.asked.values().min_by_key(|turn| turn.deadline);
         let nobody_asks = match table.is_over {
             true => TurnState::Over,
@@ -169,32 +158,34 @@ impl ByHand {
 
     /// `make_choice`: answers the match, if it is still asked for.
     pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, Refusal> {
-        let mut table = lock(&self.table);
-        let match_id = &made.match_id;
-        let wrong = |field, came: String, problem| {
-            let problem = format!("got {came}, {problem}");
-            Err(Refusal::field(Code::E015, field, problem))
-        };
-        let Some(turn) = table.asked.get(match_id) else {
-            let problem = "but there no choice is asked now; next_turn waits for one";
-            return wrong("match_id", format!("{:?}", cut(match_id, 60)), problem);
-        };
-        if let Some(number) = made.move_number.filter(|it| *it != turn.move_number) {
-            let problem = "but another move is asked now; next_turn shows it";
-            return wrong("move_number", number.to_string(), problem);
-        }
-        let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
-        let choice = games::one_of(&legal, "choice", &made.choice.0)?.to_string();
-        table.asked.remove(match_id);
-        table.notes.clear();
-        table.chosen.insert(match_id.clone(), choice.clone());
-        self.changed.notify_all();
-        Ok(Chosen {
-            status: "ok".into(),
-            match_id: match_id.clone(),
-            choice,
-        })
+        self.table.change(|table| chosen(table, made))
     }
+}
+
+fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, Refusal> {
+    let match_id = &made.match_id;
+    let wrong = |field, came: String, problem| {
+        let problem = format!("got {came}, {problem}");
+        Err(Refusal::field(Code::E015, field, problem))
+    };
+    let Some(turn) = table.asked.get(match_id) else {
+        let problem = "but there no choice is asked now; next_turn waits for one";
+        return wrong("match_id", format!("{:?}", cut(match_id, 60)), problem);
+    };
+    if let Some(number) = made.move_number.filter(|it| *it != turn.move_number) {
+        let problem = "but another move is asked now; next_turn shows it";
+        return wrong("move_number", number.to_string(), problem);
+    }
+    let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
+    let choice = games::one_of(&legal, "choice", &made.choice.0)?.to_string();
+    table.asked.remove(match_id);
+    table.notes.clear();
+    table.chosen.insert(match_id.clone(), choice.clone());
+    Ok(Chosen {
+        status: "ok".into(),
+        match_id: match_id.clone(),
+        choice,
+    })
 }
 
 /// Whether somebody may choose for us: from this machine, or with our own token.

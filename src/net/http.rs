@@ -15,12 +15,12 @@
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
 use crate::net::bounds;
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::{Watched, lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 use tiny_http::{Method, Request, Server};
@@ -163,8 +163,7 @@ pub fn serve(
     let door = Arc::new(Door {
         service,
         max_body,
-        inside: Mutex::default(),
-        left: Condvar::new(),
+        inside: Watched::default(),
     });
     let opened = Arc::clone(&door);
     thread::Builder::new()
@@ -301,16 +300,13 @@ impl Crew {
 pub struct Door {
     service: Arc<dyn Service>,
     max_body: usize,
-    inside: Mutex<usize>,
-    left: Condvar,
+    inside: Watched<usize>,
 }
 
 impl Door {
     /// Waits until no request is being answered, at most so long.
     pub fn wait_until_empty(&self, limit: Duration) {
-        let is_busy = |inside: &mut usize| *inside > 0;
-        let inside = lock(&self.inside);
-        let _ = self.left.wait_timeout_while(inside, limit, is_busy);
+        drop(self.inside.wait_until(limit, |inside| *inside == 0));
     }
 
     /// Answers a request, and counts it while it is in our hands.
@@ -318,10 +314,9 @@ impl Door {
         if request.body_length().unwrap_or_default() > ABSURD {
             return std::mem::forget(request); // it cannot be dropped: see above
         }
-        *lock(&self.inside) += 1;
+        *self.inside.lock() += 1;
         let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
-        *lock(&self.inside) -= 1;
-        self.left.notify_all();
+        self.inside.change(|inside| *inside -= 1);
         drop(answered); // a panic was reported by the hook
     }
 

@@ -3,6 +3,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// Locks, also after a panic elsewhere: what our locks protect is whole at every moment.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -33,6 +34,13 @@ impl<T> Watched<T> {
         let done = act(&mut self.lock());
         self.bell.notify_all();
         done
+    }
+
+    /// Waits until the value is so, or as long as is borne.
+    pub fn wait_until(&self, limit: Duration, is_so: impl Fn(&T) -> bool) -> MutexGuard<'_, T> {
+        let not_yet = |value: &mut T| !is_so(value);
+        let waited = self.bell.wait_timeout_while(self.lock(), limit, not_yet);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Takes something out of the value; waits until there is something to take.

@@ -8,7 +8,7 @@ use crate::net::agent::Agent;
 use crate::net::client::MAX_NOTICE;
 use crate::net::log::Level;
 use crate::net::secret::secret;
-use crate::net::sync::lock;
+use crate::net::sync::Watched;
 use crate::program::args::{Args, Stop};
 use crate::program::card::{self, Card};
 use crate::program::server::{self, FAREWELL};
@@ -18,7 +18,7 @@ use crate::protocol::*;
 use crate::wire::equal;
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a request waits for a registration that is under way.
@@ -28,9 +28,7 @@ const REGISTRATION: Duration = Duration::from_secs(5);
 pub struct Session {
     /// What it is made of.
     pub program: Arc<Program>,
-    life: Mutex<Life>,
-    /// Rung when there is a card, and at the end.
-    changed: Condvar,
+    life: Watched<Life>,
 }
 
 #[derive(Default)]
@@ -61,8 +59,7 @@ pub fn run<P: Participant>(
 ) -> Result<(), Stop> {
     let session = Arc::new(Session {
         program: Arc::new(Program::new(args, kind)?),
-        life: Mutex::default(),
-        changed: Condvar::new(),
+        life: Watched::default(),
     });
     let participant = make(Arc::clone(&session));
     let card = session.own_card()?;
@@ -96,10 +93,7 @@ impl Session {
             _ => String::new(),
         };
         say(&format!("{name} is {id} in {league}{note}"));
-        let life = lock(&self.life);
-        let life = self.changed.wait_while(life, |life| life.end.is_none());
-        let life = life.unwrap_or_else(PoisonError::into_inner);
-        life.end.clone().unwrap_or(Ok(()))
+        self.life.wait_for(|life| life.end.clone())
     }
 
     /// The card to ask with: that of an earlier run, its lock held, or a new one.
@@ -138,7 +132,7 @@ impl Session {
 
     /// Takes the lock of an id, and lets go of another.
     fn hold(&self, id: &str) -> Result<(), Stop> {
-        let mut life = lock(&self.life);
+        let mut life = self.life.lock();
         if life.held.as_ref().is_none_or(|(known, _)| known != id) {
             life.held = Some((id.into(), card::lock(&self.program.data, id)?));
         }
@@ -148,7 +142,7 @@ impl Session {
     /// Registers with a card, which is on the disk before we ask; then signs, logs and begins under the id that the
     /// manager gave, and keeps the card as it is now. Requests that come meanwhile wait for it.
     pub fn register(&self, participant: &dyn Participant, asking: Card) -> Result<Card, Stop> {
-        lock(&self.life).card = None; // what the manager sends from now on may carry the next token
+        self.life.lock().card = None; // what the manager sends from now on may carry the next token
         let data = &self.program.data;
         asking.keep(data)?;
         let card = registration::register(&self.program, &asking, &participant.plays())?;
@@ -171,28 +165,23 @@ impl Session {
         if asking.agent_id != *id && asking.token.is_empty() {
             let _ = fs::remove_file(card::file(data, &asking.agent_id));
         }
-        let mut life = lock(&self.life);
-        life.card = Some(card.clone());
-        life.end = None; // of the league before
-        self.changed.notify_all();
+        self.life.change(|life| {
+            life.card = Some(card.clone());
+            life.end = None; // of the league before
+        });
         Ok(card)
     }
 
     /// Our card, if we have one already.
     pub fn card_now(&self) -> Option<Card> {
-        lock(&self.life).card.clone()
+        self.life.lock().card.clone()
     }
 
     /// Our card, once the manager has let us in. A request that comes at that very moment waits for it.
     pub fn wait_for_card(&self) -> Result<Card, Refusal> {
-        let is_unknown = |life: &mut Life| life.card.is_none();
-        let life = lock(&self.life);
-        let waited = self
-            .changed
-            .wait_timeout_while(life, REGISTRATION, is_unknown);
-        let (life, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_known = |life: &Life| life.card.is_some();
         let not_yet = "this agent is not registered with a league manager yet";
-        let card = life.card.clone();
+        let card = self.life.wait_until(REGISTRATION, is_known).card.clone();
         card.ok_or_else(|| Refusal::new(Code::E005, not_yet))
     }
 
@@ -212,13 +201,13 @@ impl Session {
             }
             None => {}
         }
-        lock(&self.life).is_called = true;
+        self.life.lock().is_called = true;
         Ok(())
     }
 
     /// Where we stand in our life.
     pub fn state(&self) -> AgentState {
-        match &*lock(&self.life) {
+        match &*self.life.lock() {
             Life { end: Some(_), .. } => AgentState::Shutdown,
             Life { card: None, .. } => AgentState::Init,
             Life { is_called, .. } if *is_called => AgentState::Active,
@@ -249,10 +238,10 @@ impl Session {
 
     /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news; the first end stands.
     pub fn finish(&self, end: Result<(), Stop>) -> bool {
-        let mut life = lock(&self.life);
-        let is_news = life.end.is_none();
-        life.end.get_or_insert(end);
-        self.changed.notify_all();
-        is_news
+        self.life.change(|life| {
+            let is_news = life.end.is_none();
+            life.end.get_or_insert(end);
+            is_news
+        })
     }
 }
