@@ -167,7 +167,9 @@ impl Manager {
         }
         visitors.wait_until_empty(FAREWELL); // their answers are out
         if self.store.read(goes_on) {
-            return Err(start_anew(self.program.port, self.program.log()).into());
+            let log = self.program.log();
+            log.orchestrator(Level::Info, "ended", "a new one takes its place");
+            return Err(start_anew(self.program.port).into());
         }
         Ok(())
     }

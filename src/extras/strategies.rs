@@ -5,7 +5,7 @@
 
 mod tic_tac_toe;
 
-pub use crate::player::{Past, Turn};
+pub use crate::player::turn::{Past, Turn};
 
 use crate::protocol::Parity;
 

@@ -2,7 +2,6 @@
 //! a program that holds too much takes its own place, which gives all back at once. Its journal, its card and its outbox
 //! are on the disk, so nothing is lost. Only Linux tells a program what it holds.
 
-use crate::net::log::{Level, Log};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::{env, fs, io};
@@ -35,12 +34,11 @@ pub fn excess() -> Option<String> {
 
 /// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
 /// with what it has on its disk. Comes back only if that fails.
-pub fn start_anew(port: u16, log: &Log) -> io::Error {
+pub fn start_anew(port: u16) -> io::Error {
     let mut words = env::args_os();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words.filter(|it| it != "--fresh"));
     command.args(["--port", &port.to_string()]);
-    log.orchestrator(Level::Info, "ended", "a new one takes its place");
     #[cfg(unix)]
     return std::os::unix::process::CommandExt::exec(&mut command);
     #[cfg(not(unix))]

@@ -79,8 +79,10 @@ impl Service for Server {
     }
 
     fn start_anew(&self, why: &str) {
-        (self.complain)(&format!("{why}: the program takes its own place"));
-        let why = start_anew(self.port, &self.client.log);
+        let words = format!("{why}: the program takes its own place");
+        (self.complain)(&words);
+        self.client.log.orchestrator(Level::Info, "ended", words);
+        let why = start_anew(self.port);
         (self.complain)(&format!("that cannot be: {why}"));
     }
 }
