@@ -287,11 +287,6 @@ impl Manager {
         started.map(drop)
     }
 
-    /// Starts the league with those who are here, if it lacks nothing.
-    pub fn start_now(&self) -> io::Result<()> {
-        self.start(0, 0)
-    }
-
     /// The state of the league in short.
     pub fn status(&self) -> LeagueStatus {
         let waiting = self.board.waiting();

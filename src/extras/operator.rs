@@ -1,20 +1,20 @@
 //! The operator's words: `start`, `status`, `pause` and the others.
 //!
-//! They may be typed into the manager's own terminal, or said from another one: then a word is a message to the manager
-//! whose data folder this is. Either way the answer is a sentence that says by name what was done.
+//! They may be said from any terminal, and typed into the manager's own. Either way a word is a message to the manager
+//! whose data folder this is, and the answer is a sentence that says by name what was done.
 
 use crate::manager::Manager;
 use crate::manager::document::{AgentView, LeagueView};
 use crate::manager::journal;
-use crate::net::agent::Denial;
+use crate::manager::settings::operator_file;
 use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::retry::CallError;
 use crate::net::sync::spawn;
-use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::{counted, say, shown};
+use crate::program::{self, Program};
 use crate::protocol::*;
-use crate::wire::{Wire, one_slip};
+use crate::wire::Wire;
 use serde_json::json;
 use std::fs;
 use std::io::{IsTerminal, stdin};
@@ -170,8 +170,9 @@ pub fn listen(manager: &Arc<Manager>) {
     let manager = Arc::clone(manager);
     spawn("keyboard", move || {
         for line in stdin().lines().map_while(Result::ok) {
-            let answer = answer(&manager, line.trim());
-            answer.iter().for_each(|line| say(line));
+            if let Err(Stop(_, why)) = obey(&manager.program, line.trim()) {
+                say(&why);
+            }
         }
     });
 }
@@ -185,45 +186,23 @@ fn is_in_foreground() -> bool {
     group.is_some() && group == in_front
 }
 
-/// What a typed line is answered.
-fn answer(manager: &Manager, line: &str) -> Vec<String> {
+/// Does what a typed line says, as if it came from another terminal of this machine.
+fn obey(program: &Program, line: &str) -> Result<(), Stop> {
     let (word, about) = line.split_once(' ').unwrap_or((line, ""));
-    let word = word.to_lowercase();
-    let about = Some(about.trim().to_string()).filter(|about| !about.is_empty());
     let mut known = WORDS
         .iter()
         .filter_map(|(usage, _)| usage.split(' ').next());
-    match known.find(|known| one_slip(&word, known)) {
-        _ if word.is_empty() => Vec::new(),
-        None | Some("help") => help(),
-        Some(meant) if word != meant => {
-            let word = shown(&word);
-            vec![format!("{word} is no word here; did you mean {meant}?")]
-        }
-        Some("status") => status_lines(&manager.document.newest()),
-        Some("start") => vec![start(manager)],
-        Some(_) => {
-            let league_id = manager.program.league_id().to_string();
-            let done = order(&word, about, league_id).map(|order| manager.obey(&order));
-            vec![match done {
-                Ok(Ok(words)) => shown(&words),
-                Ok(Err(Denial::Refused(refusal))) => shown(&refusal.explain()),
-                Ok(Err(denial)) => denial.error().1,
-                Err(stop) => stop.1,
-            }]
-        }
+    let known = known.find(|known| *known != "help" && *known == word.to_lowercase());
+    if known.is_none() {
+        help().iter().for_each(|line| say(line));
+        return Ok(());
     }
-}
-
-/// Starts the league, or says what is missing.
-fn start(manager: &Manager) -> String {
-    match manager.start_now() {
-        Err(error) => error.to_string(),
-        Ok(()) => {
-            let missing = manager.status().reason;
-            missing.unwrap_or("the league has started".into())
-        }
-    }
+    let mut args = program.args.clone();
+    let token = operator_file(program);
+    args.set("--operator-token-file", &token.to_string_lossy());
+    args.word = known;
+    args.operands = vec![about.trim().into()];
+    run(&args)
 }
 
 /// The words and what they do, as lines.
@@ -251,9 +230,13 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
     } else {
         let (round, rounds) = (view.current_round, view.total_rounds);
         let (done, all) = (view.matches_completed, view.total_matches);
+        let status = if view.paused {
+            "paused"
+        } else {
+            view.status.word()
+        };
         lines.push(format!(
-            "round {round} of {rounds}, {done} of {all} matches are over: {}",
-            view.status
+            "round {round} of {rounds}, {done} of {all} matches are over: {status}"
         ));
         for row in view.standings.iter().take(5) {
             let (rank, name, id) = (row.rank, shown(&row.display_name), &row.player_id);

@@ -15,7 +15,6 @@ use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
-use crate::program::terminal::shown;
 use crate::protocol::*;
 use crate::wire::{Timestamp, cut, equal};
 use serde_json::Value;
@@ -185,26 +184,20 @@ impl Manager {
         Ok(MatchResultAck { match_id, status }.into())
     }
 
+    /// Does what the operator says, durably, and says by name what was done.
     fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        let words = self.obey(order)?;
-        self.terminal.say(&shown(&format!("the operator: {words}")));
+        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
+        let words = self.store.commit(decide)?;
+        self.program.log().say(Level::Info, "control", &*words);
         let mut status = self.status();
         status.reason = Some(words);
         Ok(status.into())
     }
 
-    /// Does what the operator says, durably, and says by name what was done.
-    pub fn obey(&self, order: &LeagueControl) -> Result<String, Denial> {
-        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
-        let words = self.store.commit(decide)?;
-        self.program.log().say(Level::Info, "control", &*words);
-        Ok(words)
-    }
-
     fn start_league(&self, request: &Request) -> Result<Message, Denial> {
         self.check_operator(request)?;
-        self.start_now()?;
+        self.start(0, 0)?; // with those who are here
         Ok(self.status().into())
     }
 }
