@@ -7,46 +7,13 @@ use league::player::Turn;
 use league::player::decision::{Decision, show_panics};
 use league::player::invitations::Invitations;
 use league::player::sentences as screen;
-use league::protocol::{
-    Code, Envelope, GameError, GameInvitation, LeagueCompleted, Refusal, RoundAnnouncement,
-};
+use league::protocol::{Code, GameError, LeagueCompleted, Message, Refusal, Understood, read};
 use league::wire::Wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use support::golden;
-
-fn envelope(token: Option<&str>, conversation_id: &str) -> Envelope {
-    Envelope::read(&json!({
-        "protocol": "league.v2", "message_type": "GAME_INVITATION", "sender": "referee:REF01",
-        "timestamp": "2025-01-15T10:30:00Z", "conversation_id": conversation_id, "auth_token": token,
-    }))
-    .unwrap()
-}
-
-fn invitation(match_id: &str) -> GameInvitation {
-    GameInvitation::read(&json!({
-        "league_id": "league", "round_id": 1, "match_id": match_id, "game_type": "even_odd",
-        "role_in_match": "PLAYER_A", "opponent_id": "P02",
-    }))
-    .unwrap()
-}
-
-/// The manager announces a match of P01, with this token beside the matches, or as other managers have it in the match.
-fn announcement(
-    match_id: &str,
-    player: &str,
-    token: Option<&str>,
-    inside: bool,
-) -> RoundAnnouncement {
-    let [beside, inside] = [token.filter(|_| !inside), token.filter(|_| inside)];
-    RoundAnnouncement::read(&json!({"league_id": "league", "round_id": 1, "match_token": beside, "matches": [{
-        "match_id": match_id, "game_type": "even_odd", "player_A_id": "P03", "player_B_id": player,
-        "referee_endpoint": "http://localhost:8001/mcp", "match_token": inside,
-    }]}))
-    .unwrap()
-}
+use support::{golden, stand_in::spoken};
 
 /// What a refusal is, in short.
 fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
@@ -54,20 +21,39 @@ fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
 }
 
 /// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token (`-` for none), and
-/// the conversation. Says what comes of it.
+/// the conversation. Says what comes of it. A token is announced beside the matches, or `inside`, as by other managers.
 fn done(invitations: &mut Invitations, line: &str) -> &'static str {
-    let words: Vec<&str> = line.split(' ').collect();
-    let token = words.get(2).copied().filter(|token| *token != "-");
-    let envelope = envelope(token, words.get(3).unwrap_or(&"a"));
-    match words[0] {
-        "invites" => code(invitations.accept(&envelope, invitation(words[1]))),
-        "speaks" => code(invitations.joined(&envelope, words[1])),
-        other => {
-            let player = if other == "others" { "P02" } else { "P01" };
-            let round = announcement(words[1], player, token, other == "inside");
+    let mut words = line.split(' ').chain(["-"]);
+    let [verb, id, token] = [(); 3].map(|()| words.next().unwrap());
+    let token = match token {
+        "-" => "null".into(),
+        token => format!("\"{token}\""),
+    };
+    let conversation = words.next().filter(|it| *it != "-").unwrap_or("a");
+    let player = if verb == "others" { "P02" } else { "P01" };
+    let place = match verb {
+        "inside" => "/matches/0/match_token",
+        "announces" | "others" => "match_token",
+        _ => "auth_token",
+    };
+    let said = match verb {
+        "invites" => format!("true invites {id}"),
+        "speaks" => format!("true asks {id}"),
+        _ => format!(
+            "manager announces {id} /matches/0/player_A_id=P03 /matches/0/player_B_id={player}"
+        ),
+    };
+    let said = format!("{said} {place}={token} conversation_id={conversation}");
+    let Understood {
+        envelope, message, ..
+    } = read(&spoken(&said)).unwrap();
+    match message {
+        Message::GameInvitation(invitation) => code(invitations.accept(&envelope, invitation)),
+        Message::RoundAnnouncement(round) => {
             invitations.announce("P01", round);
             ""
         }
+        _ => code(invitations.joined(&envelope, id)),
     }
 }
 

@@ -15,13 +15,10 @@ use league::wire::Wire;
 use serde_json::json;
 use std::fs;
 use support::paper::usual;
-use support::{World, files, golden};
+use support::{World, files, golden, report};
 
 fn kept(match_id: &str, conversation: &str) -> Kept {
-    let details =
-        json!({"drawn_number": 8, "choices": {"P01": "even", "P02": "odd"}, "status": "WIN"});
-    let result = json!({"winner": "P01", "score": {"P01": 3, "P02": 0}, "details": details});
-    let report = json!({"league_id": "league", "round_id": 1, "match_id": match_id, "game_type": "even_odd", "result": result});
+    let report = report("referee:REF01", None, match_id, ["P01", "P02"]);
     Kept::read(&json!({"conversation_id": conversation, "report": report})).unwrap()
 }
 

@@ -17,7 +17,10 @@ const CHOICES: Held = asks;
 const ENDS: Held = |asked| asked["message_type"] == "GAME_OVER";
 
 /// Two registered players whose choices are even and odd; P01 is the one that may be held.
-fn players(manager: &str, held: Held) -> ([Peer; 2], Gate) {
+fn players(
+    manager: &str,
+    held: impl Fn(&Value) -> bool + Send + Sync + 'static,
+) -> ([Peer; 2], Gate) {
     let gate = Gate::default();
     let alpha = slow_player("P01", "even", &gate, held);
     let beta = slow_player("P02", "odd", &gate, NEVER);
@@ -47,18 +50,13 @@ fn first_referee(world: &World) -> Value {
 #[test]
 fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     // Before the join; between join and choice; after the draw, before the report.
-    let invited: Held = |asked| asked["message_type"] == "GAME_INVITATION";
-    let states = [
-        ("GAME_INVITATION", invited),
-        ("CHOOSE_PARITY_CALL", CHOICES),
-        ("GAME_OVER", ENDS),
-    ];
-    for (state, held) in states {
+    for state in ["GAME_INVITATION", "CHOOSE_PARITY_CALL", "GAME_OVER"] {
         let world = World::new("");
         let mut manager = world.manager("--players 2 --referees 2");
         let mut first = world.referee(&manager, "REF01", "");
         let mut second = world.referee(&manager, "REF02", "");
-        let ([alpha, _beta], gate) = players(&manager.url(), held);
+        let ([alpha, _beta], gate) =
+            players(&manager.url(), move |asked| asked["message_type"] == state);
         alpha.first(state);
         first.kill();
         gate.open();
@@ -342,12 +340,6 @@ fn matches(peer: &Peer, message_type: &str) -> Vec<String> {
     messages.iter().map(id).collect()
 }
 
-fn reported(manager: &Peer, times: usize) -> Vec<String> {
-    until(&format!("{times} reports come"), || {
-        Some(matches(manager, "MATCH_RESULT_REPORT")).filter(|all| all.len() >= times)
-    })
-}
-
 #[test]
 fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_again() {
     let manager = stand_in::manager();
@@ -361,7 +353,9 @@ fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_ag
     // One match at a time, so R1M1 is over for this referee.
     wait_until("R1M2 is acknowledged", || acknowledged(&it.world) == 1);
     it.announce(&[("R1M2", true), ("R1M3", true)]); // R1M2 is announced once more: it crossed the report
-    assert_eq!(reported(&manager, 3), ["R1M2", "R1M2", "R1M3"]);
+    wait_until("all is reported", || {
+        matches(&manager, "MATCH_RESULT_REPORT") == ["R1M2", "R1M2", "R1M3"]
+    });
     for player in &it.players {
         assert_eq!(matches(player, "GAME_INVITATION"), ["R1M1", "R1M2", "R1M3"]);
         assert_eq!(matches(player, "GAME_OVER"), ["R1M2", "R1M3"]);

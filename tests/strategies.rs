@@ -1,7 +1,7 @@
 //! What each strategy chooses, by what it has seen.
 
-use league::extras::strategies::{Past, Turn, all_names, named, names};
-use league::protocol::{Ending, GameResult, MoveMade, Parity};
+use league::extras::strategies::{Turn, all_names, named, names};
+use league::protocol::{MoveMade, Parity};
 use std::collections::BTreeMap;
 
 /// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
@@ -11,22 +11,15 @@ fn turn(opponent_id: &str, history: &str) -> Turn {
         "o" => Some(Parity::Odd),
         _ => None,
     };
-    let past = |(n, text): (usize, &str)| Past {
-        match_id: format!("R{n}M1"),
-        conversation_id: format!("conv-r{n}m1"),
-        opponent_id: text[..3].into(),
-        result: GameResult {
-            status: Ending::Draw,
-            winner_player_id: None,
-            drawn_number: None,
-            number_parity: None,
-            choices: BTreeMap::from([
-                ("P01".into(), made(&text[4..5])),
-                (text[..3].into(), made(&text[5..])),
-            ]),
-            reason: None,
-            moves: None,
-        },
+    let past = |(n, text): (usize, &str)| {
+        let mut past = Turn::sample().history[0].clone();
+        past.match_id = format!("R{n}M1");
+        past.opponent_id = text[..3].into();
+        past.result.choices = BTreeMap::from([
+            ("P01".into(), made(&text[4..5])),
+            (text[..3].into(), made(&text[5..])),
+        ]);
+        past
     };
     Turn {
         player_id: "P01".into(),
