@@ -6,7 +6,7 @@
 
 use crate::games::{CHOOSE_MOVE, Messages, even_odd};
 use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
-use crate::net::retry::{SHOWN, seconds};
+use crate::net::retry::SHOWN;
 use crate::net::sync::lock;
 use crate::object;
 use crate::player::invitations::Joined;
@@ -17,7 +17,8 @@ use crate::protocol::*;
 use crate::wire::{Timestamp, Unread, cut};
 use serde_json::Value;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 /// What a model should know of a player before it calls a tool.
 const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee conducts. \
@@ -26,13 +27,10 @@ const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches th
     notify_match_result come from a referee, with the same match_id, conversation_id and auth_token; the rest comes from \
     the league manager.";
 
-/// Times in messages are in whole seconds: a choice that is later than this is late by any clock.
-const WHOLE_SECOND: Duration = Duration::from_secs(1);
-
 object! {
     /// What `get_player_state` shows.
     PlayerState {
-        display_name: String, state: AgentState, strategy: String, record: Tally, matches: Vec<Past>,
+        display_name: String, state: AgentState, strategy: String, record: Tally, matches: Arc<Vec<Past>>,
         player_id: Option<String>,
     }
 }
@@ -187,13 +185,7 @@ impl Player {
     fn think(&self, turn: &Turn) -> String {
         let is_announced = self.is_announced(&turn.match_id);
         let chosen = self.beside.choose(turn, is_announced);
-        let chosen = chosen.unwrap_or_else(|| (self.choose)(turn));
-        let late = turn.deadline.elapsed();
-        if late >= WHOLE_SECOND {
-            let words = format!("your choice came too late, by {} s", seconds(late));
-            self.warn(&sentences::about(&turn.match_id, &words));
-        }
-        chosen
+        chosen.unwrap_or_else(|| (self.choose)(turn))
     }
 
     /// A match is over. Where the manager has shown how it announces matches, one that it has not announced is a
@@ -247,7 +239,7 @@ impl Player {
     /// `get_player_state` is open to everybody: it shows no token, and a choice only when its match is over.
     fn state(&self) -> PlayerState {
         let player_id = self.session.card_now().map(|card| card.agent_id);
-        let matches = self.matches().to_vec();
+        let matches = self.matches();
         PlayerState {
             display_name: self.session.program.display_name.clone(),
             state: self.session.state(),

@@ -44,12 +44,9 @@ impl Invitations {
     }
 
     /// Whether the token that came is the one it must be.
-    fn is_same(&self, came: Option<&str>, own: Option<&str>) -> bool {
-        let same = match (came, own) {
-            (Some(came), Some(own)) => equal(came, own),
-            (came, own) => came == own,
-        };
-        same || !self.checks_tokens
+    fn is_same(&self, came: &Option<String>, own: &Option<String>) -> bool {
+        let [came, own] = [came, own].map(|token| token.as_deref().unwrap_or_default());
+        equal(came, own) || !self.checks_tokens
     }
 
     /// A round begins: invitations to our matches will come. The token of our match stands beside the matches, or, as
@@ -73,7 +70,7 @@ impl Invitations {
         let match_id = invitation.match_id;
         let token = from.auth_token.clone();
         match self.announced.get(&match_id) {
-            Some(Some(promised)) if !self.is_same(token.as_deref(), Some(promised)) => {
+            Some(promised) if promised.is_some() && !self.is_same(&token, promised) => {
                 let problem = "not the match token that the league manager announced";
                 return Err(Refusal::field(Code::E012, "auth_token", problem));
             }
@@ -110,7 +107,7 @@ impl Invitations {
             let problem = format!("not the {what} of the newest invitation");
             Err(Refusal::field(code, field, problem))
         };
-        if !self.is_same(from.auth_token.as_deref(), joined.token.as_deref()) {
+        if !self.is_same(&from.auth_token, &joined.token) {
             return differs(Code::E012, "auth_token", "token");
         }
         if joined.conversation_id != from.conversation_id {

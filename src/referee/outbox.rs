@@ -23,9 +23,9 @@ pub struct Outbox {
     lines: Option<Lines>,
     /// By match: how it ended last.
     results: BTreeMap<String, Kept>,
-    /// The matches whose results are to be sent. One that the players have not heard yet, or that the manager has
-    /// recorded, is not among them.
-    due: VecDeque<String>,
+    /// Those that are to be sent. One that the players have not heard yet, or that the manager has recorded, is not
+    /// among them.
+    due: VecDeque<Kept>,
 }
 
 impl Outbox {
@@ -34,11 +34,9 @@ impl Outbox {
         if self.lines.is_none() {
             let (lines, records) = Lines::open(&folder.join("outbox.jsonl"))?;
             self.lines = Some(lines);
-            for kept in records.iter().filter_map(|record| Kept::read(record).ok()) {
-                let match_id = kept.report.match_id.clone();
-                self.results.insert(match_id.clone(), kept);
-                self.send(&match_id);
-            }
+            let all = records.iter().filter_map(|it| Kept::read(it).ok());
+            self.results = all.map(|it| (it.report.match_id.clone(), it)).collect();
+            self.due = self.results.values().cloned().collect();
         }
         Ok(())
     }
@@ -54,17 +52,18 @@ impl Outbox {
 
     /// Has the result of a match sent, after those that wait already; false if there is none.
     pub fn send(&mut self, match_id: &str) -> bool {
-        let is_here = self.results.contains_key(match_id);
-        if is_here && !self.due.iter().any(|due| due == match_id) {
-            self.due.push_back(match_id.into());
+        let Some(kept) = self.results.get(match_id) else {
+            return false;
+        };
+        if !self.due.contains(kept) {
+            self.due.push_back(kept.clone());
         }
-        is_here
+        true
     }
 
     /// Takes the result that is to be sent next. Whoever sends it in vain says `send_again`.
     pub fn next_due(&mut self) -> Option<Kept> {
-        let match_id = self.due.pop_front()?;
-        self.results.get(&match_id).cloned()
+        self.due.pop_front()
     }
 
     /// Whether this is how its match ended last.
@@ -83,7 +82,7 @@ impl Outbox {
     /// The result of a match is nothing to us: it was refused, or the match is somebody else's, or to be played anew.
     pub fn forget(&mut self, match_id: &str) {
         self.results.remove(match_id);
-        self.due.retain(|due| due != match_id);
+        self.due.retain(|due| due.report.match_id != match_id);
     }
 
     /// The league is over: nothing need be sent any more.
