@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 object! {
     /// Points by ending, and what decides between equals: `scoring` in the league file.
+    #[derive(Default)]
     Scoring {
         win_points: i32, draw_points: i32, loss_points: i32, technical_loss_points: i32, tiebreakers: Vec<TieBreak>,
     }

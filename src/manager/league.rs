@@ -108,7 +108,7 @@ pub struct Match {
 }
 
 /// The state of a league.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct League {
     pub rules: Rules,
@@ -149,24 +149,7 @@ impl League {
     pub fn new(rules: Rules) -> League {
         League {
             rules,
-            members: BTreeMap::new(),
-            matches: Vec::new(),
-            seed: None,
-            started: false,
-            closed: false,
-            paused: false,
-            again: false,
-            removed: BTreeSet::new(),
-            let_in: BTreeMap::new(),
-            played: Vec::new(),
-            rounds_completed: 0,
-            changes: 0,
-            tables: 0,
-            announcements: 0,
-            places: BTreeMap::new(),
-            games: BTreeMap::new(),
-            careers: BTreeMap::new(),
-            table: OnceLock::new(),
+            ..League::default()
         }
     }
 

@@ -17,8 +17,6 @@ const LONGEST_ENDPOINT: usize = 200;
 const LET_IN: Duration = Duration::from_secs(10 * 60);
 /// Why a removed player is not let in.
 const REMOVED: &str = "Removed by the operator, until the operator restores it";
-/// The code for whoever comes after the start.
-const LATE: Option<Code> = Some(Code::E019);
 
 /// A registration as it came, and what its sender cannot know.
 #[derive(Debug)]
@@ -37,17 +35,6 @@ pub struct Applicant<'a> {
     pub now: Timestamp,
 }
 
-/// What shows that an agent is the member whose place it takes.
-#[derive(Clone, Copy, PartialEq)]
-enum Proof {
-    /// It shows the member's token, or the key that the member made before it first asked.
-    Shown,
-    /// The operator let this member in again without its token.
-    LetIn,
-    /// Nothing: it only asks from the member's endpoint.
-    None,
-}
-
 impl League {
     /// Lets an agent in, or in again, or says why not. Nothing is new where the agent stays as it was.
     pub fn register(&self, meta: &AgentMeta, from: &Applicant) -> (Option<Event>, Admission) {
@@ -58,60 +45,57 @@ impl League {
     }
 
     fn admit(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
-        let who = self.who(meta, from);
-        self.check(meta, from, who)?;
-        match who {
-            Some((member, Proof::Shown)) => self.re_attach(member, meta, from),
-            Some((member, Proof::LetIn)) => Ok(self.member(&member.id, meta, from)),
-            Some((member, Proof::None)) => self.without_token(member, meta, from),
-            None => self.newcomer(meta, from),
+        let here = self.at_endpoint(meta);
+        let shown = self.shown(meta, from);
+        let known = shown.or_else(|| self.restored(meta, from));
+        self.check(meta, from, known.is_some(), known.or(here))?;
+        match (known, here) {
+            (Some(known), Some(here)) if known.id != here.id => others(here, from.kind),
+            (Some(own), _) if shown.is_some() => Ok(self.re_attached(own, meta, from)),
+            (Some(restored), _) => Ok(self.member(&restored.id, meta, from)),
+            (None, here) => self.unknown(here, meta, from),
         }
     }
 
-    /// The member that asks to be registered, as far as the manager can tell.
-    fn who(&self, meta: &AgentMeta, from: &Applicant) -> Option<(&Member, Proof)> {
-        let of_kind = || self.members.values().filter(|it| it.kind == from.kind);
-        let envelope = &from.request.envelope;
-        let (token, key) = (&envelope.auth_token, &meta.registration_key);
+    /// The member that shows its token, or the key that it made before it first asked.
+    fn shown(&self, meta: &AgentMeta, from: &Applicant) -> Option<&Member> {
         let is = |known: Option<&String>, shown: &Option<String>| {
             let both = known.zip(shown.as_ref());
             both.is_some_and(|(known, shown)| equal(known, shown))
         };
-        let is_itself =
-            |it: &&Member| is(Some(&it.token), token) || is(it.registration_key.as_ref(), key);
-        if let Some(member) = of_kind().find(is_itself) {
-            return Some((member, Proof::Shown));
-        }
-        let here = self.at_endpoint(meta);
-        let wish = of_kind().find(|it| envelope.sender == it.signature());
-        let known = here.filter(|it| it.kind == from.kind).or(wish);
-        match known.filter(|member| self.is_let_in(member, from)) {
-            Some(member) => Some((member, Proof::LetIn)),
-            None => Some((here?, Proof::None)),
-        }
+        let (token, key) = (&from.request.envelope.auth_token, &meta.registration_key);
+        self.members.values().find(|it| {
+            it.kind == from.kind
+                && (is(Some(&it.token), token) || is(it.registration_key.as_ref(), key))
+        })
+    }
+
+    /// The member that the operator restored a short while ago, if it asks under its id or at its endpoint, and from
+    /// where it was or from this machine.
+    fn restored(&self, meta: &AgentMeta, from: &Applicant) -> Option<&Member> {
+        let Request { envelope, peer } = from.request;
+        self.members.values().find(|it| {
+            let since = self.let_in.get(&it.id);
+            it.kind == from.kind
+                && (envelope.sender == it.signature() || is_at(it, meta))
+                && (*peer == it.peer || peer.is_loopback())
+                && since.is_some_and(|since| from.now <= since.plus(LET_IN))
+        })
     }
 
     fn at_endpoint(&self, meta: &AgentMeta) -> Option<&Member> {
-        let same = |it: &&Member| Endpoint::same(&it.endpoint, &meta.contact_endpoint);
-        self.members.values().find(same)
+        self.members.values().find(|it| is_at(it, meta))
     }
 
-    /// Whether the operator restored this agent a short while ago, and it asks from where it was or from this machine.
-    fn is_let_in(&self, member: &Member, from: &Applicant) -> bool {
-        let peer = from.request.peer;
-        let since = self.let_in.get(&member.id);
-        since.is_some_and(|since| from.now <= since.plus(LET_IN))
-            && (peer == member.peer || peer.is_loopback())
-    }
-
-    /// Whether this agent may register at all, and what it says of itself is legal.
+    /// Whether this agent may register at all, and what it says of itself is legal. `is_known`: it is a member for sure;
+    /// `who`: which member it is, or may be.
     fn check(
         &self,
         meta: &AgentMeta,
         from: &Applicant,
-        who: Option<(&Member, Proof)>,
+        is_known: bool,
+        who: Option<&Member>,
     ) -> Result<(), Rejection> {
-        let is_known = who.is_some_and(|(_, proof)| proof != Proof::None);
         if from.kind == Kind::Referee && !from.trusted && !is_known {
             let who = "referees register from the manager's machine or with the operator token";
             return reject(format!("Not permitted: {who}"), None);
@@ -123,11 +107,9 @@ impl League {
             let why = format!("the agents configuration lists {id} as inactive");
             return reject(format!("Not active: {why}"), None);
         }
-        match who {
-            Some((Member { id, .. }, _)) if self.removed.contains(id) => {
-                reject(format!("{REMOVED}: {id}"), None)
-            }
-            _ => Ok(()),
+        match who.filter(|who| self.removed.contains(&who.id)) {
+            Some(removed) => reject(format!("{REMOVED}: {}", removed.id), None),
+            None => Ok(()),
         }
     }
 
@@ -179,10 +161,7 @@ impl League {
 
     /// The agent shows its token, be it expired, or its key: the same id and token, for another lifetime. Only what is
     /// new goes into the journal, so that asking again does not make the journal grow.
-    fn re_attach(&self, own: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
-        if let Some(here) = self.at_endpoint(meta).filter(|here| here.id != own.id) {
-            return others(here, from.kind);
-        }
+    fn re_attached(&self, own: &Member, meta: &AgentMeta, from: &Applicant) -> Member {
         let again = Member {
             token: own.token.clone(),
             registration_key: own.registration_key.clone(),
@@ -196,30 +175,34 @@ impl League {
             ..again.clone()
         };
         let lasts = own.expires >= from.now.plus(self.rules.token_lifetime / 2);
-        Ok(match lasts && as_before == *own {
+        match lasts && as_before == *own {
             true => as_before,
             false => again,
-        })
+        }
     }
 
-    /// The agent asks from the endpoint of a member, but shows neither its token nor its key.
-    fn without_token(&self, member: &Member, meta: &AgentMeta, from: &Applicant) -> Admission {
-        if !self.is_open_to(from) {
-            // Whoever waits for the next league must learn that it is only too late for this one.
-            let more = self.open_round().map(|_| format!(": {}", taken(member)));
-            return reject(
-                late(from.kind).to_string() + &more.unwrap_or_default(),
-                LATE,
-            );
+    /// The agent shows nothing by which it is known: it is a newcomer, or somebody at the endpoint of a member.
+    fn unknown(&self, here: Option<&Member>, meta: &AgentMeta, from: &Applicant) -> Admission {
+        let room = self.rules.max_players;
+        match here {
+            _ if !self.is_open_to(from) => {
+                let more = here.map(|here| format!(": {}", taken(here)));
+                reject(
+                    late(from.kind).to_string() + &more.unwrap_or_default(),
+                    Some(Code::E019),
+                )
+            }
+            Some(here) if here.kind != from.kind || here.peer != from.request.peer => {
+                others(here, from.kind)
+            }
+            Some(here) if from.now <= here.registered_at => Ok(here.clone()), // a new token at most once a second
+            Some(here) => Ok(self.member(&here.id, meta, from)),
+            None if from.kind == Kind::Player && self.members(Kind::Player).len() >= room => {
+                let words = format!("Maximum players reached: {room} may register");
+                reject(words, None)
+            }
+            None => Ok(self.member(&self.id_for(meta, from), meta, from)),
         }
-        if member.kind != from.kind || member.peer != from.request.peer {
-            return others(member, from.kind);
-        }
-        let asked_just_now = from.now <= member.registered_at;
-        Ok(match asked_just_now {
-            true => member.clone(), // a new token at most once a second
-            false => self.member(&member.id, meta, from),
-        })
     }
 
     /// What an agent of that id is by this registration, with a new token; an old one is void.
@@ -239,20 +222,6 @@ impl League {
             registered_at: from.now,
             registrations: before + 1,
         }
-    }
-
-    fn newcomer(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
-        if !self.is_open_to(from) {
-            return reject(late(from.kind), LATE);
-        }
-        let room = self.rules.max_players;
-        if from.kind == Kind::Player && self.members(Kind::Player).len() >= room {
-            return reject(
-                format!("Maximum players reached: {room} may register"),
-                None,
-            );
-        }
-        Ok(self.member(&self.id_for(meta, from), meta, from))
     }
 
     /// Whether an agent without a token may register: before the start; later a referee, while no live one is left.
@@ -325,6 +294,11 @@ impl League {
         }
         Ok(member)
     }
+}
+
+/// Whether a member is registered at the endpoint that an agent names.
+fn is_at(member: &Member, meta: &AgentMeta) -> bool {
+    Endpoint::same(&member.endpoint, &meta.contact_endpoint)
 }
 
 /// The endpoint is that of a member, and the request does not show that it comes from this member.

@@ -5,7 +5,7 @@ use crate::protocol::Kind;
 use std::time::Duration;
 
 /// What the configuration and the command line say about the league.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[allow(missing_docs, reason = "named as in the files")]
 pub struct Rules {
     pub league_id: String,
