@@ -234,15 +234,11 @@ impl Manager {
         let is_asked = |id: &String| self.board.contact(id).called.is_none();
         self.store.wait(LAST_CALL, |_| !silent.iter().any(is_asked));
         for id in &silent {
-            let Some(why) = trouble(id) else {
-                continue;
-            };
-            let meanwhile = match self.store.read(|league| league.player(id).is_some()) {
-                true => "it forfeits every match in which it does no better",
-                false => "its matches go to others if it does no better",
-            };
-            let words = format!("{id} has registered, but {why}; {meanwhile}");
-            self.say(Level::Warning, "unreachable", &words);
+            if let Some(why) = trouble(id) {
+                let meanwhile = "until it answers, it loses its matches";
+                let words = format!("{id} has registered, but {why}; {meanwhile}");
+                self.say(Level::Warning, "unreachable", &words);
+            }
         }
     }
 

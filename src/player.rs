@@ -188,11 +188,7 @@ impl Player {
 
 /// What a player has won, drawn and lost in some matches.
 pub fn record(player_id: &str, matches: &[Past]) -> Tally {
-    let mut record = Tally {
-        wins: 0,
-        draws: 0,
-        losses: 0,
-    };
+    let mut record = Tally::default();
     for past in matches {
         match past.result.status {
             Ending::Draw => record.draws += 1,

@@ -202,6 +202,7 @@ object! {
         player_A_standings: Tally, player_B_standings: Tally, match_token: String,
     }
     /// What a player has won, lost and drawn so far.
+    #[derive(Copy, Default)]
     Tally { wins: u32, losses: u32, draws: u32, }
     /// One match as a referee is given it: by the tool `start_match`, which is no message, or made
     /// by the referee itself of an announcement's entry.

@@ -261,7 +261,8 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     register_player(&url, "player:P03", &third.url);
     manager.ends_well();
     let said = manager.output();
-    let silent = "P02 has registered, but could not be reached (connection refused); it forfeits";
+    let silent =
+        "P02 has registered, but could not be reached (connection refused); until it answers";
     assert!(said.contains(silent), "{said}");
     assert!(!said.contains("P01 has registered, but"), "{said}");
 }

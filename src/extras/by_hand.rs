@@ -151,7 +151,7 @@ impl ByHand {
             move_number: turn.map(|turn| turn.move_number),
             position: turn.map(|turn| turn.position.clone()),
             legal_moves: turn.map(|turn| turn.legal_moves.clone()),
-            standings: turn.and_then(|turn| turn.standings.clone()),
+            standings: turn.and_then(|turn| turn.standings),
             history: turn.map(newest),
         }
     }

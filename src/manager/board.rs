@@ -201,16 +201,12 @@ impl Board {
         let is_announcement = notice.is_some_and(|notice| notice.news.is_announcement());
         let mut is_in_trouble = false;
         self.update(id, |contact| {
-            let was_lost = matches!(contact.referee, RefereeState::Lost(_));
+            contact.read = notice.map_or(contact.read, |notice| notice.number);
             contact.note_call(result.as_ref().err());
-            // A referee that answers again may have missed its matches while it was away.
-            contact.starts_anew |=
-                was_lost && notice.is_none() && contact.referee == RefereeState::Alive;
             is_in_trouble = contact.trouble.is_some();
             if result.is_ok() && (notice.is_some() || contact.answers_in.is_none()) {
                 contact.answers_in = Some(begun.elapsed().as_millis() as u32);
             }
-            contact.read = notice.map_or(contact.read, |notice| notice.number);
             if is_announcement
                 && kind == Kind::Referee
                 && let Some(why) = refusal(&result)

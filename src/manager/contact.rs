@@ -71,9 +71,10 @@ impl Contact {
             (RefereeState::Alive, Some(why)) if why.is_absence() => {
                 self.referee = RefereeState::Lost(why.explain());
             }
-            // Any HTTP answer means that it is there, also one that no agent gives.
+            // Any HTTP answer means that it is there, also one that no agent gives. It may have missed its matches.
             (RefereeState::Lost(_), None | Some(CallError::Status(..) | CallError::Wrong(..))) => {
                 self.referee = RefereeState::Alive;
+                self.starts_anew = true;
             }
             _ => {}
         }

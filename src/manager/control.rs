@@ -28,21 +28,16 @@ impl League {
             Action::Replay if self.is_over() && !self.closed => {
                 not_now("the league is just ending; say it once more in a moment")
             }
-            Action::Pause if self.paused => {
-                nothing("the league is paused already; resume lets it go on")
-            }
             Action::Pause => done(
-                Event::Paused,
+                (!self.paused).then_some(Event::Paused),
                 "no further match begins; resume lets the league go on",
             ),
-            Action::Resume if !self.paused => nothing("the league is not paused"),
-            Action::Resume => done(Event::Resumed, "the league goes on"),
+            Action::Resume => done(self.paused.then_some(Event::Resumed), "the league goes on"),
             Action::Remove => self.order_remove(order),
             Action::Restore => self.order_restore(order, now),
             Action::Replay => self.order_replay(order, now),
-            Action::Again if self.again => nothing("a new lobby is opening already"),
             Action::Again => done(
-                Event::Again,
+                (!self.again).then_some(Event::Again),
                 "this league is set aside, and a new lobby opens",
             ),
         }
@@ -51,9 +46,6 @@ impl League {
     fn order_remove(&self, order: &LeagueControl) -> Result<Done, Refusal> {
         let member = self.named(order, |it| it.kind == Kind::Player)?;
         let (id, who) = (&member.id, called(member));
-        if self.removed.contains(id) {
-            return nothing(format!("{who} is removed already; restore {id} undoes it"));
-        }
         let words = match self.started {
             true => {
                 format!("{who} plays no more, and loses its matches 3-0; restore {id} undoes it")
@@ -61,7 +53,8 @@ impl League {
             false => format!("{who} is out of the lobby; started again, it comes back"),
         };
         let player_id = id.clone();
-        done(Event::Removed { player_id }, words)
+        let is_new = !self.removed.contains(id);
+        done(is_new.then_some(Event::Removed { player_id }), words)
     }
 
     fn order_restore(&self, order: &LeagueControl, at: Timestamp) -> Result<Done, Refusal> {
@@ -76,7 +69,7 @@ impl League {
             ),
         };
         let agent_id = id.clone();
-        done(Event::Restored { agent_id, at }, words)
+        done(Some(Event::Restored { agent_id, at }), words)
     }
 
     fn order_replay(&self, order: &LeagueControl, at: Timestamp) -> Result<Done, Refusal> {
@@ -97,7 +90,7 @@ impl League {
         }
         let words = format!("the result of {id} does not count any more, and {id} is played again");
         let match_id = id.clone();
-        done(Event::Voided { match_id, at }, words)
+        done(Some(Event::Voided { match_id, at }), words)
     }
 
     /// The agent that an order is about, by its id or by a display name that only one agent of those `wanted` has.
@@ -127,14 +120,9 @@ impl League {
     }
 }
 
-/// What happens, and what was done in words.
-fn done(event: Event, words: impl Into<String>) -> Result<Done, Refusal> {
-    Ok((Some(event), words.into()))
-}
-
-/// The league is so already.
-fn nothing(words: impl Into<String>) -> Result<Done, Refusal> {
-    Ok((None, words.into()))
+/// What happens, if the league is not so already, and how the league is now in words.
+fn done(event: Option<Event>, words: impl Into<String>) -> Result<Done, Refusal> {
+    Ok((event, words.into()))
 }
 
 /// `Ada Lovelace (P06)`.

@@ -43,7 +43,7 @@ impl League {
     fn entry(&self, game: &Match, given: &MatchAssignment, referee: Option<&Member>) -> MatchEntry {
         let [a, b] = &game.players;
         let endpoint = |id: &String| Some(self.members.get(id)?.endpoint.clone());
-        let tally = |id: &String| self.career(id).tally();
+        let tally = |id: &String| self.career(id).tally;
         let own = referee.filter(|referee| referee.id == given.referee_id);
         let token = |seat: usize| {
             let token = own.map(|_| given.tokens[seat].clone());

@@ -157,21 +157,21 @@ impl League {
                 _ => {}
             }
         }
+        let row = career.row(&player.id, &player.display_name);
         let against = opponents.into_iter();
-        let played = career.wins + career.draws + career.losses;
         PlayerStats {
-            player_id: player.id.clone(),
-            display_name: player.display_name.clone(),
+            player_id: row.player_id,
+            display_name: row.display_name,
             state: self.state_of(player),
-            played,
-            wins: career.wins,
-            draws: career.draws,
-            losses: career.losses,
-            points: career.points,
-            win_rate: f64::from(career.wins) / f64::from(played.max(1)),
+            played: row.played,
+            wins: row.wins,
+            draws: row.draws,
+            losses: row.losses,
+            points: row.points,
+            win_rate: f64::from(row.wins) / f64::from(row.played.max(1)),
             technical_losses: career.technical_losses,
             choices,
-            opponents: against.map(|(id, career)| (id, career.tally())).collect(),
+            opponents: against.map(|(id, career)| (id, career.tally)).collect(),
         }
     }
 

@@ -31,9 +31,7 @@ pub fn lost_technically(player_id: &str, result: &MatchResult) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Career {
-    pub wins: u32,
-    pub draws: u32,
-    pub losses: u32,
+    pub tally: Tally,
     pub points: i32,
     pub technical_losses: u32,
     /// Whether it lost the match technically that was recorded last.
@@ -47,31 +45,27 @@ impl Career {
         self.suspended = lost_technically(player_id, result);
         self.technical_losses += u32::from(self.suspended);
         match (&result.winner, ending(result)) {
-            (Some(winner), _) if winner == player_id => self.wins += 1,
-            (None, Ending::Draw) => self.draws += 1,
-            _ => self.losses += 1, // a technical loss is a loss, also when both players lose
-        }
-    }
-
-    /// What the player has won, lost and drawn.
-    pub fn tally(&self) -> Tally {
-        Tally {
-            wins: self.wins,
-            losses: self.losses,
-            draws: self.draws,
+            (Some(winner), _) if winner == player_id => self.tally.wins += 1,
+            (None, Ending::Draw) => self.tally.draws += 1,
+            _ => self.tally.losses += 1, // a technical loss is a loss, also when both players lose
         }
     }
 
     /// The row of the table, without a rank.
     pub fn row(&self, player_id: &str, display_name: &str) -> Standing {
+        let Tally {
+            wins,
+            losses,
+            draws,
+        } = self.tally;
         Standing {
             rank: 0,
             player_id: player_id.into(),
             display_name: display_name.into(),
-            played: self.wins + self.draws + self.losses,
-            wins: self.wins,
-            draws: self.draws,
-            losses: self.losses,
+            played: wins + draws + losses,
+            wins,
+            draws,
+            losses,
             points: self.points,
         }
     }

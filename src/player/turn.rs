@@ -109,8 +109,7 @@ impl Turn {
             legal_moves: [Parity::Even, Parity::Odd].map(|it| it.to_string()).into(),
             standings: Some(Tally {
                 wins: 1,
-                losses: 0,
-                draws: 0,
+                ..Tally::default()
             }),
             history: Arc::new(vec![past]),
             seed: None,

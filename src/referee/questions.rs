@@ -40,7 +40,7 @@ impl Assignment {
             context: Some(TurnContext {
                 opponent_id: Some(opponent_id),
                 round_id: Some(self.round_id),
-                your_standings: self.standings[seat].clone(),
+                your_standings: self.standings[seat],
             }),
         })
     }
