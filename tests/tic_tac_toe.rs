@@ -6,9 +6,7 @@ mod support;
 
 use league::extras::strategies::{Turn, named};
 use league::games::{Game, Move, Outcome, moves, tic_tac_toe};
-use league::manager::league::Rules;
 use league::protocol::Ending;
-use league::wire::Wire;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,54 +78,6 @@ fn blocks_wins_where_it_can_and_else_blocks() {
             let chosen = named(GAME.game_type, name).unwrap()(&turn(&made(text), 1));
             assert_eq!(chosen, wanted, "{name} after {text}");
         }
-    }
-}
-
-/// The moves, whose win it is said to be and the status, and what the answer says; how moves are replayed is tabled in
-/// `games.rs`.
-const CLAIMS: &str = r#"
-14253 | P01 WIN | Ok
-123546879 | nobody DRAW | Ok
-14 | P02 TECHNICAL_LOSS | Ok
- | nobody TECHNICAL_LOSS | Ok
-14253 | P02 WIN | got winner P02 and WIN, but P01 has three in a row
-14253 | nobody DRAW | got winner nobody and DRAW
-11 | P01 WIN | move 2: move: got "1"
- | P01 WIN | the game is not over
-14253 | P01 - | result.details.status: missing"#;
-
-#[test]
-fn a_result_that_does_not_follow_from_its_moves_is_refused() {
-    let rules = Rules {
-        game_type: GAME.game_type.into(),
-        ..paper::rules()
-    };
-    let names = ["Ada", "Bob"].map(String::from);
-    let mut league = paper::start(paper::gathered_by(rules, &names, &[1]));
-    paper::assign(&mut league, 1, &["REF01"]);
-    let game = league.find("R1M1").unwrap();
-    for [text, said, expected] in rows(CLAIMS) {
-        let (winner, status) = said.split_once(' ').unwrap();
-        let status = Ending::read(&status.into()).ok();
-        let outcome = Outcome {
-            players: game.players.clone(),
-            moves: made(text),
-            number: None,
-            ending: status.unwrap_or(Ending::Win),
-            winner: game.players.iter().position(|it| it == winner),
-            reason: "so it was".into(),
-        };
-        let mut result = outcome.for_manager(&league.rules.scoring);
-        result.details.status = status;
-        let report = paper::report(&league, game, result);
-        let request = paper::request("REF01", "conv-r1m1");
-        let referee = &league.members["REF01"];
-        let answer = league.judge(referee, &request, &report, paper::at("11:00:00"));
-        let told = match answer {
-            Ok(event) => format!("Ok, {event:?}"),
-            Err(refusal) => refusal.to_string(),
-        };
-        assert!(told.contains(expected), "{text}: {told}, not {expected}");
     }
 }
 

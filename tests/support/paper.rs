@@ -2,7 +2,7 @@
 //! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use league::games::{Outcome, Scoring, TieBreak, even_odd, forfeit, judge, mix, parity};
+use league::games::{self, Outcome, Scoring, TieBreak, even_odd, forfeit, judge, mix, parity};
 use league::manager::board::Contact;
 use league::manager::document::{LeagueView, RoundView, agent_view, match_view};
 use league::manager::league::{Event, League, Match, Member};
@@ -10,7 +10,7 @@ use league::manager::league::{Listed, Rules};
 use league::manager::{admission::Admission, registration::Applicant};
 use league::net::agent::Request;
 pub use league::protocol::AgentMeta;
-use league::protocol::{Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL, Parity};
+use league::protocol::{Ending, Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL, Parity};
 use league::wire::{Timestamp, Wire};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -270,8 +270,8 @@ pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> O
     open.iter().for_each(|id| play(league, id, &outcome));
 }
 
-/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`, `B-fails`, `both-fail`); else
-/// as it happens.
+/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`, `B-fails`, `both-fail`); after
+/// these moves of tic-tac-toe player A has won, as somebody says (`moves:14253`); else as it happens.
 pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
     let late = |fails: bool| fails.then(|| "came late".to_string());
     let both = how == "both-fail";
@@ -284,8 +284,22 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
         "drawn" => Some([Parity::Odd, Parity::Odd]),
         _ => None,
     };
+    let claimed = how.strip_prefix("moves:").map(|moves| {
+        let texts: Vec<&str> = moves.split_terminator("").skip(1).collect();
+        games::moves(&texts)
+    });
     move |game| {
         let players = game.players.clone();
+        if let Some(moves) = claimed.clone() {
+            return Outcome {
+                players,
+                moves,
+                number: None,
+                ending: Ending::Win,
+                winner: Some(0),
+                reason: "so it was".into(),
+            };
+        }
         match choices {
             Some(choices) => judge(players, choices, 8),
             None if failures == [None, None] => seeded(7, game),

@@ -209,13 +209,14 @@ impl Story {
         words.into()
     }
 
-    /// `league players=4 capacities=2,2 cycles=1`: agents have registered, with the tokens `tok-p01-first` and so on.
+    /// `league players=4 capacities=2,2 cycles=1 game=tic_tac_toe`: agents have registered, with the tokens `tok-p01-first` and so on.
     fn begin(&mut self, command: &Command) -> String {
         let capacities = command.text("capacities").unwrap_or_default();
         let capacities: Vec<u32> = capacities.split(',').flat_map(str::parse).collect();
         let gathered = gathered(command.number("players").unwrap_or(0), &capacities);
         *self = Story::new(paper::rules());
         self.league.rules.cycles = command.number("cycles").unwrap_or(1);
+        self.league.rules.game_type = command.text("game").unwrap_or(paper::GAME).into();
         for member in gathered.members.into_values() {
             self.happens(Some(Event::Registered(member)), "");
         }
