@@ -94,7 +94,8 @@ fn everybody_learns_why_a_match_was_lost() {
     let recorded = world.events("Recorded");
     let technical = recorded
         .iter()
-        .filter(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
+        .map(|line| &line["result"]["details"]["status"]);
+    let technical = technical.filter(|status| *status == "TECHNICAL_LOSS");
     assert_eq!(technical.count(), mistakes.len() - 1 + players - 1);
     let mut failed = world.logs();
     failed.retain(|line| {
@@ -103,12 +104,8 @@ fn everybody_learns_why_a_match_was_lost() {
     let whom = |line: &Value| format!("{} {}", line["peer"], line["error_code"]);
     let in_vain: BTreeSet<String> = failed.iter().map(whom).collect();
     // Notices get to all but the one that is gone and the one that is rude.
-    assert_eq!(
-        in_vain,
-        [r#""P05" "E009""#, r#""P06" "E003""#]
-            .map(String::from)
-            .into()
-    );
+    let expected = [r#""P05" "E009""#, r#""P06" "E003""#];
+    assert!(in_vain.iter().eq(expected), "{in_vain:?}");
     for ((id, peer), [name, when, _, why]) in peers.iter().zip(mistakes) {
         let is_theirs = |line: &&Value| {
             let score = &line["result"]["score"];
@@ -118,8 +115,7 @@ fn everybody_learns_why_a_match_was_lost() {
         let line = |text: &str| {
             let mut lines = text.lines().map(str::trim_start);
             let line = lines.find(|line| line.starts_with(match_id));
-            line.unwrap_or_else(|| panic!("nothing of {match_id} in {text}"))
-                .to_string()
+            line.expect(text).to_string()
         };
         let on_screen = line(&screen);
         let lost = format!(" won, {name} lost technically: {why}");

@@ -158,7 +158,7 @@ fn the_stateless_era() {
                 assert!(is_private || method == "tools/call", "{reply}");
             }
         }
-        let discovered = call(&agent.url(), "server/discover", json!({}))["result"].take();
+        let discovered = ask(&agent.url(), "server/discover", json!({}));
         assert_eq!(discovered["supportedVersions"][0], STATELESS);
         assert_eq!(discovered["_meta"], own);
         assert!(discovered["instructions"].is_string());
@@ -180,7 +180,7 @@ const SUPPLIED: &str = "protocol message_type sender timestamp conversation_id l
 fn tools_say_what_they_are() {
     let world = World::new("");
     for (((agent, _), kind), expected) in three(&world).iter().zip(&KINDS).zip(TOOLS) {
-        let list = call(&agent.url(), "tools/list", json!({}))["result"]["tools"].take();
+        let list = ask(&agent.url(), "tools/list", json!({}))["tools"].take();
         let names = list_of(&list).iter().map(|tool| text_of(&tool["name"]));
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
@@ -272,7 +272,7 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
         let (kind, tool) = called.split_once(' ').unwrap();
         let (agent, _) = three.iter().find(|it| it.1.starts_with(kind)).unwrap();
         let arguments = arguments(message, filled);
-        let mut direct = call(&agent.url(), tool, arguments.clone())["result"].take();
+        let mut direct = ask(&agent.url(), tool, arguments.clone());
         let mut result = call_tool(&agent.url(), tool, arguments);
         let [content, structured] = ["content", "structuredContent"].map(|key| result[key].take());
         let text = text_of(&content[0]["text"]);

@@ -26,7 +26,7 @@ fn silent_about_tokens() -> Peer {
 }
 
 fn state(player: &Agent) -> Value {
-    call(&player.url(), "get_player_state", json!({}))["result"].clone()
+    ask(&player.url(), "get_player_state", json!({}))
 }
 
 #[test]

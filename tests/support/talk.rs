@@ -50,6 +50,11 @@ pub fn call(url: &str, method: &str, params: Value) -> Value {
     serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
+/// A JSON-RPC call: what the reply has as its result.
+pub fn ask(url: &str, method: &str, params: Value) -> Value {
+    call(url, method, params)["result"].take()
+}
+
 /// A tool that is called: its result.
 pub fn call_tool(url: &str, name: &str, arguments: Value) -> Value {
     let wanted = json!({"name": name, "arguments": arguments});
