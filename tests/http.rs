@@ -352,7 +352,7 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
         let lines = world.logs();
         let lines = lines.iter().map(Value::to_string);
         let lines: Vec<String> = lines.filter(|line| line.contains(words)).collect();
-        assert!((10..asked.get()).contains(&lines.len()), "{}", lines.len());
+        assert!((1..asked.get()).contains(&lines.len()), "{}", lines.len());
         assert!(lines.iter().all(|line| line.len() < 1_000), "{lines:?}");
     }
 }
