@@ -175,7 +175,6 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     }
     (0..50).for_each(|n| drop(apply(&application(&format!("Flood {n}"), "nowhere"))));
     assert_eq!(apply(&application("Late", "nowhere"))["status"], "REJECTED");
-    manager.line("more registrations are not accepted; the log tells of them");
     manager.kill();
     let said = manager.output();
     for (_, line) in &rows {

@@ -5,12 +5,12 @@
 use crate::games::{self, Game, Move};
 use crate::player::history::HistoryFile;
 use crate::player::{Past, Turn, record};
+use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::storage::read_json;
 use crate::program::terminal::say;
-use crate::program::{self};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,18 +26,20 @@ pub fn run(args: &Args, match_id: &str, choose: impl Fn(&Turn) -> String) -> Res
     let config = program::load(&args)?;
     let game = games::named(&config.league.game_type);
     let game = game.ok_or_else(|| Stop::failed("the game of its league is unknown here"))?;
-    let past = &history.matches[at];
-    let (seat, moves) = moves(&history.player_id, past)?;
-    for (so_far, then) in turns(game, seat, &moves) {
+    let (seat, moves) = moves(&history.player_id, &history.matches[at])?;
+    let last = if game.at_once { 0 } else { moves.len() };
+    let is_asked = |n: &usize| game.asked(&moves[..*n]).contains(&seat);
+    for n in (0..=last).filter(is_asked) {
         let turn = Turn {
             seed: args.value("--seed")?,
-            ..turn(&config, game, &history, at, so_far)
+            ..turn(&config, game, &history, at, &moves[..n])
         };
         if !game.at_once {
             say(&turn.position);
         }
         let chosen = choose(&turn);
-        let then = then.map_or("there was no answer".into(), |made| {
+        let made = moves[n..].iter().find(|made| made.seat == seat);
+        let then = made.map_or("there was no answer".into(), |made| {
             format!("it was {}", made.text)
         });
         let is_legal = turn.legal_moves.contains(&chosen);
@@ -55,17 +57,18 @@ fn find(args: &Args, match_id: &str) -> Result<(HistoryFile, usize), Stop> {
     let data = Path::new(args.text("--data").unwrap_or("data"));
     let id = args.text("--player-id").unwrap_or(FIRST);
     let below = [data.join("players"), data.join("practice/players")];
-    let mut files = below.map(|folder| folder.join(id).join("history.json"));
-    files.sort_by_key(|file| file.metadata().and_then(|it| it.modified()).ok());
-    let known = |file: &std::path::PathBuf| {
-        let history: HistoryFile = read_json(file)?;
-        let at = history
-            .matches
-            .iter()
-            .position(|it| it.match_id == match_id)?;
-        Some((history, at))
+    let known = |folder: PathBuf| {
+        let file = folder.join(id).join("history.json");
+        let history: HistoryFile = read_json(&file)?;
+        let mut matches = history.matches.iter();
+        let at = matches.position(|it| it.match_id == match_id)?;
+        Some((file.metadata().ok()?.modified().ok()?, (history, at)))
     };
-    files.iter().rev().find_map(known).ok_or_else(|| {
+    let newest = below
+        .into_iter()
+        .filter_map(known)
+        .max_by_key(|(at, _)| *at);
+    newest.map(|(_, found)| found).ok_or_else(|| {
         let data = data.display();
         let words = format!("no history of {id} below {data} has a match {match_id}");
         Stop::failed(format!("{words}; --player-id and --data name others"))
@@ -83,14 +86,6 @@ fn moves(player_id: &str, past: &Past) -> Result<(usize, Vec<Move>), Stop> {
     let moves = moves.map_err(Stop::failed)?;
     let seat = usize::from(players[1] == player_id);
     Ok((seat, moves))
-}
-
-/// Every time that a seat was asked: the moves before, and what it played.
-fn turns<'a>(game: &Game, seat: usize, moves: &'a [Move]) -> Vec<(&'a [Move], Option<&'a Move>)> {
-    let last = if game.at_once { 0 } else { moves.len() };
-    let asked = (0..=last).filter(|n| game.asked(&moves[..*n]).contains(&seat));
-    let played = |n: usize| moves[n..].iter().find(|made| made.seat == seat);
-    asked.map(|n| (&moves[..n], played(n))).collect()
 }
 
 /// The turn after these moves.

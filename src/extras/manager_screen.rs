@@ -2,6 +2,7 @@
 //! it in the order in which it happened.
 
 use crate::extras::columns::{bold, columns, pad};
+use crate::extras::operator::called;
 use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{ending, lost_technically};
@@ -13,43 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often it looks without being called.
 const LOOK: Duration = Duration::from_secs(1);
 /// So many rows of the table are shown between the rounds.
 const LEADERS: usize = 16;
-/// How many registrations that were not accepted are shown within `AWHILE`.
-const TURNED_AWAY: usize = 20;
-/// How long such a line is not repeated.
-const AWHILE: Duration = Duration::from_secs(60);
-
-/// Registrations that were not accepted: none is shown twice in a while, and no more than a person can read, for
-/// whoever is turned away may come again in a loop.
-#[derive(Default)]
-pub struct TurnedAway {
-    lines: BTreeSet<String>,
-    since: Option<Instant>,
-}
-
-impl TurnedAway {
-    /// The line to be shown for one more, if any.
-    pub fn line(&mut self, words: String, now: Instant) -> Option<String> {
-        let is_over = |since| now.duration_since(since) >= AWHILE;
-        if self.since.is_none_or(is_over) {
-            self.lines.clear();
-            self.since = Some(now);
-        }
-        if self.lines.len() > TURNED_AWAY || !self.lines.insert(words.clone()) {
-            return None;
-        }
-        Some(match self.lines.len() > TURNED_AWAY {
-            true => "more registrations are not accepted; the log tells of them".into(),
-            false => words,
-        })
-    }
-}
-
 /// How much of a league has been shown.
 struct Shown {
     /// So many players and referees are waited for.
@@ -62,7 +32,6 @@ struct Shown {
     started: bool,
     round: u32,
     results: usize,
-    voided: usize,
 }
 
 /// Shows from now on what happens in a manager's league, until the league is completed; what comes back breaks off then.
@@ -92,9 +61,8 @@ pub fn follow(manager: &Manager, terminal: Terminal) -> Receiver<()> {
 impl Shown {
     /// What is there already is taken as shown.
     fn of(manager: &Manager) -> Shown {
-        let heading = &manager.document.newest().league;
-        let name = heading.name.as_ref().unwrap_or(&heading.display_name);
-        let title = format!("{}: {}", shown(name), shown(&heading.game));
+        let view = manager.document.newest();
+        let title = format!("{}: {}", called(&view), shown(&view.league.game));
         let greeting = |it: &Member| (it.id.clone(), it.registrations);
         manager.store.read(|league| Shown {
             awaited: manager.awaited,
@@ -104,7 +72,6 @@ impl Shown {
             started: false,
             round: 0,
             results: league.played.len(),
-            voided: voided(league),
         })
     }
 
@@ -117,16 +84,12 @@ impl Shown {
             let rounds = counted(rounds, "round") + &self.least_time(rounds);
             lines.push(format!("\n{}, {players} players, {rounds}", self.title));
         }
-        // Whoever voids a result is answered that the match is played again: the screen says no more of it.
-        let voided = voided(league);
-        let known = self.results.saturating_sub(voided - self.voided);
-        self.voided = voided;
-        self.results = league.played.len();
-        let played = league.played.iter().skip(known);
+        let played = league.played.iter().skip(self.results);
         for game in played.filter_map(|id| league.find(id)) {
             self.begin(game.round, league, &mut lines);
             lines.push(result_line(league, game, ""));
         }
+        self.results = league.played.len();
         if let Some(round) = league.open_round() {
             self.begin(round, league, &mut lines);
         }
@@ -187,17 +150,12 @@ impl Shown {
 
     /// ` of 4`, where the league starts when so many are here.
     fn awaited(&self, kind: Kind) -> String {
-        match (self.awaited, kind) {
-            (None, _) => String::new(),
-            (Some((players, _)), Kind::Player) => format!(" of {players}"),
-            (Some((_, referees)), _) => format!(" of {referees}"),
-        }
+        let awaited = self.awaited.map(|(players, referees)| match kind {
+            Kind::Player => players,
+            _ => referees,
+        });
+        awaited.map_or(String::new(), |agents| format!(" of {agents}"))
     }
-}
-
-/// How many results have been voided.
-fn voided(league: &League) -> usize {
-    league.matches.iter().map(|game| game.voided.len()).sum()
 }
 
 /// How far the open round is.

@@ -5,10 +5,11 @@ use crate::extras::children::{self, Children};
 use crate::extras::figures::Figures;
 use crate::extras::groups;
 use crate::extras::local::{self, ENTRANTS, Local};
-use crate::extras::manager_screen::{self, TurnedAway};
 use crate::extras::pages::Pages;
 use crate::extras::site::Site;
-use crate::extras::{check, class, comparison, operator, season, stage, statistics, trace};
+use crate::extras::{
+    check, class, comparison, manager_screen, operator, season, stage, statistics, trace,
+};
 use crate::manager::journal;
 use crate::manager::league::League;
 use crate::manager::{Around, Manager};
@@ -20,6 +21,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::server::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -27,6 +29,11 @@ use std::time::{Duration, Instant};
 
 /// How often the files for people are written.
 const PACE: Duration = Duration::from_secs(2);
+
+/// How long a line about somebody who was turned away is not repeated.
+const AWHILE: Duration = Duration::from_secs(60);
+/// How many such lines are shown within `AWHILE`; the log has all.
+const TURNED_AWAY: usize = 20;
 
 /// Runs the program: a word, or a manager with everything around it.
 pub fn run(mut args: Args) -> Result<(), Stop> {
@@ -54,7 +61,9 @@ struct Surroundings {
     children: Mutex<Option<Children>>,
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
-    turned_away: Mutex<TurnedAway>,
+    /// Who was turned away since then, and has been shown. None is shown twice in a while, and no more than a person can
+    /// read: whoever is turned away may come again in a loop.
+    turned_away: Mutex<(Instant, BTreeSet<String>)>,
     terminal: Terminal,
 }
 
@@ -89,7 +98,7 @@ impl Surroundings {
             pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
-            turned_away: Mutex::default(),
+            turned_away: Mutex::new((Instant::now(), BTreeSet::new())),
             terminal: Terminal { quiet },
         })
     }
@@ -151,9 +160,14 @@ impl Around for Surroundings {
     }
 
     fn turned_away(&self, words: &str) {
-        let line = lock(&self.turned_away).line(shown(words), Instant::now());
-        if let Some(line) = line {
-            self.terminal.say(&line);
+        let mut turned_away = lock(&self.turned_away);
+        let (since, lines) = &mut *turned_away;
+        if since.elapsed() >= AWHILE {
+            *since = Instant::now();
+            lines.clear();
+        }
+        if lines.len() < TURNED_AWAY && lines.insert(words.into()) {
+            self.terminal.say(&shown(words));
         }
     }
 
