@@ -21,7 +21,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::say;
 use crate::protocol::Kind;
-use crate::wire::{DisplayName, Endpoint, Plain, Url};
+use crate::wire::{Endpoint, Plain, Url};
 use std::fs;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
@@ -40,10 +40,8 @@ pub struct Program {
     pub config: Config,
     /// The id that a referee or a player asks for.
     pub wish: Option<String>,
-    /// What an agent is called: as asked for, as listed, or by default.
-    pub display_name: String,
-    /// How many matches a referee plays at once: as asked for, as listed, or by default.
-    pub max_concurrent_matches: u32,
+    /// What a referee or a player is: as asked for, as listed, or by default.
+    pub entry: AgentEntry,
     /// What makes a league, a draw or a choice repeatable.
     pub seed: Option<u64>,
     /// What shows that the operator has let us in.
@@ -77,17 +75,18 @@ impl Program {
             Kind::Manager => kind.to_string(),
             _ => format!("{kind}:{id}"),
         };
-        let entry = config.agent(kind, id);
-        let display_name = args.value::<DisplayName>("--display-name")?;
-        let display_name = display_name.unwrap_or(entry.display_name.clone()).0;
+        let mut entry = config.agent(kind, id).clone();
+        if let Some(name) = args.value("--display-name")? {
+            entry.display_name = name;
+        }
         let most = args.value("--max-concurrent-matches")?;
         let most = most.or(entry.max_concurrent_matches);
-        let most = most.or(config.referee_defaults.max_concurrent_matches);
+        entry.max_concurrent_matches = most.or(config.referee_defaults.max_concurrent_matches);
         let seed = args.value("--seed")?;
         let contact = args.value::<Url>("--contact-endpoint")?;
         let manager = manager(&args, &config);
         let (host, name) = hosts(&args, &config, kind, &manager)?;
-        let listener = listen(&args, &config, kind, &host)?;
+        let listener = listen(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
         let url = |host: &str| format!("http://{host}:{port}/mcp");
         if folder(&args).is_none() {
@@ -104,8 +103,7 @@ impl Program {
             args,
             config,
             wish,
-            display_name,
-            max_concurrent_matches: most.map_or(1, |most| most.0),
+            entry,
             seed,
             operator_token,
             manager,
@@ -119,10 +117,9 @@ impl Program {
         &self.config.league.league_id
     }
 
-    /// What the files say of a referee or a player.
-    pub fn entry(&self) -> &AgentEntry {
-        let id = self.wish.as_deref().unwrap_or_default();
-        self.config.agent(self.kind, id)
+    /// How many matches a referee plays at once.
+    pub fn at_once(&self) -> u32 {
+        self.entry.max_concurrent_matches.map_or(1, |most| most.0)
     }
 
     /// The program's log.
@@ -240,12 +237,17 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
 }
 
 /// Takes the given port; else the listed one; else the first free one of the range that no list names.
-fn listen(args: &Args, config: &Config, kind: Kind, host: &str) -> Result<TcpListener, Stop> {
+fn listen(
+    args: &Args,
+    config: &Config,
+    kind: Kind,
+    entry: &AgentEntry,
+    host: &str,
+) -> Result<TcpListener, Stop> {
     let port_of = |entry: &AgentEntry| Some(Endpoint::parse(entry.url()).ok()?.port);
-    let id = args.text(id_option(kind)).unwrap_or_default();
     let listed = match kind {
         Kind::Manager => Some(config.system.network.default_league_manager_port),
-        _ => port_of(config.agent(kind, id)),
+        _ => port_of(entry),
     };
     let mut ports: Vec<u16> = match args.value("--port")?.or(listed) {
         Some(port) => vec![port],

@@ -49,7 +49,7 @@ struct Referee {
 
 impl Referee {
     fn new(session: Arc<Session>) -> Arc<Referee> {
-        let at_once = session.program.max_concurrent_matches;
+        let at_once = session.program.at_once();
         let referee = Arc::new(Referee {
             session,
             assignments: Watched::default(),

@@ -241,7 +241,7 @@ impl Player {
         let player_id = self.session.card_now().map(|card| card.agent_id);
         let matches = self.matches();
         PlayerState {
-            display_name: self.session.program.display_name.clone(),
+            display_name: self.session.program.entry.display_name.0.clone(),
             state: self.session.state(),
             strategy: self.beside.name(),
             record: record(player_id.as_deref().unwrap_or_default(), &matches),

@@ -71,18 +71,18 @@ fn is_final(error: &CallError) -> bool {
 
 /// What we say of ourselves. The files may name fewer games than our program plays.
 fn application(program: &Program, card: &Card, plays: &[&str]) -> Message {
-    let entry = program.entry();
+    let entry = &program.entry;
     let is_referee = program.kind == Kind::Referee;
     let mut game_types: Vec<String> = plays.iter().map(|it| it.to_string()).collect();
     if let Some(listed) = &entry.game_types {
         game_types.retain(|it| listed.contains(it));
     }
     let meta = AgentMeta {
-        display_name: program.display_name.clone(),
+        display_name: entry.display_name.0.clone(),
         version: entry.version.0.clone(),
         game_types,
         contact_endpoint: program.endpoint.clone(),
-        max_concurrent_matches: is_referee.then_some(program.max_concurrent_matches),
+        max_concurrent_matches: is_referee.then_some(program.at_once()),
         protocol_version: None,
         uses_match_tokens: is_referee.then_some(true),
         registration_key: Some(card.registration_key.clone()),

@@ -75,25 +75,21 @@ impl Session {
     /// Registers, and answers until the league is over for us; then again, if we are to stay.
     fn live(&self, participant: &dyn Participant, mut card: Card) -> Result<(), Stop> {
         loop {
-            self.play_league(participant, card)?;
+            card = self.register(participant, card)?;
+            let name = shown(&self.program.entry.display_name.0);
+            let league = shown(&card.league_id);
+            let id = &card.agent_id;
+            let note = match &self.program.wish {
+                Some(wish) if wish != id => format!(" ({wish} is taken, or no such id)"),
+                _ => String::new(),
+            };
+            say(&format!("{name} is {id} in {league}{note}"));
+            self.life.wait_for(|life| life.end.clone())?;
             if !self.program.args.has("--stay") {
                 return Ok(());
             }
             card = self.new_card(); // in another league our old card is nothing
         }
-    }
-
-    fn play_league(&self, participant: &dyn Participant, card: Card) -> Result<(), Stop> {
-        let card = self.register(participant, card)?;
-        let name = shown(&self.program.display_name);
-        let league = shown(&card.league_id);
-        let id = &card.agent_id;
-        let note = match &self.program.wish {
-            Some(wish) if wish != id => format!(" ({wish} is taken, or no such id)"),
-            _ => String::new(),
-        };
-        say(&format!("{name} is {id} in {league}{note}"));
-        self.life.wait_for(|life| life.end.clone())
     }
 
     /// The card to ask with: that of an earlier run, its lock held, or a new one.
@@ -218,7 +214,7 @@ impl Session {
     /// What `GET /health` shows of us; the uptime is in seconds.
     pub fn health(&self) -> Value {
         json!({
-            "name": self.program.display_name,
+            "name": self.program.entry.display_name.0,
             "kind": self.program.kind,
             "state": self.state(),
             "uptime": self.program.started.elapsed().as_secs(),
