@@ -48,10 +48,12 @@ fn made(text: &str) -> Vec<Move> {
 
 #[test]
 fn the_perfect_player_never_loses_and_against_itself_always_draws() {
-    let mut won = [0, 0];
-    for seed in 0..100 {
+    for seed in 0..25 {
         let itself = played(["perfect", "perfect"], seed);
         assert_eq!(itself.ending, Ending::Draw, "{itself:?}");
+    }
+    let mut won = [0, 0];
+    for seed in 0..250 {
         for (rival, name) in ["random", "blocks"].into_iter().enumerate() {
             let [first, second] = [["perfect", name], [name, "perfect"]].map(|it| played(it, seed));
             assert!(
@@ -61,7 +63,7 @@ fn the_perfect_player_never_loses_and_against_itself_always_draws() {
             won[rival] += first.winner.iter().chain(&second.winner).count();
         }
     }
-    assert!(won[0] > 140 && won[1] < won[0], "it wins, too: {won:?}");
+    assert!(won[0] > 350 && won[1] < won[0], "it wins, too: {won:?}");
 }
 
 #[test]

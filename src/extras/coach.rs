@@ -24,12 +24,12 @@ impl Companion for Coach {
   --again MATCH                  instead of a league: calls `choose` as in a match of this player's history";
 
     fn new(args: &Args) -> Result<Coach, Stop> {
-        let asked = args.text("--strategy");
-        let is_by_hand = asked.is_some_and(|asked| asked == "mcp" || asked.starts_with("mcp:"));
-        let example = match asked {
-            Some("mcp") => Some("random"),
-            asked => asked.map(|asked| asked.strip_prefix("mcp:").unwrap_or(asked)),
+        let asked = match args.text("--strategy") {
+            Some("mcp") => Some("mcp:random"),
+            asked => asked,
         };
+        let by_hand = asked.and_then(|asked| asked.strip_prefix("mcp:"));
+        let example = by_hand.or(asked);
         let is_unknown = |name: &&str| strategies::all_names().all(|known| known != *name);
         if let Some(name) = example.filter(is_unknown) {
             let all: Vec<&str> = strategies::all_names().collect();
@@ -39,7 +39,7 @@ impl Companion for Coach {
         }
         Ok(Coach {
             example: example.map(String::from),
-            by_hand: is_by_hand.then(ByHand::default),
+            by_hand: by_hand.map(|_| ByHand::default()),
         })
     }
 
