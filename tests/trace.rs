@@ -277,7 +277,7 @@ const DRAWN: &str = r#"
 
 #[test]
 fn an_arrow_says_what_decides() {
-    let answer = "10:00:11 REF01 notice_answered GAME_OVER P01";
+    let answer = "10:00:11 REF01 reply_received GAME_ERROR P01";
     for row in DRAWN.trim().lines() {
         let [words, more, drawn] = *row.splitn(3, " | ").collect::<Vec<_>>() else {
             panic!("{row}");

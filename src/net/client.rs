@@ -14,7 +14,7 @@ use crate::net::log::{Body, Level, Log};
 use crate::net::retry::CallError;
 use crate::net::sync::lock;
 use crate::protocol::{self, Code, Envelope, GameJoinAck, Message, PROTOCOL, Refusal};
-use crate::wire::{Endpoint, Fault, SHOWN, Timestamp, cut, quotable};
+use crate::wire::{Endpoint, Fault, Timestamp, cut, quotable};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -162,8 +162,8 @@ impl Client {
             answer => answer?,
         };
         if answer != ok() {
-            let words = Body::Words(cut(&answer.to_string(), SHOWN));
-            self.note("notice_answered", notice, json!({"peer": to.id}), words);
+            let facts = json!({"peer": to.id, "error_code": answer["error_code"]});
+            self.note("reply_received", &answer, facts, Body::Beginning(&answer));
         }
         Ok(answer)
     }

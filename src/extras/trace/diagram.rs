@@ -20,10 +20,9 @@ const LONGEST: usize = 200;
 const LANE: usize = 10;
 /// The head of the manager's lane, under whatever name it signs.
 const MANAGER: &str = "manager";
-/// The events of a message that was sent, of one that did not arrive, and of the answer to a notice.
+/// The events of a message that was sent, and of one that did not arrive.
 const SENT: &str = "message_sent";
 const FAILED: &str = "delivery_failed";
-const ANSWERED: &str = "notice_answered";
 
 /// A text of a line.
 pub fn text<'a>(line: &'a Value, key: &str) -> &'a str {
@@ -49,7 +48,7 @@ struct LogEnd<'a> {
     /// From whom to whom the message goes.
     way: [&'a str; 2],
     event: &'a str,
-    /// The type of the message. A refusal has none here, since the answer to a notice is logged without its type.
+    /// The type of the message.
     what: &'a str,
     at: Timestamp,
     line: &'a Value,
@@ -59,11 +58,6 @@ impl<'a> LogEnd<'a> {
     fn of((place, line): (usize, &'a Value)) -> Option<LogEnd<'a>> {
         let [log, peer] = ["component", "peer"].map(|key| name(text(line, key)));
         let [event, what] = ["event_type", "message_type"].map(|key| text(line, key));
-        let is_refusal = match event {
-            SENT => !line["error_code"].is_null(),
-            "reply_received" => what.ends_with("_ERROR"),
-            _ => event == ANSWERED,
-        };
         let end = LogEnd {
             place,
             log,
@@ -74,7 +68,7 @@ impl<'a> LogEnd<'a> {
                 [peer, log]
             },
             event,
-            what: if is_refusal { "" } else { what },
+            what,
             at: Timestamp::parse(text(line, "timestamp"))?,
             line,
         };
@@ -87,7 +81,7 @@ impl<'a> LogEnd<'a> {
 
     /// Whether a stranger may have caused the line, as long as no other log has it too.
     fn is_doubtful(&self) -> bool {
-        self.event == "message_received" || self.event == SENT && self.what.is_empty()
+        self.event == "message_received" || self.event == SENT && !self.line["error_code"].is_null()
     }
 }
 
@@ -254,7 +248,6 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
 fn what(end: &LogEnd) -> String {
     let (message, name) = (&end.line["message"], text(end.line, "message_type"));
     let said = match name {
-        _ if end.event == ANSWERED => format!("answered {}", text(end.line, "message")),
         ChooseMoveCall::NAME => {
             let position = text(message, "position").replace('\n', " / ");
             format!("{name} {position}")
