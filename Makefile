@@ -60,8 +60,17 @@ agent: ## your own player: make agent NAME=ada
 	@echo "  1. change choose in bin/$$NAME.rs (cargo test --bin $$NAME tries it without a league)"
 	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
 
+# The tests wait more than they work, so several of their programs run at once; each says in one piece what it has to say.
+TESTS = $(filter-out test-bench test-exercises,$(patsubst tests/%.rs,test-%,$(wildcard tests/*.rs)))
+
 test: ## all tests
-	cargo test --quiet --no-fail-fast
+	@cargo test --quiet --no-run
+	@cargo test --quiet --lib --bins
+	@cargo test --quiet --doc
+	@$(MAKE) --silent --keep-going -j 4 $(TESTS)
+
+test-%:
+	@said=$$(cargo test --quiet --test $* 2>&1); code=$$?; echo "$*: $$said"; exit $$code
 
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench

@@ -202,6 +202,9 @@ fn a_faulty_choose_is_explained_once() {
         );
         player.complains(words);
         let says_more = usize::from(answer != "-32603"); // whoever raises has been told all there is
+        if says_more > 0 {
+            player.complains("referee");
+        }
         let counts = ["your choose", "Traceback", "referee"].map(|words| count(&player, words));
         assert_eq!(counts, [1, 0, says_more], "{body}");
     }
