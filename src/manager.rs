@@ -180,10 +180,10 @@ impl Manager {
         if self.store.read(|league| league.changes == 0) {
             log.orchestrator(Level::Info, "league_begun", "nobody has registered yet");
         } else {
-            let words = "an unfinished league was found";
+            let words =
+                "an unfinished league was found: it goes on (--fresh sets it aside instead)";
             log.orchestrator(Level::Info, "resumed", words);
-            let more = "it goes on (--fresh sets it aside instead)";
-            self.terminal.say(&format!("{words}: {more}"));
+            self.terminal.say(words);
         }
         if self.program.args.word != Some("local") {
             let file = operator_file(&self.program);

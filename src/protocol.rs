@@ -316,6 +316,7 @@ object! {
         ; optional query_params: Unread<QueryParams>,
     }
     /// Whom or what a question is about; without a player it is about its sender.
+    #[derive(Default)]
     QueryParams { ; optional player_id: String, round_id: u32, }
     /// The answer to a question: `data` on success, else `error`.
     LeagueQueryResponse {

@@ -102,11 +102,12 @@ impl Agent for Manager {
 impl Manager {
     /// Lets an agent in, or says why not.
     fn admit(&self, kind: Kind, meta: &AgentMeta, request: &Request) -> io::Result<Admission> {
+        let nobody_referees = |league: &League| self.board.usable_referees(league).is_empty();
         let applicant = Applicant {
             kind,
             request,
             trusted: self.is_operator(request),
-            referee_wanted: self.has_no_referee(),
+            referee_wanted: self.store.read(nobody_referees),
             secret: &secret(self.program.config.system.security.token_length.0),
             now: Timestamp::now(),
         };
@@ -127,13 +128,6 @@ impl Manager {
             }
         }
         Ok(admission)
-    }
-
-    /// Whether the league has started and no referee is left that can be given matches.
-    fn has_no_referee(&self) -> bool {
-        let usable = |league: &League| self.board.usable_referees(league);
-        self.store
-            .read(|league| league.started && usable(league).is_empty())
     }
 
     fn turn_away(&self, event_type: &str, words: &str) {

@@ -4,7 +4,7 @@
 //! Whatever is wrong with a question is `success: false`, not an error; see "Queries" in `protocol.md`.
 //! Read next: `notices.rs`, what is told unasked.
 
-use crate::manager::league::{League, Match, Member, Recorded};
+use crate::manager::league::{League, Match, Member, Recorded, matches_of};
 use crate::manager::standings::Career;
 use crate::protocol::*;
 use crate::wire::{Wire, cut};
@@ -71,20 +71,19 @@ impl League {
         let query_type = query.query_type.get();
         let query_type = query_type.map_err(|fault| fault.under("query_type"))?;
         let params = query.query_params.as_ref().map(|params| params.get());
-        let params = params.transpose();
+        let params = params.unwrap_or_else(|| Ok(QueryParams::default()));
         let params = params.map_err(|fault| fault.under("query_params"))?;
-        let (player_id, round) = params.map_or((None, None), |it| (it.player_id, it.round_id));
         let player = || {
             let own = (sender.kind == Kind::Player).then(|| sender.id.clone());
             let missing = || Refusal::field(Code::E003, "query_params.player_id", "missing");
-            let id = player_id.clone().or(own).ok_or_else(missing)?;
+            let id = params.player_id.or(own).ok_or_else(missing)?;
             let unknown = || format!("Player ID {} not found in registry", cut(&id, 60));
             let player = self.player(&id);
             player.ok_or_else(|| Refusal::new(Code::E005, unknown()))
         };
         let data = match query_type {
             QueryType::Standings => json!(self.standings_data()),
-            QueryType::Schedule => json!(self.schedule(round)?),
+            QueryType::Schedule => json!(self.schedule(params.round_id)?),
             QueryType::NextMatch => {
                 let next_match = self.next_match(&player()?.id);
                 json!(NextMatchData { next_match })
@@ -107,7 +106,7 @@ impl League {
         let matches = if self.started {
             &self.matches
         } else {
-            preview = self.preview();
+            preview = matches_of(&self.pairings());
             &preview
         };
         let rounds = matches.chunk_by(|one, other| one.round == other.round);

@@ -27,7 +27,7 @@ pub struct Applicant<'a> {
     pub request: &'a Request,
     /// Whether it may become a referee: it comes from this machine, or shows the operator's token.
     pub trusted: bool,
-    /// Whether a referee may still come although the league has started: no live one is left.
+    /// Whether no live referee is left, so that one may still come although the league has started.
     pub referee_wanted: bool,
     /// The random part of a token, should it need one.
     pub secret: &'a str,
@@ -181,11 +181,13 @@ impl League {
         }
     }
 
-    /// The agent shows nothing by which it is known: it is a newcomer, or somebody at the endpoint of a member.
+    /// The agent shows nothing by which it is known: it is a newcomer, or somebody at the endpoint of a member. After the
+    /// start only a referee may come so, while no live one is left.
     fn unknown(&self, here: Option<&Member>, meta: &AgentMeta, from: &Applicant) -> Admission {
         let room = self.rules.max_players;
+        let needs_referee = from.referee_wanted && self.open_round().is_some();
         match here {
-            _ if !self.is_open_to(from) => {
+            _ if self.started && !(from.kind == Kind::Referee && needs_referee) => {
                 let more = here.map(|here| format!(": {}", taken(here)));
                 reject(
                     late(from.kind).to_string() + &more.unwrap_or_default(),
@@ -222,12 +224,6 @@ impl League {
             registered_at: from.now,
             registrations: before + 1,
         }
-    }
-
-    /// Whether an agent without a token may register: before the start; later a referee, while no live one is left.
-    fn is_open_to(&self, from: &Applicant) -> bool {
-        let referee_wanted = from.kind == Kind::Referee && from.referee_wanted;
-        !self.started || referee_wanted && self.open_round().is_some()
     }
 
     /// The agent that the configuration lists at that endpoint, if there is one.

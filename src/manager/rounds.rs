@@ -165,7 +165,7 @@ impl<'a> Rounds<'a> {
             };
             self.due.remove(&id);
             board.tell_anew(&id);
-            if !store.read(|league| open_matches(league, round, &id).is_empty()) {
+            if !store.read(|league| awaited_matches(league, round, &id).is_empty()) {
                 let words = format!("{id} {why}; its matches are announced anew");
                 self.warn("referee_lost", &words);
             }
@@ -216,7 +216,7 @@ impl<'a> Rounds<'a> {
     fn whom_we_wait_for(&self, round: u32) -> Option<String> {
         let mut awaited = Vec::new();
         for (id, due) in &self.due {
-            let read = |league: &League| open_matches(league, round, id);
+            let read = |league: &League| awaited_matches(league, round, id);
             let open = self.manager.store.read(read);
             let what = match open.len() {
                 0..=3 => open.join(", "),
@@ -234,7 +234,7 @@ impl<'a> Rounds<'a> {
 }
 
 /// The open matches that a referee has, with who plays in them: `R1M3 of Ada (P01) and Bob (P06)`.
-fn open_matches(league: &League, round: u32, referee: &str) -> Vec<String> {
+fn awaited_matches(league: &League, round: u32, referee: &str) -> Vec<String> {
     let named = |game: &Match| {
         let players = game.players.each_ref();
         let players = players.map(|id| called(&league.members[id]));

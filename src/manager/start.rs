@@ -1,6 +1,6 @@
 //! How a league starts: what it lacks to do so, and who meets whom.
 
-use crate::manager::league::{Event, League, Match, matches_of};
+use crate::manager::league::{Event, League};
 use crate::manager::schedule::round_robin;
 use crate::protocol::Kind;
 
@@ -22,11 +22,6 @@ impl League {
     pub fn start(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
         let may_start = !self.started && self.lacks().is_none();
         may_start.then_some(Event::Started { seed, rounds })
-    }
-
-    /// The matches with the players so far, as they would be if the league started now.
-    pub fn preview(&self) -> Vec<Match> {
-        matches_of(&self.pairings())
     }
 
     /// Everybody meets everybody.
