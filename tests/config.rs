@@ -356,7 +356,7 @@ fn a_manager_goes_by_its_keys() {
         ("P03", "Maximum players reached"),
     ] {
         let endpoint = format!("http://localhost:81{}/mcp", &id[1..]);
-        let answer = register_player(&manager.url(), &format!("player:{id}"), &endpoint);
+        let answer = register_player(&manager.url(), id, &endpoint);
         assert!(answer.to_string().contains(expected), "{id}: {answer}");
     }
     let body = json!({"league_id": "league_2025_even_odd", "query_type": "GET_STANDINGS"});

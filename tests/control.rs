@@ -42,9 +42,9 @@ fn every_order_survives_the_death_of_the_manager() {
     let others = ["P02", "P03", "P04", "P05"]
         .map(|id| Peer::new(move |request| good_player(id, "odd", request)));
     for (n, peer) in (1..).zip([&thinks].into_iter().chain(&others)) {
-        let sender = format!("player:P0{n}");
-        let answer = register_player(&manager.url(), &sender, &peer.url);
-        assert_eq!(answer["player_id"], sender[7..]);
+        let id = format!("P0{n}");
+        let answer = register_player(&manager.url(), &id, &peer.url);
+        assert_eq!(answer["player_id"], id);
     }
     let order = |manager: &mut Agent, words: &str, says: &str| {
         let said = say(&world, manager, words);
@@ -137,7 +137,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
         })
     });
     for (id, peer) in ["P01", "P02"].iter().zip(&peers) {
-        register_player(&manager.url(), &format!("player:{id}"), &peer.url);
+        register_player(&manager.url(), id, &peer.url);
     }
     let mut referee = world.referee(&manager, "REF01", "");
     let called = |id: &str, times: usize| {
@@ -236,7 +236,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
         slow.pass();
         good_player("P01", "even", request)
     });
-    register_player(&manager.url(), "player:P01", &first.url);
+    register_player(&manager.url(), "P01", &first.url);
     let _second = world.player(&manager, "P02", "--stay");
     let _referee = world.referee(&manager, "REF01", "--stay");
     wait_until("two are here", || world.journal().len() == 4);

@@ -54,7 +54,7 @@ impl Running {
         let manager = world.manager("--players 2");
         let referee = world.referee(&manager, "REF01", "");
         let player = world.player(&manager, "P01", "");
-        let answer = register_player(&manager.url(), "player:P02", &peer.url);
+        let answer = register_player(&manager.url(), "P02", &peer.url);
         wait_until("the second match begins", || {
             peer.received("GAME_INVITATION").iter().any(is_second)
         });
@@ -330,7 +330,7 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     let stranger = message("LEAGUE_QUERY", "player:P99", query);
     let asks: [(&str, &dyn Fn() -> Value); 3] = [
         (r#""status":"REJECTED""#, &|| {
-            register_player(&url, "player:new", "nowhere")
+            register_player(&url, "new", "nowhere")
         }),
         ("asked_in_vain", &|| {
             call(&url, &"m".repeat(9_000), json!({}))

@@ -168,7 +168,7 @@ fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
     let path = class(&world, &groups::text(&entrants(3)));
     let arguments = format!("local --entrants {path} --lead-sec 60");
     let mut league = world.manager(&arguments);
-    wait_until("the league starts", || world.count("Started") == 1);
+    world.starts();
     league.kill();
     class(&world, &groups::text(&entrants(4)));
     for arguments in ["local", &arguments] {

@@ -59,10 +59,10 @@ fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
         ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--max-concurrent-matches 4"));
     let start = |n: u64| {
         let id = format!("P{:02}", 10 + n); // nobody's place in the list
-        let sender = format!("player:{id}");
+        let own = id.clone();
         let choice = ["even", "odd"][n as usize % 2];
-        let peer = Peer::new(move |request| good_player(&id, choice, request));
-        let token = token_of(&register_player(&url, &sender, &peer.url));
+        let peer = Peer::new(move |request| good_player(&own, choice, request));
+        let token = token_of(&register_player(&url, &id, &peer.url));
         (token, peer)
     };
     let peers: Vec<(String, Peer)> = (1..=players).map(start).collect();

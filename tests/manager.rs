@@ -11,18 +11,6 @@ use std::time::Instant;
 use support::stand_in::LEAGUE;
 use support::*;
 
-/// What registers a player of a name.
-fn application(name: &str, endpoint: &str) -> Value {
-    json!({"player_meta": {
-        "display_name": name, "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": endpoint,
-    }})
-}
-
-fn enrol(manager: &str, id: &str, name: &str, endpoint: &str) -> Value {
-    let (sender, body) = (format!("player:{id}"), application(name, endpoint));
-    send(manager, &message("LEAGUE_REGISTER_REQUEST", &sender, body))
-}
-
 /// The player that answers the end of each round wrongly too, which costs nothing.
 const RUDE: &str = "Loud";
 
@@ -81,7 +69,9 @@ fn everybody_learns_why_a_match_was_lost() {
             true => "http://127.0.0.1:1/mcp",
             false => &peer.url,
         };
-        assert_eq!(enrol(&manager.url(), &id, name, endpoint)["player_id"], *id);
+        let body = application(name, endpoint);
+        let request = message("LEAGUE_REGISTER_REQUEST", &format!("player:{id}"), body);
+        assert_eq!(send(&manager.url(), &request)["player_id"], *id);
         (id, peer)
     };
     let peers: Vec<(String, Peer)> = (2..).zip(mistakes.clone()).map(faulty).collect();
@@ -173,8 +163,9 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
         (0..3).for_each(|_| drop(apply(body)));
         assert!(manager.line(line).chars().count() < 600);
     }
-    (0..50).for_each(|n| drop(apply(&application(&format!("Flood {n}"), "nowhere"))));
-    assert_eq!(apply(&application("Late", "nowhere"))["status"], "REJECTED");
+    let flood = |n| register_player(&url, &format!("flood{n}"), "nowhere");
+    (0..50).for_each(|n| drop(flood(n)));
+    assert_eq!(flood(50)["status"], "REJECTED");
     manager.kill();
     let said = manager.output();
     for (_, line) in &rows {
@@ -197,7 +188,7 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         Some("ROUND_ANNOUNCEMENT") => Does::Silence,
         _ => Does::Answer(json!({"status": "ok"})),
     });
-    register_referee(&manager.url(), "referee:REF01", &hung.url, 2);
+    register_referee(&manager.url(), "REF01", &hung.url, 2);
     let _real = world.referee(&manager, "REF02", "");
     let _players = ["P01", "P02"].map(|id| world.player(&manager, id, ""));
     let waiting = manager
@@ -245,15 +236,15 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
         true => good_player("P01", "even", request),
         false => Does::Close,
     });
-    register_player(&url, "player:P01", &slow.url);
+    register_player(&url, "P01", &slow.url);
     until("P01 is called in vain", || {
         slow.requests.lock().unwrap().first().map(drop)
     });
-    register_player(&url, "player:P02", "http://127.0.0.1:1/mcp");
+    register_player(&url, "P02", "http://127.0.0.1:1/mcp");
     let third = Peer::new(|request| good_player("P03", "odd", request));
     let _referee = world.referee(&manager, "REF01", "");
     up.store(true, Ordering::SeqCst);
-    register_player(&url, "player:P03", &third.url);
+    register_player(&url, "P03", &third.url);
     manager.ends_well();
     let said = manager.output();
     let silent =
@@ -396,7 +387,7 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
     let url = manager.url();
     let agent = |[status, body, _]: [&'static str; 3]| {
         let peer = Peer::new(move |_| stand_in::status(status, body));
-        register_player(&url, "player:new", &peer.url);
+        register_player(&url, "new", &peer.url);
         peer
     };
     let _peers: Vec<Peer> = rows(IN_THE_LOBBY).map(agent).collect();
@@ -423,10 +414,10 @@ fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
         Some("ping") => stand_in::status("404 Oh", ""),
         _ => Does::Answer(json!({"status": "ok"})),
     });
-    register_referee(&manager.url(), "referee:REF01", &referee.url, 2);
+    register_referee(&manager.url(), "REF01", &referee.url, 2);
     let players = [listener(), listener()];
     for player in &players {
-        register_player(&manager.url(), "player:new", &player.url);
+        register_player(&manager.url(), "new", &player.url);
     }
     manager.line("no referee is left");
     let told = || referee.received("ROUND_ANNOUNCEMENT").len();

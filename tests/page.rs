@@ -75,9 +75,9 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
         slow_player("P12", "even", &gate, asks),
     ];
     for (id, peer) in ["P11", "P12"].iter().zip(&peers) {
-        register_player(&url, &format!("player:{id}"), &peer.url);
+        register_player(&url, id, &peer.url);
     }
-    register_player(&url, "player:P13", "http://127.0.0.1:9/mcp");
+    register_player(&url, "P13", "http://127.0.0.1:9/mcp");
     let heard = |id: &str, reachable: bool| {
         until(&format!("{id} is reachable: {reachable}"), || {
             agent(&document(&url), id).filter(|it| it["reachable"] == reachable)
@@ -209,7 +209,7 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
     let gate = Gate::default();
     for id in ["P11", "P12", "P13", "P14"] {
         let peer = slow_player(id, "even", &gate, |it| asks(it) && it["match_id"] == "R1M2");
-        register_player(&url, &format!("player:{id}"), &peer.url);
+        register_player(&url, id, &peer.url);
     }
     assert!(
         rounds(&document(&url)).is_empty(),
@@ -251,7 +251,7 @@ fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_al
     let url = format!("http://127.0.0.1:{}/mcp", manager.port());
     let peer = listener();
     for id in ["P11", "P12", "P13", "P14"] {
-        register_player(&url, &format!("player:{id}"), &format!("{}{id}", peer.url));
+        register_player(&url, id, &format!("{}{id}", peer.url));
     }
     for (asked, matches) in [
         (json!({}), "R1M1 R1M2"),
@@ -435,7 +435,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         ("P14", "P14", "odd"),
     ] {
         let peer = slow_player(id, choice, &gate, |it| asks(it) && it["match_id"] == "R2M1");
-        register_player(&url, &format!("player:{name}"), &peer.url);
+        register_player(&url, name, &peer.url);
     }
     let _referee = start(&world, &manager);
     let order = |words: &str| {

@@ -25,7 +25,7 @@ fn players(
     let alpha = slow_player("P01", "even", &gate, held);
     let beta = slow_player("P02", "odd", &gate, NEVER);
     for (id, peer) in [("P01", &alpha), ("P02", &beta)] {
-        let answer = register_player(manager, &format!("player:{id}"), &peer.url);
+        let answer = register_player(manager, id, &peer.url);
         assert_eq!(answer["player_id"], id);
     }
     ([alpha, beta], gate)
@@ -111,7 +111,7 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
                 body => Does::Body(body.into()),
             }
         });
-        register_referee(&manager.url(), "referee:REF01", &first.url, 2);
+        register_referee(&manager.url(), "REF01", &first.url, 2);
         let mut second = world.referee(&manager, "REF02", "");
         let (_players, _) = players(&manager.url(), NEVER);
         manager.ends_well();
@@ -134,7 +134,7 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
         alpha.first("CHOOSE_PARITY_CALL");
         let nowhere = "http://127.0.0.1:1/mcp";
-        let late = register_referee(&manager.url(), "referee:REF02", nowhere, 1);
+        let late = register_referee(&manager.url(), "REF02", nowhere, 1);
         let refused = [&late["status"], &late["error_code"]];
         assert_eq!(refused, ["REJECTED", "E019"], "one is there");
         first.kill();
@@ -170,7 +170,7 @@ fn a_slow_player_delays_its_own_match_only() {
             }
             good_player(id, "odd", request)
         });
-        register_player(&manager.url(), &format!("player:{id}"), &peer.url);
+        register_player(&manager.url(), id, &peer.url);
         peer
     });
     manager.ends_well();

@@ -160,7 +160,7 @@ fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow()
     for fresh in ["", "--fresh"] {
         let world = World::new("");
         let mut league = world.manager("local --lead-sec 60");
-        wait_until("the league starts", || world.count("Started") == 1);
+        world.starts();
         wait_until("all have their cards", || cards(&world).len() == 6);
         let before = league.url();
         league.kill(); // its children are still ending when it is started again
@@ -223,9 +223,9 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     let agents = [listener(), listener(), listener()];
     let register = |manager: &Agent| {
         let url = manager.url();
-        let referee = register_referee(&url, "referee:REF01", &agents[0].url, 1);
-        let first = register_player(&url, "player:P01", &agents[1].url);
-        let second = register_player(&url, "player:P02", &agents[2].url);
+        let referee = register_referee(&url, "REF01", &agents[0].url, 1);
+        let first = register_player(&url, "P01", &agents[1].url);
+        let second = register_player(&url, "P02", &agents[2].url);
         [referee, first, second]
     };
     let broken = |answer: &Value| {
@@ -276,11 +276,11 @@ fn the_words_start_and_status_say_how_it_is() {
     let none = "0 of at least 2 players and 0 of at least 1 referee have registered";
     says("status", 0, none);
     says("start", 1, none);
-    register_player(&url, "player:P01", &agents[0].url);
-    register_referee(&url, "referee:REF01", &agents[1].url, 1);
+    register_player(&url, "P01", &agents[0].url);
+    register_referee(&url, "REF01", &agents[1].url, 1);
     let one = "1 of at least 2 players and 1 of at least 1 referee have registered";
     says("start", 1, one);
-    register_player(&url, "player:P02", &agents[2].url);
+    register_player(&url, "P02", &agents[2].url);
     assert_eq!(
         world.count("Started"),
         0,
@@ -310,7 +310,7 @@ fn whoever_registers_before_its_server_is_up_is_asked_again() {
     let world = World::new("");
     let manager = world.manager("--players 2");
     let slow = Peer::new(|_| Does::Close);
-    register_player(&manager.url(), "player:P01", &slow.url);
+    register_player(&manager.url(), "P01", &slow.url);
     wait_until("it is asked again", || {
         slow.requests.lock().unwrap().len() >= 2
     });
@@ -354,7 +354,7 @@ fn however_the_launcher_ends_no_process_is_left() {
     for (end, act) in ends {
         let world = World::new("");
         let mut launcher = world.manager("local --lead-sec 60");
-        wait_until("the league starts", || world.count("Started") == 1);
+        world.starts();
         assert_eq!(processes(&world).len(), 7, "{end}");
         act(&mut launcher);
         wait_until(&format!("all processes end after {end}"), || {

@@ -223,7 +223,7 @@ fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
         good_player("P01", "", request)
     });
     let url = manager.url();
-    register_player(&url, "player:P01", &peer.url);
+    register_player(&url, "P01", &peer.url);
     let others = ["P02", "P03", "P04"].map(|id| world.player(&manager, id, "--strategy blocks"));
     let [mut first, second] = ["REF01", "REF02"].map(|id| world.referee(&manager, id, ""));
     for agent in others.iter().chain([&first, &second]) {

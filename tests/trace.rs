@@ -67,7 +67,7 @@ fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
         good if request["params"]["message_type"] == "CHOOSE_PARITY_CALL" => script(good),
         good => good,
     });
-    register_player(&manager.url(), "player:P02", &peer.url);
+    register_player(&manager.url(), "P02", &peer.url);
     manager.ends_well();
     referee.ends_well();
     player.ends_well();
@@ -135,7 +135,7 @@ fn a_reassigned_match_has_all_its_conversations() {
     let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--seed 7"));
     let peers = ["P01", "P02"].map(|id| {
         let peer = slow_player(id, "even", &gate, asks);
-        register_player(&manager.url(), &format!("player:{id}"), &peer.url);
+        register_player(&manager.url(), id, &peer.url);
         peer
     });
     for peer in &peers {

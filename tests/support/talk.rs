@@ -123,21 +123,28 @@ pub fn now() -> String {
 }
 
 /// A scripted agent's registration as a player: the manager's answer.
-pub fn register_player(manager: &str, sender: &str, endpoint: &str) -> Value {
-    let body = json!({"player_meta": meta(sender, endpoint)});
-    send(manager, &message("LEAGUE_REGISTER_REQUEST", sender, body))
+pub fn register_player(manager: &str, id: &str, endpoint: &str) -> Value {
+    let sender = format!("player:{id}");
+    let body = application(&sender, endpoint);
+    send(manager, &message("LEAGUE_REGISTER_REQUEST", &sender, body))
 }
 
 /// A scripted agent's registration as a referee: the manager's answer.
-pub fn register_referee(manager: &str, sender: &str, endpoint: &str, matches: u32) -> Value {
-    let mut meta = meta(sender, endpoint);
+pub fn register_referee(manager: &str, id: &str, endpoint: &str, matches: u32) -> Value {
+    let sender = format!("referee:{id}");
+    let mut meta = meta(&sender, endpoint);
     meta["max_concurrent_matches"] = matches.into();
     let body = json!({"referee_meta": meta});
-    send(manager, &message("REFEREE_REGISTER_REQUEST", sender, body))
+    send(manager, &message("REFEREE_REGISTER_REQUEST", &sender, body))
 }
 
-fn meta(sender: &str, endpoint: &str) -> Value {
-    json!({"display_name": sender, "version": "1.0.0", "game_types": ["even_odd", "tic_tac_toe"], "contact_endpoint": endpoint})
+/// What registers a player of a name.
+pub fn application(name: &str, endpoint: &str) -> Value {
+    json!({"player_meta": meta(name, endpoint)})
+}
+
+fn meta(name: &str, endpoint: &str) -> Value {
+    json!({"display_name": name, "version": "1.0.0", "game_types": ["even_odd", "tic_tac_toe"], "contact_endpoint": endpoint})
 }
 
 /// The token in a registration's answer.

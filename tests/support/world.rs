@@ -175,6 +175,11 @@ impl World {
         self.events(event).len()
     }
 
+    /// Waits until the league has started.
+    pub fn starts(&self) {
+        wait_until("the league starts", || self.count("Started") == 1);
+    }
+
     /// Every line of every log.
     pub fn logs(&self) -> Vec<Value> {
         let logs = files(&self.folder.join("logs"));
