@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The children of a local league. Their standard inputs close when we end.
+#[derive(Default)]
 pub struct Children(Vec<(String, Child)>);
 
 impl Children {
@@ -64,13 +65,18 @@ impl Children {
         })
     }
 
-    /// Waits until all have ended by themselves, at most so long; whoever is left ends with our end.
-    pub fn wait(&mut self, limit: Duration) {
-        let until = Instant::now() + limit;
-        let is_running = |(_, child): &mut (String, Child)| matches!(child.try_wait(), Ok(None));
-        while self.0.iter_mut().any(is_running) && Instant::now() < until {
-            pause(LOOK);
-        }
+    /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.
+    pub fn wait(&mut self) {
+        let is_over = |(_, child): &mut (String, Child)| !matches!(child.try_wait(), Ok(None));
+        wait_until(|| self.0.iter_mut().all(is_over));
+    }
+}
+
+/// Waits until something is so, at most as long as an agent takes to end.
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + FAREWELL;
+    while !is_so() && Instant::now() < until {
+        pause(LOOK);
     }
 }
 
@@ -83,10 +89,7 @@ fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, 
     let Some(mut card) = card else {
         return Ok(None);
     };
-    let until = Instant::now() + FAREWELL;
-    while card::lock(&program.data, id).is_err() && Instant::now() < until {
-        pause(LOOK); // a child of that run is still ending
-    }
+    wait_until(|| card::lock(&program.data, id).is_ok()); // a child of that run is still ending
     card.manager = from_here(program);
     card.keep(&program.data)?;
     let endpoint = Endpoint::parse(&card.endpoint);

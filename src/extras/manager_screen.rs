@@ -29,7 +29,6 @@ struct Shown {
     lead: Duration,
     /// How often each agent had registered when it was last greeted.
     greeted: BTreeMap<String, u32>,
-    started: bool,
     round: u32,
     results: usize,
 }
@@ -69,7 +68,6 @@ impl Shown {
             title,
             lead: manager.lead,
             greeted: league.members.values().map(greeting).collect(),
-            started: false,
             round: 0,
             results: league.played.len(),
         })
@@ -78,8 +76,7 @@ impl Shown {
     /// The lines for what is new.
     fn news(&mut self, league: &League) -> Vec<String> {
         let mut lines = self.arrivals(league);
-        if league.started && !self.started {
-            self.started = true;
+        if league.started && self.round == 0 {
             let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
             let rounds = counted(rounds, "round") + &self.least_time(rounds);
             lines.push(format!("\n{}, {players} players, {rounds}", self.title));
@@ -112,12 +109,8 @@ impl Shown {
             return;
         }
         if self.round > 0 {
-            let table = league.table();
-            let leaders = table.get(..LEADERS).unwrap_or(table);
+            let leaders = league.table().iter().take(LEADERS);
             lines.push(format!("\n{}", grid(leaders)));
-            if leaders.len() < table.len() {
-                lines.push(format!("      … and {} more", table.len() - LEADERS));
-            }
         }
         self.round = round;
         let head = format!("Round {round} of {}", league.rounds());
@@ -170,7 +163,7 @@ fn progress(league: &League) -> Option<String> {
 }
 
 /// The table as people read it.
-fn grid(table: &[Standing]) -> String {
+fn grid<'a>(table: impl Iterator<Item = &'a Standing>) -> String {
     let row = |row: &Standing| {
         json!([
             row.rank,
@@ -184,7 +177,7 @@ fn grid(table: &[Standing]) -> String {
         ])
     };
     let heads = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
-    columns(heads, 2, table.iter().map(row))
+    columns(heads, 2, table.map(row))
 }
 
 /// The final table and the champion, once the league is completed.
@@ -194,7 +187,8 @@ fn end(league: &League) -> Option<String> {
     let (name, id) = (shown(&first.display_name), &first.player_id);
     let points = counted(first.points, "point");
     let champion = bold(&format!("Champion: {name} ({id}) with {points}"));
-    Some(format!("\n{}\n\n{champion}", grid(league.table())))
+    let table = grid(league.table().iter());
+    Some(format!("\n{table}\n\n{champion}"))
 }
 
 /// How each player first lost technically, and how to see what was said then; nothing where nobody did. `logs` is the
@@ -223,9 +217,8 @@ fn result_line(league: &League, game: &Match, logs: &str) -> String {
     };
     let result = &recorded.result;
     let who = |id: &String| {
-        let name = league
-            .player(id)
-            .map_or_else(|| id.clone(), |player| shown(&player.display_name));
+        let name = league.player(id).map(|player| shown(&player.display_name));
+        let name = name.unwrap_or_default();
         match result.details.choices.get(id).copied().flatten() {
             Some(choice) => format!("{name} ({choice})"),
             None => name,

@@ -58,7 +58,7 @@ struct Surroundings {
     is_practice: bool,
     site: Site,
     pages: Arc<Mutex<Pages>>,
-    children: Mutex<Option<Children>>,
+    children: Mutex<Children>,
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
     /// Who was turned away since then, and has been shown. None is shown twice in a while, and no more than a person can
@@ -124,7 +124,7 @@ impl Around for Surroundings {
         storage::replace(&file, Access::Everybody, &address)?;
         let is_class = program.args.word == Some("class");
         if is_local || is_class {
-            *lock(&self.children) = Some(Children::start(manager, &self.local)?);
+            *lock(&self.children) = Children::start(manager, &self.local)?;
         }
         if is_class {
             class::greet(manager);
@@ -135,9 +135,6 @@ impl Around for Surroundings {
 
     fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
         let mut children = lock(&self.children);
-        let Some(children) = &mut *children else {
-            return Ok(true);
-        };
         if let Some(name) = children.failed() {
             let words = format!("{name} could not start, so the league does not");
             return Err(Stop::failed(format!("{words}; what it said stands above")));
@@ -182,11 +179,6 @@ impl Around for Surroundings {
         }
         let figures = Figures::of(&view);
         let kept = lock(&self.pages).keep(&view, &figures);
-        let kept = kept.unwrap_or_else(|words| {
-            let log = manager.program.log();
-            log.orchestrator(Level::Error, "fault", &*words);
-            words
-        });
         if let Some(screen) = lock(&self.screen).take() {
             let _ = screen.recv_timeout(FAREWELL);
         }
@@ -198,13 +190,14 @@ impl Around for Surroundings {
             let losses = manager.store.read(losses);
             losses.iter().for_each(|line| say(line));
         }
-        manager.terminal.say(&format!("\n{kept}"));
+        match kept {
+            Ok(words) => manager.terminal.say(&format!("\n{words}")),
+            Err(words) => manager.say(Level::Error, "fault", &words),
+        }
     }
 
     fn ended(&self, _manager: &Manager) {
-        if let Some(children) = &mut *lock(&self.children) {
-            children.wait(FAREWELL);
-        }
+        lock(&self.children).wait();
         self.site.linger();
     }
 }
