@@ -123,8 +123,11 @@ impl ByHand {
             instructions: INSTRUCTIONS,
             lists_messages: false, // those are for referees and the manager
             tools: vec![
-                Tool::shows("next_turn", NEXT_TURN, next_turn),
-                Tool::does("make_choice", MAKE_CHOICE, make_choice),
+                Tool::new("next_turn", NEXT_TURN, next_turn),
+                Tool {
+                    only_shows: false,
+                    ..Tool::new("make_choice", MAKE_CHOICE, make_choice)
+                },
             ],
         }
     }

@@ -132,7 +132,9 @@ impl Caller {
 
     /// Asks the manager how far its league is, and shows it.
     fn status(&self) -> Result<(), Stop> {
-        let answer = self.client.send(&self.manager, "get_league", &json!({}));
+        let answer = self
+            .client
+            .send(&self.manager, "get_league", &json!({}), "{}");
         let answer = answer.map_err(|error| self.no_answer(&error))?;
         let view = LeagueView::read(&answer).map_err(|fault| {
             self.failed(&format!("answered something else than its league: {fault}"))

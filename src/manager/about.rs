@@ -33,17 +33,17 @@ pub fn tools(manager: &Manager) -> Toolbox<'_> {
         instructions: INSTRUCTIONS,
         lists_messages: true,
         tools: vec![
-            Tool::shows(
+            Tool::new(
                 "create_schedule",
                 "Who meets whom, by round; before the start, as it would be with the players so far. Changes nothing.",
                 |_: Nothing, _| Ok(manager.store.read(|league| league.schedule(None))?),
             ),
-            Tool::shows(
+            Tool::new(
                 "get_standings",
                 "The current table: rank, points, wins, draws and losses of every player.",
                 |_: Nothing, _| Ok(manager.store.read(League::standings_data)),
             ),
-            Tool::shows(
+            Tool::new(
                 "get_league",
                 "The whole public state: status, agents, table, statistics, and the matches of the open round (or of \
                  round_id).",

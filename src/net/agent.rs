@@ -83,20 +83,8 @@ pub struct Tool<'a> {
 pub type Run<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a;
 
 impl<'a> Tool<'a> {
-    /// A tool that only shows something.
-    pub fn shows<Q: Wire, A: Wire + Serialize>(
-        name: &'static str,
-        says: &'static str,
-        run: impl Fn(Q, IpAddr) -> Result<A, Denial> + 'a,
-    ) -> Tool<'a> {
-        Tool {
-            only_shows: true,
-            ..Tool::does(name, says, run)
-        }
-    }
-
-    /// A tool that does something. Its arguments are read strictly: whatever is wrong in them is refused.
-    pub fn does<Q: Wire, A: Wire + Serialize>(
+    /// A tool that only shows something. Its arguments are read strictly: whatever is wrong in them is refused.
+    pub fn new<Q: Wire, A: Wire + Serialize>(
         name: &'static str,
         says: &'static str,
         run: impl Fn(Q, IpAddr) -> Result<A, Denial> + 'a,
@@ -108,7 +96,7 @@ impl<'a> Tool<'a> {
         Tool {
             name,
             says,
-            only_shows: false,
+            only_shows: true,
             arguments: Q::schema,
             answer: A::schema,
             run: Box::new(run),

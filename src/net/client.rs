@@ -3,7 +3,7 @@
 //!
 //! There are three ways out. `ask` sends a request and reads the message that answers it. `notify` sends a notice to
 //! one agent. `deliver` sends one of many copies of a `Bulletin`, whose body was written once. All of them end in
-//! `send_text`, which posts, and logs what failed.
+//! `send`, which posts, and logs what failed.
 //!
 //! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a `CallError` that says whose
 //! fault it was. Read next: `rpc.rs`, the way in.
@@ -95,7 +95,7 @@ impl Client {
         let started = Instant::now();
         let packet = self.write(message, about);
         self.note_sent(&packet, json!({"peer": to.id}));
-        let mut reply = self.send(to, message.tool(), &packet)?;
+        let mut reply = self.send(to, message.tool(), &packet, &written(&packet))?;
         let known = known(to, about, &reply);
         let supplied = protocol::complete(&mut reply, known);
         let understood = protocol::read(&reply).map_err(|refusal| {
@@ -120,7 +120,7 @@ impl Client {
     pub fn notify(&self, to: &Peer, message: &Message, about: &About) -> Result<Value, CallError> {
         let packet = self.write(message, about);
         self.note_sent(&packet, json!({"peer": to.id}));
-        self.tell(to, message.tool(), &packet, &packet.to_string())
+        self.tell(to, message.tool(), &packet, &written(&packet))
     }
 
     /// Writes a notice, without what each of its copies says for itself: when it is sent, and the token of its reader.
@@ -156,7 +156,7 @@ impl Client {
         notice: &Value,
         params: &str,
     ) -> Result<Value, CallError> {
-        let answer = match self.send_text(to, method, notice, params) {
+        let answer = match self.send(to, method, notice, params) {
             Err(CallError::Status(200..=299, body)) => Value::String(body),
             Err(CallError::Wrong(_, came)) => Value::String(came),
             answer => answer?,
@@ -168,14 +168,9 @@ impl Client {
         Ok(answer)
     }
 
-    /// Sends a packet under a method and returns the `result`. Only a failure is logged.
-    pub fn send(&self, to: &Peer, method: &str, packet: &Value) -> Result<Value, CallError> {
-        self.send_text(to, method, packet, &written(packet))
-    }
-
     /// The one way out: posts a call and returns its `result`; a failure is logged. `packet` says what the call is
     /// about, and `params` is the whole of it as text.
-    fn send_text(
+    pub fn send(
         &self,
         to: &Peer,
         method: &str,

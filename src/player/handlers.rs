@@ -105,7 +105,7 @@ impl Agent for Player {
             tools: Vec::new(),
         });
         let says = "The player's id, state, strategy, record and all its results so far.";
-        let state = Tool::shows("get_player_state", says, |_: Nothing, _| Ok(self.state()));
+        let state = Tool::new("get_player_state", says, |_: Nothing, _| Ok(self.state()));
         toolbox.tools.push(state);
         toolbox
     }

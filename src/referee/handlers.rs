@@ -82,13 +82,16 @@ impl Agent for Referee {
             instructions: INSTRUCTIONS,
             lists_messages: true,
             tools: vec![
-                Tool::does(
-                    "start_match",
-                    "The manager hands one match to the referee, with the referee's own token. Answered \
-                     {\"status\":\"ok\"}.",
-                    |given, _| self.start_match(given),
-                ),
-                Tool::shows(
+                Tool {
+                    only_shows: false,
+                    ..Tool::new(
+                        "start_match",
+                        "The manager hands one match to the referee, with the referee's own token. Answered \
+                         {\"status\":\"ok\"}.",
+                        |given, _| self.start_match(given),
+                    )
+                },
+                Tool::new(
                     "get_match_state",
                     "How far a match of this referee has come; choices and result only after the draw.",
                     |asked: GetMatchState, _| self.match_state(asked.match_id),
