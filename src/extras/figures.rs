@@ -3,7 +3,7 @@
 //!
 //! The page, the report, the tables and the season show these figures; the league is played without them.
 
-use crate::extras::luck::Lottery;
+use crate::extras::luck;
 use crate::extras::worth::{self, Worth};
 use crate::games;
 use crate::manager::document::{LeagueView, MatchView, RoundView};
@@ -41,7 +41,7 @@ impl Figures {
             positions: positions(view),
             equals: equal_players(view),
             moves: moves(view),
-            luck: if is_over { luck(view) } else { None },
+            luck: if is_over { luck::sentence(view) } else { None },
         }
     }
 }
@@ -167,29 +167,4 @@ fn table_before(view: &LeagueView, newest: usize) -> Vec<Standing> {
         }
     }
     rows
-}
-
-/// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
-fn luck(view: &LeagueView) -> Option<String> {
-    let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
-    let outcomes = worth::outcomes(&view.league.game_type, &view.league.scoring);
-    if outcomes.is_empty() {
-        return None;
-    }
-    let mut lottery = Lottery {
-        held: vec![0; view.standings.len()],
-        games: Vec::new(),
-        outcomes: outcomes.into_values().flatten().collect(),
-    };
-    for game in matches(view).filter(|game| game.ending.is_some()) {
-        if game.ending != Some(Ending::TechnicalLoss) {
-            let players = [place(&game.player_A_id)?, place(&game.player_B_id)?];
-            lottery.games.push(players);
-            continue;
-        }
-        for (id, points) in game.score.iter().flatten() {
-            lottery.held[place(id)?] += points;
-        }
-    }
-    lottery.sentence(view.standings.first()?.points)
 }

@@ -5,66 +5,74 @@
 //! chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of that kind, so they are held as they
 //! were. Of a game by turns nothing of the kind can be said.
 
+use crate::extras::figures::matches;
+use crate::extras::worth;
+use crate::manager::document::LeagueView;
 use crate::program::terminal::counted;
+use crate::protocol::Ending;
 
 /// So many matches are drawn, in as many leagues as that makes.
 const DRAWN: usize = 6_000_000;
 /// The seed of the draws.
 const SEED: u64 = 2025;
 
-/// What is held, and what is left to the coins. Players are numbered by their place in the table.
-#[derive(Debug, Clone, Default)]
-pub struct Lottery {
-    /// The points that each player has from technical results.
-    pub held: Vec<i32>,
-    /// Who meets whom in a match of coins.
-    pub games: Vec<[usize; 2]>,
-    /// What can come of such a match, each as likely: the points of both.
-    pub outcomes: Vec<[i32; 2]>,
-}
-
-impl Lottery {
-    /// The share of leagues in which somebody has at least `points`.
-    pub fn chance(&self, points: i32) -> f64 {
-        let leagues = (DRAWN / self.games.len().max(1)).clamp(100, 200_000);
-        let mut random = fastrand::Rng::with_seed(SEED);
-        let reached = (0..leagues).filter(|_| self.highest(&mut random) >= points);
-        reached.count() as f64 / leagues as f64
-    }
-
-    /// The most points that somebody has after one league of coins.
-    fn highest(&self, random: &mut fastrand::Rng) -> i32 {
-        let mut table = self.held.clone();
-        for [a, b] in &self.games {
-            let [gain_a, gain_b] = self.outcomes[random.usize(..self.outcomes.len())];
+/// The share of leagues in which somebody has at least `points`. Players are numbered: `held` has the points that each
+/// has from technical results, `games` says who meets whom in a match of coins, and `outcomes` what can come of such a
+/// match, each as likely: the points of both.
+pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points: i32) -> f64 {
+    let leagues = (DRAWN / games.len().max(1)).clamp(100, 200_000);
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let reached = (0..leagues).filter(|_| {
+        let mut table = held.to_vec();
+        for [a, b] in games {
+            let [gain_a, gain_b] = outcomes[random.usize(..outcomes.len())];
             table[*a] += gain_a;
             table[*b] += gain_b;
         }
-        table.into_iter().max().unwrap_or(0)
-    }
+        table.iter().any(|own| *own >= points)
+    });
+    reached.count() as f64 / leagues as f64
+}
 
-    /// What the champion's points are worth, in a sentence; none where no match was played.
-    pub fn sentence(&self, points: i32) -> Option<String> {
-        let has = counted(points, "point");
-        let gift = match self.held[0] {
-            0 => String::new(),
-            held if held == points => format!("all of its {has} came from technical losses"),
-            held => format!("{held} of its {has} came from technical losses"),
-        };
-        if self.games.is_empty() {
-            return (!gift.is_empty()).then(|| format!("Luck: {gift}."));
+/// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
+pub fn sentence(view: &LeagueView) -> Option<String> {
+    let outcomes = worth::outcomes(&view.league.game_type, &view.league.scoring);
+    let outcomes: Vec<[i32; 2]> = outcomes.into_values().flatten().collect();
+    let points = view
+        .standings
+        .first()
+        .filter(|_| !outcomes.is_empty())?
+        .points;
+    let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
+    let (mut held, mut games) = (vec![0; view.standings.len()], Vec::new());
+    for game in matches(view).filter(|game| game.ending.is_some()) {
+        if game.ending != Some(Ending::TechnicalLoss) {
+            games.push([place(&game.player_A_id)?, place(&game.player_B_id)?]);
+            continue;
         }
-        let told = match gift.is_empty() {
-            true => "if all chose at random".into(),
-            false => {
-                format!("{gift}. With these as they were, and random choices in all other matches")
-            }
-        };
-        let often = often(self.chance(points));
-        Some(format!(
-            "Luck: {told}, somebody would have {has} or more {often}."
-        ))
+        for (id, points) in game.score.iter().flatten() {
+            held[place(id)?] += points;
+        }
     }
+    let has = counted(points, "point");
+    let gift = match held[0] {
+        0 => String::new(),
+        held if held == points => format!("all of its {has} came from technical losses"),
+        held => format!("{held} of its {has} came from technical losses"),
+    };
+    if games.is_empty() {
+        return (!gift.is_empty()).then(|| format!("Luck: {gift}."));
+    }
+    let told = match gift.is_empty() {
+        true => "if all chose at random".into(),
+        false => {
+            format!("{gift}. With these as they were, and random choices in all other matches")
+        }
+    };
+    let often = often(chance(&held, &games, &outcomes, points));
+    Some(format!(
+        "Luck: {told}, somebody would have {has} or more {often}."
+    ))
 }
 
 fn often(chance: f64) -> String {
