@@ -1,13 +1,13 @@
-//! How fast leagues are and what they cost: `make bench`. Release build, real
-//! processes. Figures depend on the machine; the ratios at the end do not.
+//! How fast leagues are and what they cost: `make bench`. Release build, real processes. Figures depend on the machine; the
+//! ratios at the end do not.
 
 mod support;
 
+use league::wire::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::{fs, thread, time::Duration};
-use support::{World, files};
+use std::{fs, path::Path, thread, time::Duration};
+use support::{World, text_of};
 
 /// Players, referees, and how many look at the page meanwhile.
 const SIZES: [(usize, usize, usize); 5] =
@@ -40,26 +40,13 @@ fn children(pid: u32) -> Vec<u32> {
     pids.filter(is_child).collect()
 }
 
-/// Peak memory in MiB, and whether the process is a player.
-fn memory(pid: u32) -> Option<(bool, f64)> {
+/// Peak memory in MiB.
+fn memory(pid: u32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let mut lines = status.lines();
     let peak = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
     let peak: f64 = peak.split_whitespace().next()?.parse().ok()?;
-    Some((status.starts_with("Name:\tplayer"), peak / 1024.0))
-}
-
-/// Bytes of all files below a folder.
-fn size(folder: &Path) -> f64 {
-    let length = |file: &PathBuf| Some(fs::metadata(file).ok()?.len() as f64);
-    files(folder).iter().filter_map(length).sum()
-}
-
-/// Milliseconds of the day at which a log line was written.
-fn time_of(line: &Value) -> f64 {
-    let text = line["timestamp"].as_str().unwrap_or_default();
-    let part = |from: usize, to: usize| text[from..to].parse::<f64>().unwrap_or(0.0);
-    part(11, 13) * 3.6e6 + part(14, 16) * 6e4 + part(17, 23) * 1e3
+    Some(peak / 1024.0)
 }
 
 /// A page that is open until the manager is gone.
@@ -83,25 +70,18 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
     (0..pages).for_each(|_| open_page(manager.url()));
     let processes = children(pid);
     let before = cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>();
-    let mut peaks = BTreeMap::new();
     support::until_within(170, "the league is over", || {
-        let now = processes
-            .iter()
-            .filter_map(|pid| Some((*pid, memory(*pid)?)));
-        peaks.extend(now);
         let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
         processes.iter().all(is_gone).then_some(())
     });
     let used = cpu(pid) - before; // the children have ended: their time is ours now
-    let own = memory(pid).map_or(0.0, |(_, peak)| peak);
-    let of_players = peaks.values().filter(|(is_player, _)| *is_player);
-    let of_players: f64 = of_players.map(|(_, peak)| peak).sum();
     let logs = world.logs();
     // When each line of that kind was written, in order.
     let times = |event: &str, name: &str| {
         let wanted = |line: &&Value| line["event_type"] == event && line["message_type"] == name;
-        let mut all: Vec<f64> = logs.iter().filter(wanted).map(time_of).collect();
-        all.sort_by(f64::total_cmp);
+        let written = |line: &Value| Timestamp::parse(text_of(&line["timestamp"])).unwrap();
+        let mut all: Vec<Timestamp> = logs.iter().filter(wanted).map(written).collect();
+        all.sort();
         all
     };
     let reports = times("message_received", "MATCH_RESULT_REPORT");
@@ -110,11 +90,10 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
     let is_request = |line: &&Value| line["event_type"] == "message_received";
     let requests = logs.iter().filter(is_request).count() as f64;
     let matches = (players * (players - 1) / 2) as f64;
-    let seconds = (last - first) / 1000.0;
+    let seconds = last.distance(first).as_secs_f64();
     let some = reports.len().min(100);
-    let span = |part: &[f64]| part[some - 1] - part[0];
-    let kb = |folder: &str| size(&world.folder.join(folder)) / matches / 1000.0;
-    let last_to_first = span(&reports[reports.len() - some..]) / span(&reports).max(1.0);
+    let span = |part: &[Timestamp]| part[some - 1].distance(part[0]).as_secs_f64();
+    let last_to_first = span(&reports[reports.len() - some..]) / span(&reports).max(0.001);
     BTreeMap::from([
         ("players", players as f64),
         ("pages_open", pages as f64),
@@ -124,10 +103,7 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
         ("cpu_ms_per_match", used * 1000.0 / matches),
         ("requests_per_match", requests / matches),
         ("cpu_us_per_request", used * 1e6 / requests),
-        ("manager_mib", own),
-        ("player_mib", of_players / players as f64),
-        ("log_kb_per_match", kb("logs")),
-        ("data_kb_per_match", kb("data")),
+        ("manager_mib", memory(pid).unwrap_or_default()),
         ("last_to_first", last_to_first),
     ])
 }
