@@ -77,10 +77,7 @@ impl Game {
             return vec![moves.len() % 2];
         }
         let has_moved = |seat| moves.iter().any(|it| it.seat == seat);
-        [0, 1]
-            .into_iter()
-            .filter(|seat| !has_moved(*seat))
-            .collect()
+        (0..2).filter(|seat| !has_moved(*seat)).collect()
     }
 
     /// Judges a move as it came: exactly one of the legal ones, else E004.

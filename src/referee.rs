@@ -86,7 +86,7 @@ impl Referee {
         };
         let played = catch_unwind(AssertUnwindSafe(|| play(playing, &venue)));
         let outcome = played.unwrap_or_default();
-        let ended = |all: &mut Assignments| all.ended(playing, outcome.is_some());
+        let ended = |all: &mut Assignments| all.ended(playing, outcome.as_ref());
         let is_ours = self.assignments.change(ended);
         let match_id = &playing.match_id;
         if let Some(outcome) = outcome {

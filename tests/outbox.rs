@@ -103,7 +103,7 @@ fn end(all: &mut Assignments, playing: &Assignment) -> bool {
     if let Some(ours) = all.ours(playing) {
         ours.state = MatchState::Finished;
     }
-    assert_eq!(all.ended(playing, true), is_kept);
+    assert_eq!(all.ended(playing, Some(&outcome)), is_kept);
     is_kept
 }
 

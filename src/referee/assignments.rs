@@ -36,7 +36,7 @@ pub struct Assignment {
     pub conversation_id: String,
     /// How far the match has come.
     pub state: MatchState,
-    /// How the match ended, once that is durable.
+    /// How the match ended, once it is over.
     pub result: Option<GameResult>,
 }
 
@@ -148,35 +148,35 @@ impl Assignments {
         outcome: &Outcome,
         scoring: &Scoring,
     ) -> io::Result<bool> {
-        if self.ours(playing).is_none() {
-            return Ok(false);
+        let is_ours = self.ours(playing).is_some();
+        if is_ours {
+            self.outbox.keep(Kept {
+                conversation_id: playing.conversation_id.clone(),
+                report: MatchResultReport {
+                    league_id: playing.league_id.clone(),
+                    round_id: playing.round_id,
+                    match_id: playing.match_id.clone(),
+                    game_type: playing.game.game_type.into(),
+                    result: outcome.for_manager(scoring),
+                },
+            })?;
         }
-        self.outbox.keep(Kept {
-            conversation_id: playing.conversation_id.clone(),
-            report: MatchResultReport {
-                league_id: playing.league_id.clone(),
-                round_id: playing.round_id,
-                match_id: playing.match_id.clone(),
-                game_type: playing.game.game_type.into(),
-                result: outcome.for_manager(scoring),
-            },
-        })?;
-        if let Some(ours) = self.ours(playing) {
-            ours.result = Some(outcome.for_players());
-        }
-        Ok(true)
+        Ok(is_ours)
     }
 
-    /// A match has ended: its result may be reported. Or it could not be played: then we know nothing of it any more.
-    /// False if the match was not ours any more.
-    pub fn ended(&mut self, playing: &Assignment, played: bool) -> bool {
-        let is_ours = self.ours(playing).is_some();
-        if is_ours && played {
+    /// A match has ended: its result may be shown and reported. Or it could not be played: then we know nothing of it any
+    /// more. False if the match was not ours any more.
+    pub fn ended(&mut self, playing: &Assignment, outcome: Option<&Outcome>) -> bool {
+        let Some(ours) = self.ours(playing) else {
+            return false;
+        };
+        if let Some(outcome) = outcome {
+            ours.result = Some(outcome.for_players());
             self.outbox.send(&playing.match_id);
-        } else if is_ours {
+        } else {
             self.give_up(&playing.match_id);
         }
-        is_ours
+        true
     }
 
     /// The manager has refused a result for good: announced again, the match is played anew.

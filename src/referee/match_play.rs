@@ -104,9 +104,9 @@ fn ask(
     seat: usize,
     moves: Option<&[Move]>,
 ) -> Option<Result<String, String>> {
-    let Limits { join, choice, .. } = venue.limits();
-    let limit = moves.map_or(join, |_| choice);
-    let policy = venue.limits().retry;
+    let limits = venue.limits();
+    let limit = moves.map_or(limits.join, |_| limits.choice);
+    let policy = &limits.retry;
     let wanted = given.wanted(moves);
     let mut failures = Vec::new();
     let mut deadline = venue.now() + limit;
@@ -120,8 +120,8 @@ fn ask(
             Err(failure) => failure,
         };
         failures.push(failure.clone());
-        let next = Next::after(&failures, moves.is_none(), &policy, left());
-        let told = next.told(failures.len(), &policy, venue.clock());
+        let next = Next::after(&failures, moves.is_none(), policy, left());
+        let told = next.told(failures.len(), policy, venue.clock());
         venue.tell(seat, given.game_error(seat, &failure, wanted, told));
         match next {
             Next::Forfeit => return Some(Err(blame(&failure, failures.len(), wanted))),

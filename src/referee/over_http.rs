@@ -136,14 +136,13 @@ impl Venue for OverHttp<'_> {
 
     fn keep(&self, outcome: &Outcome) -> Option<()> {
         let scoring = &self.program.config.league.scoring;
-        let keep = |all: &mut Assignments| all.keep(self.playing, outcome, scoring);
-        let kept = keep(&mut self.assignments.lock());
-        let is_ours = kept.unwrap_or_else(|error| {
-            let match_id = &self.playing.match_id;
+        let playing = self.playing;
+        let kept = self.assignments.lock().keep(playing, outcome, scoring);
+        let not_kept = |error| {
+            let match_id = &playing.match_id;
             let words = format!("the result of {match_id} cannot be kept: {error}");
             fault(self.program, &words);
-            false
-        });
-        is_ours.then_some(())
+        };
+        kept.map_err(not_kept).ok()?.then_some(())
     }
 }
