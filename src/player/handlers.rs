@@ -41,7 +41,6 @@ impl Agent for Player {
     }
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
-        let name = message.name();
         let card = self.session.wait_for_card()?;
         let token = request.envelope.auth_token.as_deref();
         let manager_is_true = || self.session.check_manager(token);
@@ -49,11 +48,11 @@ impl Agent for Player {
             // From a referee.
             Message::GameInvitation(it) => return self.join(&card, request, it).map(Some),
             Message::ChooseParityCall(it) => {
-                let call = (it.into(), even_odd::GAME.messages);
-                return self.answer(&card, request, call).map(Some);
+                let messages = even_odd::GAME.messages;
+                return self.answer(&card, request, it.into(), messages).map(Some);
             }
             Message::ChooseMoveCall(it) => {
-                return self.answer(&card, request, (it, &CHOOSE_MOVE)).map(Some);
+                return self.answer(&card, request, it, &CHOOSE_MOVE).map(Some);
             }
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.show_error(request, &it)?,
@@ -68,10 +67,11 @@ impl Agent for Player {
             }
             Message::LeagueError(it) => {
                 manager_is_true()?;
-                self.warn(&sentences::of_manager(&it));
+                let words = cut(&it.explain(), SHOWN);
+                self.warn(&sentences::about("the league manager says", &words));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
-            // For a referee or the manager, or an answer.
+            // Not sent to a player: refused before.
             Message::RefereeRegisterRequest(_)
             | Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterRequest(_)
@@ -85,7 +85,7 @@ impl Agent for Player {
             | Message::MatchResultReport(_)
             | Message::MatchResultAck(_)
             | Message::LeagueQuery(_)
-            | Message::LeagueQueryResponse(_) => return Err(Denial::not_taken(Kind::Player, name)),
+            | Message::LeagueQueryResponse(_) => {}
         }
         Ok(None)
     }
@@ -146,7 +146,8 @@ impl Player {
         &self,
         card: &Card,
         request: &Request,
-        (call, messages): (ChooseMoveCall, &Messages),
+        call: ChooseMoveCall,
+        messages: &Messages,
     ) -> Result<Message, Denial> {
         if !self.plays_game(&call.game_type) {
             return Err(Denial::not_taken(Kind::Player, messages.call_name));

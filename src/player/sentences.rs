@@ -19,11 +19,6 @@ pub fn about(match_id: &str, words: &str) -> String {
     shown(&format!("{}: {words}", cut(match_id, NAME)))
 }
 
-/// What the manager says went wrong.
-pub fn of_manager(error: &LeagueError) -> String {
-    about("the league manager says", &cut(&error.explain(), SHOWN))
-}
-
 /// What a referee says went wrong, what is asked of us now, and what follows.
 pub fn error(error: &GameError) -> String {
     let mut words = cut(&error.explain(), SHOWN);
