@@ -407,7 +407,7 @@ impl Match {
 
 /// The matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
 pub fn matches_of(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
-    let mut matches = Vec::new();
+    let mut matches = Vec::with_capacity(rounds.iter().map(Vec::len).sum());
     for (round, pairs) in (1..).zip(rounds) {
         for (number, players) in (1..).zip(pairs) {
             matches.push(Match {

@@ -9,7 +9,7 @@ use crate::wire::{Timestamp, Wire};
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Who may read a file.
@@ -39,24 +39,37 @@ pub fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Replaces a file: a temporary one beside it, then renamed. What is for its owner alone is synced first, for nobody can
-/// make it again. An error names the file.
+/// Replaces a file with a text. An error names the file.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = create(&new, access, OpenOptions::new().write(true).truncate(true))?;
-    let mut write = || {
-        file.write_all(text.as_bytes())?;
-        if access == Access::Owner {
-            file.sync_data()?;
-        }
-        fs::rename(&new, path)
-    };
-    write().map_err(|error| named(path, error))
+    replace_by(path, access, |file| file.write_all(text.as_bytes()))
 }
 
-/// Replaces a file with a value as JSON.
+/// Replaces a file with a value as JSON, which is written piece by piece: the results of a large league are megabytes.
 pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::Result<()> {
-    replace(path, access, &(serde_json::to_string_pretty(value)? + "\n"))
+    replace_by(path, access, |file| {
+        let mut pieces = BufWriter::new(file);
+        serde_json::to_writer_pretty(&mut pieces, value)?;
+        pieces.write_all(b"\n")?;
+        pieces.flush()
+    })
+}
+
+/// Replaces a file: a temporary one beside it, then renamed. What is for its owner alone is synced first, for nobody can
+/// make it again.
+fn replace_by(
+    path: &Path,
+    access: Access,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = create(&new, access, OpenOptions::new().write(true).truncate(true))?;
+    let replaced = write(&mut file)
+        .and_then(|()| match access {
+            Access::Owner => file.sync_data(),
+            Access::Everybody => Ok(()),
+        })
+        .and_then(|()| fs::rename(&new, path));
+    replaced.map_err(|error| named(path, error))
 }
 
 /// Reads what `replace_json` wrote; nothing where there is no such file, or something else stands in it.
