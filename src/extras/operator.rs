@@ -52,32 +52,28 @@ pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
 pub fn run(args: &Args) -> Result<(), Stop> {
     let caller = Caller::new(args)?;
     let league_id = caller.league_id.clone();
-    match args.word.unwrap_or_default() {
-        "status" => caller.status(),
-        "start" => match caller.order(StartLeague { league_id }.into())?.status {
-            Progress::Waiting => Err(Stop::failed("the league has not started")),
-            _ => Ok(()),
-        },
-        word => {
-            let order = order(word, args.operands.first().cloned(), league_id)?;
-            caller.order(order.into()).map(drop)
+    let word = args.word.unwrap_or_default();
+    let about = args.operands.first();
+    let of_match = about.filter(|_| word == "replay");
+    let message: Message = match word {
+        "status" => return caller.status(),
+        "start" => StartLeague { league_id }.into(),
+        _ => {
+            let order = LeagueControl::read(&json!({
+                "league_id": league_id,
+                "action": word,
+                "player_id": about.filter(|_| word != "replay"),
+                "match_id": of_match.map(|id| id.to_uppercase()),
+            }));
+            order
+                .map_err(|fault| Stop::usage(fault.to_string()))?
+                .into()
         }
-    }
-}
-
-/// What is sent to a manager for a word that controls its league.
-fn order(word: &str, about: Option<String>, league_id: String) -> Result<LeagueControl, Stop> {
-    let action = Action::read(&word.into()).map_err(|fault| Stop::usage(fault.to_string()))?;
-    let (player_id, match_id) = match action {
-        Action::Replay => (None, about.map(|id| id.to_uppercase())),
-        _ => (about, None),
     };
-    Ok(LeagueControl {
-        league_id,
-        action,
-        player_id,
-        match_id,
-    })
+    match caller.order(&message)? {
+        Progress::Waiting if word == "start" => Err(Stop::failed("the league has not started")),
+        _ => Ok(()),
+    }
 }
 
 /// What a word from another terminal needs: where the manager is, and how to speak to it.
@@ -108,13 +104,13 @@ impl Caller {
     }
 
     /// Sends an order, and shows the sentence that comes back.
-    fn order(&self, message: Message) -> Result<LeagueStatus, Stop> {
+    fn order(&self, message: &Message) -> Result<Progress, Stop> {
         let about = About {
             conversation_id: conversation("operator"),
             auth_token: self.operator_token.clone(),
             ..About::default()
         };
-        let answer = self.client.ask(&self.manager, &message, &about);
+        let answer = self.client.ask(&self.manager, message, &about);
         match answer.map_err(|error| self.no_answer(&error))? {
             Message::LeagueStatus(status) => {
                 let sentence = match &status.reason {
@@ -123,7 +119,7 @@ impl Caller {
                 };
                 let (league, place) = (shown(&status.league_id), &self.manager.endpoint);
                 say(&format!("{league} at {place}: {sentence}"));
-                Ok(status)
+                Ok(status.status)
             }
             Message::LeagueError(error) => Err(self.failed(&problem(&error))),
             other => Err(self.failed(&format!("answered with {}", other.name()))),
