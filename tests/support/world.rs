@@ -186,6 +186,20 @@ impl World {
         logs.iter().flat_map(|path| json_lines(path)).collect()
     }
 
+    /// The lines of the logs about an event.
+    pub fn logged(&self, event: &str) -> Vec<Value> {
+        let mut lines = self.logs();
+        lines.retain(|line| line["event_type"] == event);
+        lines
+    }
+
+    /// How many results the journal has, and how many of them have no number.
+    pub fn technical_losses(&self) -> (usize, usize) {
+        let all = self.events("Recorded");
+        let is_technical = |line: &&Value| line["result"]["details"]["drawn_number"].is_null();
+        (all.len(), all.iter().filter(is_technical).count())
+    }
+
     /// The table as the pages have it.
     pub fn table(&self) -> Vec<Value> {
         let page = self.data("leagues/league_2025_even_odd/standings.json");
