@@ -7,6 +7,7 @@ use league::extras::strategies::{Past, Turn};
 use league::wire::Wire;
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     process::Command,
     sync::Arc,
     thread,
@@ -156,32 +157,25 @@ fn a_match_that_nobody_announced_is_not_offered() {
     assert!(!player.said().contains("nobody chose"));
 }
 
+/// What a player has that chooses by itself is listed in `mcp.rs`.
 #[test]
-fn the_tools_are_there_only_by_hand() {
+fn the_tools_are_there_by_hand() {
     let world = World::new("");
-    let names = |strategy| {
-        let options = format!("--manager http://127.0.0.1:1/mcp --strategy {strategy}");
-        let player = world.start("player", &options);
-        let mut list = call(&player.url(), "tools/list", json!({}));
-        let tools = list["result"]["tools"].take();
-        for tool in list_of(&tools) {
-            let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
-            let mut arguments = arguments.values();
-            assert!(arguments.all(|it| it["description"].is_string()), "{tool}");
-            let says = text_of(&tool["description"]);
-            let rules = says.contains("whoever named its parity wins");
-            assert!(rules || tool["name"] != "make_choice", "{says}");
-        }
-        let names = list_of(&tools).iter().map(|tool| text_of(&tool["name"]));
-        let mut names: Vec<String> = names.map(String::from).collect();
-        names.sort();
-        names
-    };
-    let by_hand = ["get_player_state", "make_choice", "next_turn"];
-    assert_eq!(names("mcp"), by_hand);
-    let by_itself = names("random");
-    assert!(by_itself.contains(&"choose_parity".into()));
-    assert!(!by_itself.contains(&"next_turn".into()));
+    let options = "--manager http://127.0.0.1:1/mcp --strategy mcp";
+    let player = world.start("player", options);
+    let tools = ask(&player.url(), "tools/list", json!({}))["tools"].take();
+    for tool in list_of(&tools) {
+        let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
+        let mut arguments = arguments.values();
+        assert!(arguments.all(|it| it["description"].is_string()), "{tool}");
+        let says = text_of(&tool["description"]);
+        let rules = says.contains("whoever named its parity wins");
+        assert!(rules || tool["name"] != "make_choice", "{says}");
+    }
+    let names = list_of(&tools).iter().map(|tool| text_of(&tool["name"]));
+    let names: BTreeSet<&str> = names.collect();
+    let expected = ["get_player_state", "make_choice", "next_turn"];
+    assert!(names.into_iter().eq(expected), "{tools}");
     let mut refused = world.start_unheard("player", "--strategy mcp:nobody");
     assert_eq!(refused.wait().code(), Some(2));
 }
