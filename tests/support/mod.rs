@@ -15,6 +15,7 @@ pub mod golden;
 pub mod paper;
 pub mod peer;
 pub mod script;
+pub mod seen;
 pub mod stand_in;
 pub mod talk;
 pub mod world;

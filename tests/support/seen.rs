@@ -1,0 +1,49 @@
+//! What tests see of a league as a person does: its pages, its document, and the words in them.
+
+use super::{Agent, World, list_of, parted, patience, raw};
+use serde_json::Value;
+
+/// A GET: the status, the head and the body.
+pub fn get(url: &str, path: &str) -> (u16, String, String) {
+    let host = url.split('/').nth(2).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let answer = raw(url, request.as_bytes(), patience());
+    let (status, body) = parted(&answer);
+    let head = String::from_utf8(answer).unwrap().replace(&body, "");
+    (status, head, body)
+}
+
+/// The public state of the league.
+pub fn document(url: &str) -> Value {
+    serde_json::from_str(&get(url, "/league.json").2).unwrap()
+}
+
+/// What stands between two words of a text.
+pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap();
+    rest.split(after).next().unwrap()
+}
+
+/// An agent of a document.
+pub fn agent(document: &Value, id: &str) -> Option<Value> {
+    let mut agents = list_of(&document["agents"]).iter();
+    agents.find(|it| it["id"] == id).cloned()
+}
+
+/// Starts the league with one more referee.
+pub fn start(world: &World, manager: &Agent) -> Agent {
+    let referee = world.referee(manager, "REF01", "");
+    referee.line(" is REF01");
+    world.word(&format!("start --manager {}", manager.url()));
+    referee
+}
+
+/// A text has all these words, and none of those.
+pub fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
+    for words in wanted {
+        assert!(page.contains(words), "no {words}: {page}");
+    }
+    for words in gone {
+        assert!(!page.contains(words), "it says {words}: {page}");
+    }
+}
