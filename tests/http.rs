@@ -176,7 +176,7 @@ fn short(came: &str) -> String {
 fn answered(url: &str, command: &str) -> String {
     if let Some(length) = command.strip_prefix("size ") {
         let length: usize = length.parse().unwrap();
-        let body = format!("{PING:length$}");
+        let body = PING.to_string() + &" ".repeat(length - PING.len());
         let chunked = format!("with CHUNKED~~{:x}~{body}~0~~", body.len());
         return [format!("say {body}"), chunked]
             .map(|it| answered(url, &it))
