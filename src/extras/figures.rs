@@ -46,11 +46,6 @@ impl Figures {
     }
 }
 
-/// All matches of the schedule, round by round.
-pub fn matches(view: &LeagueView) -> impl Iterator<Item = &MatchView> {
-    view.rounds.iter().flat_map(|round| &round.matches)
-}
-
 /// What each pair of choices is worth in the game of a league.
 pub fn worth_in(view: &LeagueView) -> Worth {
     worth::by_pair(&view.league.game_type, &view.league.scoring)
@@ -90,7 +85,7 @@ pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
     let worth = worth_in(view);
     let rows = view.standings.iter().filter(|_| !worth.is_empty());
     let mut sums: BTreeMap<_, _> = rows.map(|row| (row.player_id.clone(), 0.0)).collect();
-    for gain in matches(view).flat_map(|game| gains(game, &worth)) {
+    for gain in view.matches().flat_map(|game| gains(game, &worth)) {
         if let (Some(sum), Some(worth)) = (sums.get_mut(gain.player), gain.expected) {
             *sum += worth;
         }
@@ -104,7 +99,7 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
     let Some(rules) = game.filter(|game| !game.at_once) else {
         return BTreeMap::new();
     };
-    let begun = matches(view).filter(|game| game.moves.is_some());
+    let begun = view.matches().filter(|game| game.moves.is_some());
     let position = |game: &MatchView| (game.match_id.clone(), (rules.position)(&game.played()));
     begun.map(position).collect()
 }

@@ -5,7 +5,6 @@
 //! chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of that kind, so they are held as they
 //! were. Of a game by turns nothing of the kind can be said.
 
-use crate::extras::figures::matches;
 use crate::extras::worth;
 use crate::manager::document::LeagueView;
 use crate::program::terminal::counted;
@@ -45,7 +44,7 @@ pub fn sentence(view: &LeagueView) -> Option<String> {
         .points;
     let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
     let (mut held, mut games) = (vec![0; view.standings.len()], Vec::new());
-    for game in matches(view).filter(|game| game.ending.is_some()) {
+    for game in view.matches().filter(|game| game.ending.is_some()) {
         if game.ending != Some(Ending::TechnicalLoss) {
             games.push([place(&game.player_A_id)?, place(&game.player_B_id)?]);
             continue;

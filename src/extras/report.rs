@@ -3,7 +3,7 @@
 //!
 //! Nothing may be loaded from elsewhere, and only script and style with the page's own nonce run.
 
-use crate::extras::figures::{Figures, matches};
+use crate::extras::figures::Figures;
 use crate::extras::{csv, trace};
 use crate::manager::document::LeagueView;
 use crate::net::http::Reply;
@@ -95,7 +95,8 @@ fn page(mode: &str, data: &str) -> (String, String) {
 fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
     let manager = Kind::Manager.word();
     let mut reasons = BTreeSet::new();
-    let lost = matches(view)
+    let lost = view
+        .matches()
         .filter(|game| game.ending == Some(Ending::TechnicalLoss))
         .filter(|game| game.referee_id.as_deref() != Some(manager))
         .filter(|game| reasons.insert(game.reason.clone()));

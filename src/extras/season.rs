@@ -6,7 +6,7 @@
 
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;
-use crate::extras::figures::{expected_by_player, grouped, matches};
+use crate::extras::figures::{expected_by_player, grouped};
 use crate::manager::document::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
@@ -147,7 +147,7 @@ fn find(args: &Args, id: &str) -> Vec<LeagueView> {
 
 /// When the last match of a league was recorded.
 fn end(league: &LeagueView) -> Option<Timestamp> {
-    matches(league).filter_map(|game| game.recorded_at).max()
+    league.matches().filter_map(|game| game.recorded_at).max()
 }
 
 /// When a league was played, what it is called, and who was champion.

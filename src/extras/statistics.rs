@@ -8,7 +8,7 @@
 //! what all players got on average.
 
 use crate::extras::columns::columns;
-use crate::extras::figures::{Gain, gains, matches, worth_in};
+use crate::extras::figures::{Gain, gains, worth_in};
 use crate::extras::worth;
 use crate::manager::document::{AgentView, LeagueView};
 use crate::protocol::Kind;
@@ -91,7 +91,7 @@ impl<'a> Rows<'a> {
         let players = view.agents.iter().filter(|it| it.kind == Kind::Player);
         let worth = worth_in(view);
         let mut by_player = BTreeMap::<_, Vec<Gain>>::new();
-        for gain in matches(view).flat_map(|game| gains(game, &worth)) {
+        for gain in view.matches().flat_map(|game| gains(game, &worth)) {
             by_player.entry(gain.player).or_default().push(gain);
         }
         Rows {

@@ -53,6 +53,11 @@ object! {
 }
 
 impl LeagueView {
+    /// All matches of the schedule, round by round.
+    pub fn matches(&self) -> impl Iterator<Item = &MatchView> {
+        self.rounds.iter().flat_map(|round| &round.matches)
+    }
+
     /// A copy with the `wanted` rounds, and with endpoints only where the reader is `here`, on this machine.
     pub fn copy(&self, here: bool, wanted: impl Fn(&RoundView) -> bool) -> LeagueView {
         let mut copy = self.clone();

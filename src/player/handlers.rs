@@ -46,14 +46,11 @@ impl Agent for Player {
         let manager_is_true = || self.session.check_manager(token);
         match message {
             // From a referee.
-            Message::GameInvitation(it) => return self.join(&card, request, it).map(Some),
+            Message::GameInvitation(it) => return self.join(&card, request, it),
             Message::ChooseParityCall(it) => {
-                let messages = even_odd::GAME.messages;
-                return self.answer(&card, request, it.into(), messages).map(Some);
+                return self.answer(&card, request, it.into(), even_odd::GAME.messages);
             }
-            Message::ChooseMoveCall(it) => {
-                return self.answer(&card, request, it, &CHOOSE_MOVE).map(Some);
-            }
+            Message::ChooseMoveCall(it) => return self.answer(&card, request, it, &CHOOSE_MOVE),
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.show_error(request, &it)?,
             // From the manager: each of these arms first asks `manager_is_true`, or it would believe anybody.
@@ -67,8 +64,7 @@ impl Agent for Player {
             }
             Message::LeagueError(it) => {
                 manager_is_true()?;
-                let words = cut(&it.explain(), SHOWN);
-                self.warn(&sentences::about("the league manager says", &words));
+                self.warn(&sentences::league_error(&it));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => manager_is_true()?,
             // Not sent to a player: refused before.
@@ -128,17 +124,18 @@ impl Player {
         card: &Card,
         request: &Request,
         invitation: GameInvitation,
-    ) -> Result<Message, Denial> {
+    ) -> Result<Option<Message>, Denial> {
         check_is_for_us(card, invitation.player_id.as_deref())?;
         let match_id = invitation.match_id.clone();
         lock(&self.invitations).accept(&request.envelope, invitation)?;
-        Ok(Message::GameJoinAck(GameJoinAck {
+        let ack = GameJoinAck {
             match_id,
             player_id: card.agent_id.clone(),
             arrival_timestamp: Timestamp::now(),
             accept: true,
             auth_token: request.envelope.auth_token.clone(),
-        }))
+        };
+        Ok(Some(ack.into()))
     }
 
     /// Our move, which is the same whenever it is asked for again.
@@ -148,7 +145,7 @@ impl Player {
         request: &Request,
         call: ChooseMoveCall,
         messages: &Messages,
-    ) -> Result<Message, Denial> {
+    ) -> Result<Option<Message>, Denial> {
         if !self.plays_game(&call.game_type) {
             return Err(Denial::not_taken(Kind::Player, messages.call_name));
         }
@@ -173,13 +170,14 @@ impl Player {
         };
         let number = turn.move_number;
         let chosen = joined.decision.make(number, || self.think(&turn))?;
-        Ok((messages.answer)(ChooseMoveResponse {
+        let response = ChooseMoveResponse {
             match_id: turn.match_id,
             player_id: turn.player_id,
             move_number: number,
             r#move: Unread::new(chosen),
             auth_token: joined.token,
-        }))
+        };
+        Ok(Some((messages.answer)(response)))
     }
 
     /// Asks the companion, and if that leaves it to us, our own `choose`.

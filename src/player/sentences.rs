@@ -40,6 +40,11 @@ pub fn error(error: &GameError) -> String {
     about(&error.match_id, &words)
 }
 
+/// What the league manager says went wrong.
+pub fn league_error(error: &LeagueError) -> String {
+    about("the league manager says", &cut(&error.explain(), SHOWN))
+}
+
 /// What we refuse, from whom, and why. What only informs is shown all the same, where it was refused for a fault.
 pub fn refusal(packet: &Value, peer: IpAddr, refusal: &Refusal) -> String {
     let text = |key: &str| packet[key].as_str().map(|text| cut(text, NAME));
