@@ -8,6 +8,7 @@ use crate::extras::groups::{self, Entrant};
 use crate::extras::strategies;
 use crate::manager::journal;
 use crate::manager::league::League;
+use crate::net::retry::{Backoff, RetryPolicy, pause, retry};
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::terminal::{counted, say};
@@ -16,7 +17,9 @@ use crate::protocol::Kind;
 use crate::wire::Within;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The most cycles: the statistics of so many are as good as any.
 type Cycles = Within<1, 1000>;
@@ -207,8 +210,16 @@ fn replace_the_last(args: &mut Args) -> Result<(), Stop> {
         });
     }
     let _alone = card::lock(&folders[0], "local")?;
+    // Agents of the last practice may still be ending, and write.
+    let patience = RetryPolicy {
+        attempts: 50,
+        base_delay: Duration::from_millis(100),
+        backoff: Backoff::Fixed,
+    };
+    let is_written = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty;
     for folder in there {
-        fs::remove_dir_all(folder).map_err(|error| storage::named(folder, error))?;
+        let removed = retry(&patience, pause, is_written, || fs::remove_dir_all(folder));
+        removed.map_err(|error| storage::named(folder, error))?;
         let folder = folder.display();
         say(&format!("{folder}: the last practice is replaced"));
     }
