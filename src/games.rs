@@ -1,8 +1,9 @@
 //! What a game is, and which games there are. Pure.
 //!
-//! Referee, manager and player ask a `Game` what is legal and who has won; none of them knows a game by its name. A new
-//! game is one file like `games/even_odd.rs` (read that one next), a `pub mod` and a place in `GAMES` here, and an entry in
-//! `config/games/games_registry.json`. What a match is worth in points is in `games/outcome.rs`.
+//! Referee and manager ask a `Game` what is legal and who has won, and never which game it is. A player knows one game
+//! by its name: Even/Odd, which has messages of its own. A new game is one file like `games/even_odd.rs` (read that one
+//! next), a `pub mod` and a place in `GAMES` here, and an entry in `config/games/games_registry.json`. What a match is
+//! worth in points is in `games/outcome.rs`.
 
 pub mod chance;
 pub mod even_odd;
@@ -55,11 +56,11 @@ pub struct Game {
     pub at_once: bool,
     /// What may be played after these moves; nothing when the game is over.
     pub legal: fn(moves: &[Move]) -> Vec<&'static str>,
-    /// How often somebody is asked at most; once where both choose at once.
+    /// How often a match asks for moves at most; once where both choose at once.
     pub turns: u32,
     /// From which numbers one is drawn when all moves are made; nothing in most games.
     pub draws: Option<RangeInclusive<u32>>,
-    /// Who has won a game that is over.
+    /// Who has won a game that is over; `drawn` is 0 where no number is drawn.
     pub winner: fn(players: &[String; 2], moves: &[Move], drawn: u32) -> Win,
     /// How it stands after these moves, as a text that a person can read.
     pub position: fn(moves: &[Move]) -> String,
@@ -80,7 +81,7 @@ impl Game {
         (0..2).filter(|seat| !has_moved(*seat)).collect()
     }
 
-    /// Judges a move as it came: exactly one of the legal ones, else E004.
+    /// Judges a move as it came: exactly one of the legal ones, else the code E004 (`protocol/codes.rs`).
     pub fn check(&self, moves: &[Move], came: &Value) -> Result<&'static str, Refusal> {
         one_of(&(self.legal)(moves), self.messages.field, came)
     }

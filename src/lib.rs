@@ -11,10 +11,10 @@
 //! src/extras/     what shows, compares, examines and operates a league; the stack below does not know it
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board (who is told),
-//!                 handlers (what is answered); registration, assignment, results, control (what is decided);
-//!                 schedule, start, standings, queries, notices, news, document (what is made of the state); contact
-//!                 (what is known of an agent beside its registration); admission (how a registration is answered),
-//!                 rules, settings, about
+//!                 handlers (what is answered); registration, start, assignment, results, control (what is decided);
+//!                 standings, queries, notices, news, document (what is made of the state); schedule (who meets whom);
+//!                 contact (what is known of an agent beside its registration); admission (how a registration is
+//!                 answered), rules, settings, about
 //! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to be played),
 //!                 outbox (what is to be reported), questions (what is asked and answered), handlers
 //! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,
@@ -38,7 +38,7 @@
 //! 2. `protocol.rs`: how an object is declared, the table of all messages, and their fields.
 //! 3. `games.rs`: what a game is.
 //! 4. `games/even_odd.rs`: the game.
-//! 5. `net/retry.rs`: what can go wrong with a call, and when it is tried again.
+//! 5. `net/retry.rs`: what can go wrong with a call, and how it is said.
 //! 6. `referee/match_play.rs`: one match, from invitation to outcome.
 //! 7. `manager/league.rs`: state, events, and the one function that changes the state.
 //! 8. `manager/journal.rs`: what is on the disk before anybody sees it.
@@ -61,7 +61,8 @@
 //!   get it first; after the **lead** it is **released**, and referees get it. A **match token** is what a referee
 //!   shows a player in one match. The **outbox** keeps every result, to be reported again after a restart.
 //! - A **lobby** is a league that has not started: agents may still register. A league is **over** when no match is open
-//!   any more; it is **closed** when everybody has been told so, or could not be.
+//!   any more; it is **closed** when everybody has been told so, or could not be. A league that is ended early is closed
+//!   too, and so over.
 //! - An **event** is a line of the journal; the state of the league is the sum of its events. The **board** is the
 //!   list of what is told to everybody. The **document** is the league's public state as one object.
 //! - A **technical loss** is a match lost because a player did not answer as it must.

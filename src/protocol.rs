@@ -1,9 +1,9 @@
 //! The league protocol `league.v2` on one page: the messages, who may be sent them, and their fields.
 //!
 //! First comes the table `messages!`: for every message its type on the wire, its object, its tool (the JSON-RPC
-//! method that it travels under), the kinds of agents to which it may be sent as a request, and, if there are any, a
-//! sentence that explains the message to people and language models. A message that may be sent to nobody is only a
-//! reply. Then come the objects, and nothing else in the program spells a field of the wire.
+//! method that it travels under), the kinds of agents to which it may be sent as a request, and a sentence that
+//! explains it to people and language models. A message that may be sent to nobody is only a reply, and has no
+//! sentence. Then come the objects: a field of a message is declared here and nowhere else.
 //!
 //! How to read a declaration:
 //! ```text
@@ -12,7 +12,7 @@
 //!     GameJoinAck {
 //!         match_id: String, accept: bool,                  a required field must be there and right
 //!         next_round_id: Option<u32>,                      a required `Option` is written as null where there is none
-//!         parity_choice: Unread<Parity>,                   any JSON is let in; the handler judges it
+//!         parity_choice: Unread<Parity>,                   any JSON is let in, and judged later
 //!         ; optional auth_token: String,                   after `optional`: absent, null and faulty are all the same
 //!     }
 //! }

@@ -2,9 +2,10 @@
 //!
 //! The unit is one rival in one cycle: what the new player's choice was worth against this rival, less what the old
 //! one's was. Choices are worth points before the number is drawn (in games that draw nothing, the points themselves).
-//! All of it is counted anew from the league's document after each cycle. Then a sequential probability ratio test asks whether the mean of these differences is rather `DELTA` or
-//! rather nothing. Such a test may be looked at as often as one likes; whoever looks at an ordinary error bar after each
-//! cycle, and stops when it pleases, is deceived far too often.
+//! All of it is counted anew from the league's document after each cycle. Then a sequential probability ratio test asks
+//! whether the mean of these differences is rather `DELTA` or rather nothing. Such a test may be looked at as often as
+//! one likes; whoever looks at an ordinary error bar after each cycle, and stops when it pleases, is deceived far too
+//! often.
 
 use crate::extras::figures::{gains, worth_in};
 use crate::extras::statistics::Sample;

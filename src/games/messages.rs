@@ -1,5 +1,6 @@
-//! The messages by which a player is asked for a move and answers. Most games share one pair; Even/Odd has its own, since
-//! the league's documents name them. Referee and player speak through these tables and know only the shared pair. Pure.
+//! The messages by which a player is asked for a move and answers. Most games share one pair; Even/Odd has its own, for
+//! the protocol names them. A referee speaks through the table of its game, as if every game had the shared pair; a
+//! player answers in the pair in which it was asked. Pure.
 
 use super::GAMES;
 use crate::protocol::{ChooseMoveCall, ChooseMoveResponse, Message};

@@ -2,13 +2,13 @@
 //!
 //! There is one growing list of notices. The manager's main thread has the board post what is new in the league at the
 //! end of the list (`news.rs`); a newer table or announcement takes the older one down. Every agent has a thread that
-//! reads on from the agent's own place in the list and delivers. So everybody hears things in the order in which they happened, a
-//! slow or dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to what still
-//! matters.
+//! reads on from the agent's own place in the list and delivers. So everybody hears things in the order in which they
+//! happened, a slow or dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to
+//! what still matters.
 //!
-//! A notice's body is written once, as text. Each delivery puts a fresh envelope before it, with the reader's own token.
-//! What was heard from an agent is its `Contact` (`contact.rs`). Nothing on the board must survive a restart: the league
-//! says what is to be told.
+//! A notice is written once, as text; only an announcement is written anew for each referee. Each delivery puts before
+//! it what this copy alone says: its time and its reader's tokens. What was heard from an agent is its `Contact`
+//! (`contact.rs`). Nothing on the board must survive a restart: the league says what is to be told.
 
 use crate::manager::contact::refusal;
 pub use crate::manager::contact::{Contact, RefereeState};

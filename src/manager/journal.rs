@@ -1,7 +1,7 @@
 //! The league and its journal behind one lock: whoever reads it, and whoever is told, sees only what is on the disk.
 //!
 //! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a line. `commit` decides,
-//! appends, syncs, applies: in this order, under the lock. Nothing is held across a call to another agent.
+//! appends, syncs, applies: in this order, under the lock. The lock is never held during a call to another agent.
 //! Read next: `rounds.rs`, which plays the league, and `board.rs`, which tells of it.
 
 use crate::manager::league::{Event, League, Rules};

@@ -5,9 +5,9 @@
 //! finds the same league again by applying the events of its journal.
 //!
 //! The decisions are methods of `League` too, each subject in a file of its own: who may register (`registration.rs`),
-//! which reports are taken (`results.rs`), who referees a match (`assignment.rs`), what the operator may do
-//! (`control.rs`); and what is made of the state: the table (`standings.rs`), the schedule (`schedule.rs`), answers
-//! (`queries.rs`) and notices (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust.
+//! how a league starts (`start.rs`), who referees a match (`assignment.rs`), which reports are taken (`results.rs`),
+//! what the operator may do (`control.rs`). So is what is made of the state: answers (`queries.rs`) and notices
+//! (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust. Read next: `journal.rs`.
 
 pub use crate::manager::rules::{Listed, Rules};
 use crate::manager::standings::{Career, by_number, ranked};
@@ -138,7 +138,7 @@ pub struct League {
     places: BTreeMap<String, usize>,
     /// Where the matches of each player stand in `matches`.
     games: BTreeMap<String, Vec<usize>>,
-    /// What each player has done so far; nothing of those that have not played yet.
+    /// What each player has done so far; whoever has not played yet is not in it.
     careers: BTreeMap<String, Career>,
     /// The table is sorted when somebody first looks at it.
     table: OnceLock<Vec<Standing>>,
@@ -228,7 +228,7 @@ impl League {
     }
 
     /// Forgets one result, and counts all others anew in the order in which they came. The agents of a closed league have
-    /// given their tokens up, so they are let in once more.
+    /// given their tokens up, so they may register without them.
     fn void(&mut self, match_id: &str, at: Timestamp) {
         let Some(game) = self.find_mut(match_id) else {
             return;
@@ -324,7 +324,7 @@ impl League {
         matches.filter(|game| game.recorded.is_none())
     }
 
-    /// Those of them that a referee has.
+    /// The matches of a round that have no result yet and are this referee's.
     pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Match> {
         self.open_matches(round)
             .filter(move |game| game.referee() == Some(referee))

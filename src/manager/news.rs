@@ -1,6 +1,6 @@
 //! What is new in the league, so that it has to be told: the table, the end of a round, the announcement of the next one,
-//! and the end of the league. The board (`board.rs`) asks `news` whenever something may have happened, and tells everybody to
-//! whom such a message may be sent. Whoever adds a message that the manager sends has `news` push it.
+//! and the end of the league. The board (`board.rs`) asks `news` whenever something may have happened, and tells
+//! everybody to whom such a message may be sent. Whoever adds a message that the manager sends has `news` push it.
 //!
 //! A table is told after every result, but in a large league one table stands for several results.
 

@@ -144,7 +144,8 @@ impl<'a> Rounds<'a> {
         Ok(None)
     }
 
-    /// Notes who is overdue; and says of each referee that was lost since the last look what happens to its matches.
+    /// Notes who is overdue; and says of each referee that cannot be counted on since the last look (lost, refusing or
+    /// overdue) what happens to its matches.
     fn look_at_referees(&mut self, round: u32) {
         let Manager { store, board, .. } = self.manager;
         for id in store.read(|league| league.ids(Kind::Referee)) {

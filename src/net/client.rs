@@ -148,7 +148,8 @@ impl Client {
         self.tell(to, bulletin.method, &bulletin.packet, &params)
     }
 
-    /// Sends a notice, whose whole text is `params`. What is answered is logged and returned, and changes nothing here.
+    /// Sends a notice, whose whole text is `params`. What is answered is returned, and logged where it is more than an
+    /// "ok"; it changes nothing here.
     fn tell(
         &self,
         to: &Peer,
@@ -168,8 +169,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// The one way out: posts a call and returns its `result`; a failure is logged. `packet` says what the call is
-    /// about, and `params` is the whole of it as text.
+    /// Where the three ways out end: posts a call and returns its `result`; a failure is logged. `packet` says what the
+    /// call is about, and `params` is the whole of it as text.
     pub fn send(
         &self,
         to: &Peer,

@@ -1,7 +1,9 @@
 //! What can go wrong with a call: why no good answer came, whose fault that was, how it is said, and whether the same
-//! call may help if it is made again. Every sentence about a failed call is made here, once. Whether a failed call is in
-//! fact made again is decided by its caller: for moves and invitations in `referee/match_play.rs`, for notices in
-//! `manager/board.rs`.
+//! call may help if it is made again. Every sentence about a failed call is made here, once. The codes in brackets are
+//! the protocol's (`protocol/codes.rs`).
+//!
+//! Whether a failed call is in fact made again is decided by its caller: for moves and invitations in
+//! `referee/match_play.rs` (read that next), for notices in `manager/board.rs`, for results in `src/referee.rs`.
 
 use crate::protocol::{Code, Refusal};
 use crate::wire::cut;

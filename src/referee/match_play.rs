@@ -2,8 +2,8 @@
 //!
 //! `play` tells the whole story: both players are invited, moves are collected until the game is over or somebody has
 //! failed, a number is drawn if the game draws one, and the outcome is kept before anybody hears of it. A match can
-//! also end without an outcome: it was given to another referee, or our own machine failed. Then nothing is reported,
-//! and the manager has it played again.
+//! also end without an outcome: it is no longer ours (another referee has it, or it was begun anew), or our own machine
+//! failed. Then nothing is reported, and the manager has it played again.
 //!
 //! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP, a test over a script.
 //! Which match it is stands in an `Assignment` (`assignments.rs`). The messages, and the words in which a failure is
@@ -26,8 +26,8 @@ pub struct Limits {
     pub retry: RetryPolicy,
 }
 
-/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs. Where there
-/// may be nothing, nothing is the end of the match without an outcome.
+/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs. `None`
+/// ends the match without an outcome, except in `draw`.
 pub trait Venue: Sync {
     /// Sends a message and returns the one that answers it.
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError>;
@@ -35,7 +35,7 @@ pub trait Venue: Sync {
     fn tell(&self, seat: usize, message: Message);
     /// Sends such a message to both, and waits until both have heard it or their time is over.
     fn tell_both(&self, message: Message);
-    /// Runs `act` for several seats at once; nothing, if our own machine failed in it.
+    /// Runs `act` for several seats at once; `None`, if our own machine failed in it.
     fn each<T: Send>(
         &self,
         seats: &[usize],
@@ -49,11 +49,11 @@ pub trait Venue: Sync {
     fn now(&self) -> Duration;
     /// The wall clock, to write deadlines with.
     fn clock(&self) -> Timestamp;
-    /// Notes that the match has come so far; nothing, if it is no longer ours.
+    /// Notes that the match has come so far; `None`, if it is no longer ours.
     fn reached(&self, state: MatchState) -> Option<()>;
-    /// The number, in a game that draws one.
+    /// The number; `None` in a game that draws none.
     fn draw(&self, game: &Game) -> Option<u32>;
-    /// Makes the outcome durable; nothing, if the match is no longer ours or the outcome cannot be kept.
+    /// Makes the outcome durable; `None`, if the match is no longer ours or the outcome cannot be kept.
     fn keep(&self, outcome: &Outcome) -> Option<()>;
 }
 
@@ -95,9 +95,9 @@ pub fn play(given: &Assignment, venue: &impl Venue) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Asks a player for its move after these, or invites it where there are none yet, until it answers well or has failed as
-/// often as it may: the move, or in words how it failed. A fault of our own machine is held against nobody: then there is
-/// nothing.
+/// Asks a player for its move after `moves`, or, without them, invites it, until it answers well or has failed as often
+/// as it may. Returns the move (an empty text from whoever comes), or in words how the player failed. A fault of our
+/// own machine is held against nobody: that is `None`.
 fn ask(
     given: &Assignment,
     venue: &impl Venue,
@@ -146,8 +146,9 @@ pub enum Next {
 }
 
 impl Next {
-    /// An invitation is made again only to whoever could not be reached. A wrong move may be mended at once; silence is
-    /// met with another attempt later, but not after a wrong move.
+    /// An invitation is made again only where it did not come through (E009). A wrong move may be mended at once, under
+    /// the deadline that it has; whoever then lets that pass (E001) has failed. Any other silence is met with another
+    /// attempt later.
     fn after(
         failures: &[CallError],
         is_invited: bool,
