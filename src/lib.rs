@@ -61,8 +61,8 @@
 //!   get it first; after the **lead** it is **released**, and referees get it. A **match token** is what a referee
 //!   shows a player in one match. The **outbox** keeps every result, to be reported again after a restart.
 //! - A **lobby** is a league that has not started: agents may still register. A league is **over** when no match is open
-//!   any more; it is **closed** when everybody has been told so, or could not be. A league that is ended early is closed
-//!   too, and so over.
+//!   any more; it is **closed** when everybody has been told so, or could not be. A league that is ended early is
+//!   closed, and so over, with matches that have no result.
 //! - An **event** is a line of the journal; the state of the league is the sum of its events. The **board** is the
 //!   list of what is told to everybody. The **document** is the league's public state as one object.
 //! - A **technical loss** is a match lost because a player did not answer as it must.

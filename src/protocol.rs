@@ -157,14 +157,15 @@ object! {
     }
     /// A referee asks to be let in.
     RefereeRegisterRequest { referee_meta: AgentMeta, }
-    /// A referee is in, with an id and a token; or it is not, and `reason` says why.
+    /// A referee is in, with an id and a token; or it is not, and `reason` says why. With `proves_itself` the manager
+    /// promises that its own requests carry that token.
     RefereeRegisterResponse {
         status: Verdict, referee_id: Option<String>, reason: Option<String>,
         ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,
     }
     /// A player asks to be let in.
     LeagueRegisterRequest { player_meta: AgentMeta, }
-    /// A player is in, with an id and a token; or it is not, and `reason` says why.
+    /// The same for a player.
     LeagueRegisterResponse {
         status: Verdict, player_id: Option<String>, reason: Option<String>,
         ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,

@@ -116,7 +116,7 @@ impl Manager {
         match &admission {
             Ok(member) => {
                 self.board.note_registered(&member.id);
-                self.store.nudge();
+                self.store.nudge(); // what the board noted is no event
             }
             Err(it) if it.code == Some(Code::E019) && self.store.read(League::is_over) => {} // it waits for the next league
             Err(Rejection { reason, .. }) => {

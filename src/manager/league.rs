@@ -103,7 +103,7 @@ pub struct Match {
     pub players: [String; 2],
     pub assignment: Option<MatchAssignment>,
     pub recorded: Option<Recorded>,
-    /// The conversations of its results that were voided.
+    /// The conversations of its voided results: what is reported in one of them again does not count.
     pub voided: Vec<String>,
 }
 

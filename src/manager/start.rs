@@ -1,4 +1,6 @@
-//! How a league starts: what it lacks to do so, and who meets whom.
+//! How a league starts: what it lacks to do so, and who meets whom. When it starts is no business of this file: either
+//! the operator says so (`handlers.rs`), or as many have registered as were awaited (`src/manager.rs`). The rounds in
+//! which everybody meets everybody are made in `schedule.rs`.
 
 use crate::manager::league::{Event, League};
 use crate::manager::schedule::round_robin;

@@ -22,7 +22,7 @@ pub enum CallError {
     Unreachable(String),
     /// The HTTP answer broke off, or is too long (E009).
     Broken(String),
-    /// The status was not 200; what stood in the body (E009).
+    /// No JSON-RPC reply came, but this HTTP status, with this in the body (E009).
     Status(u16, String),
     /// The answer was a JSON-RPC error: its code and message (E003).
     Rpc(i64, String),
