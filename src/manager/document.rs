@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 const PACE: Duration = Duration::from_secs(1);
 
 object! {
-    /// The whole league. A round that has not changed is shared with the document before. `next_at` is when the matches of an announced round begin.
+    /// The whole league. A round that has not changed is shared with the document before. `next_at` is when the matches
+    /// of an announced round begin.
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
         status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
@@ -30,7 +31,8 @@ object! {
         ; optional reason: String, next_at: Timestamp, champion: Champion,
     }
     /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
-    /// all leagues of its file are. So many players and referees start it.
+    /// all leagues of its file are. The league starts when as many have registered as are awaited; without such numbers, at
+    /// the operator's word.
     Heading {
         display_name: String, game: String, game_type: String, register_at: String, scoring: Scoring, local: bool,
         ; optional name: String, players_awaited: u32, referees_awaited: u32,

@@ -54,8 +54,9 @@ pub struct MatchAssignment {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Recorded {
     pub match_id: String,
+    /// The manager's own name, where nobody played because a player was removed.
     pub referee_id: String,
-    /// The conversation in which the match was played and reported.
+    /// The conversation in which the match was played and reported; empty where nobody played.
     pub conversation_id: String,
     pub result: MatchResult,
     pub at: Timestamp,
@@ -75,7 +76,7 @@ pub enum Event {
     },
     /// Matches were given to referees.
     Assigned { assignments: Vec<MatchAssignment> },
-    /// A match was played, and its result counts.
+    /// A match has a result, and the result counts.
     Recorded(Recorded),
     /// The league is closed: everybody was told that it is over, or did not hear it in time, or the manager ends it
     /// early. Matches that are open stay so.
@@ -123,7 +124,7 @@ pub struct League {
     pub removed: BTreeSet<String>,
     /// The agents that may register without their token, and since when.
     pub let_in: BTreeMap<String, Timestamp>,
-    /// The ids of the matches played, in the order in which they were recorded.
+    /// The ids of the matches that have a result, in the order in which they were recorded.
     pub played: Vec<String>,
     /// How many rounds are over: those before the open one, or all.
     pub rounds_completed: u32,
