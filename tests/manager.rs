@@ -225,6 +225,22 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
 }
 
 #[test]
+fn a_referee_has_the_whole_time_again_in_every_round() {
+    // The lead alone is longer than a match may take, and nobody hears of round 2 before it has passed.
+    let world = World::new(
+        "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
+         system timeouts.game_over_timeout_sec=0.5; system timeouts.generic_response_timeout_sec=1; \
+         system retry_policy.max_retries=1; league scheduling.cycles=2",
+    );
+    let mut manager = world.manager("--players 2 --lead-sec 3");
+    let _referee = world.referee(&manager, "REF01", "");
+    let _players = ["P01", "P02"].map(|id| world.player(&manager, id, ""));
+    manager.ends_well();
+    let said = manager.output();
+    assert!(!said.contains("has not reported"), "{said}");
+}
+
+#[test]
 fn whoever_registers_before_it_listens_raises_no_alarm() {
     // Nobody is asked again for its own sake.
     let world =

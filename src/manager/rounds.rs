@@ -47,8 +47,9 @@ impl Deadline {
     }
 }
 
-/// How many matches a referee must have reported, and by when.
+/// How many matches of a round a referee must have reported, and by when.
 struct Due {
+    round: u32,
     matches: usize,
     until: Deadline,
 }
@@ -148,6 +149,7 @@ impl<'a> Rounds<'a> {
     /// overdue) what happens to its matches.
     fn look_at_referees(&mut self, round: u32) {
         let Manager { store, board, .. } = self.manager;
+        self.due.retain(|_, due| due.round == round); // a new round has time of its own
         for id in store.read(|league| league.ids(Kind::Referee)) {
             if let Some(due) = self.due.get(&id).filter(|due| due.until.has_passed()) {
                 let why = format!("has not reported all its matches by {}", due.until.written);
@@ -207,7 +209,12 @@ impl<'a> Rounds<'a> {
                 if matches > known && board.has_heard_announcement(id) {
                     let turns = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
                     let until = Deadline::after(program.config.match_limit() * turns);
-                    self.due.insert(id.clone(), Due { matches, until });
+                    let due = Due {
+                        round,
+                        matches,
+                        until,
+                    };
+                    self.due.insert(id.clone(), due);
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! Where an agent can be called: one absolute `http` URL. Pure.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use ureq::http::Uri;
 
 /// A URL taken apart and normalised, so that two spellings of one address compare equal.
@@ -30,10 +30,10 @@ impl Endpoint {
         let authority = uri.authority().map(|it| it.as_str());
         let port = match authority.and_then(|it| it.strip_prefix(host)) {
             Some("") => default_port,
-            Some(_) => uri.port_u16().unwrap_or_default(),
+            Some(rest) => rest.strip_prefix(':').map_or(0, number),
             None => 0, // a user's name stands before the host
         };
-        let (Some(path), 1..) = (uri.path_and_query(), port) else {
+        let (Some(path), 1.., true) = (uri.path_and_query(), port, is_host(host)) else {
             return Err(legal);
         };
         let host = match host.to_ascii_lowercase().as_str() {
@@ -69,4 +69,20 @@ impl std::fmt::Display for Endpoint {
             self.scheme, self.host, self.port, self.path
         )
     }
+}
+
+/// Whether a text can be the host of a URL: a name, an address, or an IPv6 address in brackets. The library takes more,
+/// nothing at all among it.
+fn is_host(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
+        Some(inside) => inside.is_some_and(|it| it.parse::<Ipv6Addr>().is_ok()),
+        None => !text.is_empty() && text.chars().all(is_plain),
+    }
+}
+
+/// A port in digits; 0 where it is none.
+fn number(text: &str) -> u16 {
+    let is_digits = text.chars().all(|c| c.is_ascii_digit()); // `parse` takes a sign too
+    text.parse().ok().filter(|_| is_digits).unwrap_or_default()
 }
