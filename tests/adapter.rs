@@ -2,7 +2,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use support::*;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
@@ -107,8 +106,7 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
     if !has_python() {
         return;
     }
-    let world = World::new("");
-    let mut manager = world.manager("--players 5 --referees 1");
+    let (world, mut manager) = with_manager("--players 5 --referees 1");
     let ids = ["P01", "P02", "P03", "P04", "P05"];
     let agents = DIALECTS
         .iter()

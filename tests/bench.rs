@@ -4,7 +4,7 @@
 mod support;
 
 use league::wire::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::{fs, path::Path, thread, time::Duration};
 use support::{World, text_of};
@@ -61,7 +61,7 @@ fn open_page(manager: String) {
 }
 
 /// One league: what it took.
-fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'static str, f64> {
+fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, f64); 11] {
     let world = World::new("");
     let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
     let manager = world.manager(&arguments);
@@ -70,7 +70,13 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
     (0..pages).for_each(|_| open_page(manager.url()));
     let processes = children(pid);
     let before = cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>();
+    let is_player = |pid: &&u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "player\n")
+    };
+    let player = *processes.iter().find(is_player).unwrap();
+    let mut player_mib = 0.0;
     support::until_within(170, "the league is over", || {
+        player_mib = memory(player).unwrap_or(player_mib);
         let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
         processes.iter().all(is_gone).then_some(())
     });
@@ -94,7 +100,7 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
     let some = reports.len().min(100);
     let span = |part: &[Timestamp]| part[some - 1].distance(part[0]).as_secs_f64();
     let last_to_first = span(&reports[reports.len() - some..]) / span(&reports).max(0.001);
-    BTreeMap::from([
+    [
         ("players", players as f64),
         ("pages_open", pages as f64),
         ("matches", matches),
@@ -104,18 +110,24 @@ fn league((players, referees, pages): (usize, usize, usize)) -> BTreeMap<&'stati
         ("requests_per_match", requests / matches),
         ("cpu_us_per_request", used * 1e6 / requests),
         ("manager_mib", memory(pid).unwrap_or_default()),
+        ("player_mib", player_mib),
         ("last_to_first", last_to_first),
-    ])
+    ]
 }
 
 #[test]
 #[ignore = "takes minutes; `make bench` runs it"]
 fn bench() {
     let leagues = SIZES.map(league);
-    let [_, twenty, _, hundred, watched] = &leagues;
+    for (row, (name, _)) in leagues[0].iter().enumerate() {
+        let round = |value: f64| (value * 100.0).round() / 100.0;
+        let cells = leagues.map(|league| format!("{:>9}", round(league[row].1)));
+        println!("{name:<20}{}", cells.concat());
+    }
+    let [_, twenty, _, hundred, watched] = leagues.map(BTreeMap::from);
     let cpu = hundred["cpu_ms_per_match"] / twenty["cpu_ms_per_match"];
     let pages = watched["matches_per_second"] / hundred["matches_per_second"];
-    let ratios = [
+    for (what, ratio) in [
         ("CPU per match, 100 players against 20", cpu),
         (
             "matches per second with ten pages open against none, 100 players",
@@ -125,8 +137,7 @@ fn bench() {
             "last hundred matches against first hundred, 100 players",
             hundred["last_to_first"],
         ),
-    ];
-    let ratios: BTreeMap<&str, f64> = ratios.into();
-    let all = json!({"leagues": leagues, "ratios": ratios});
-    println!("{all:#}");
+    ] {
+        println!("{ratio:>6.2}  {what}");
+    }
 }

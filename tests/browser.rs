@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::Command;
 use support::{seen::*, *};
@@ -74,8 +73,7 @@ fn check_table(page: &str, standings: &Value, removed: &str) {
 
 #[test]
 fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards() {
-    let world = World::new("");
-    let mut manager = world.manager("--lead-sec 0");
+    let (world, mut manager) = with_manager("--lead-sec 0");
     let url = manager.url();
     let root = url.replace("/mcp", "/");
     let Some(lobby) = browse(&world, &root) else {

@@ -5,7 +5,6 @@ mod support;
 use league::extras::by_hand::{ByHand, MakeChoice, TurnState};
 use league::extras::strategies::{Past, Turn};
 use league::wire::Wire;
-use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
     process::Command,
@@ -185,8 +184,7 @@ fn strangers_are_refused_before_anything_waits() {
     let Some(own) = own_address() else {
         return;
     };
-    let world = World::new("");
-    let manager = world.manager("");
+    let (world, manager) = with_manager("");
     // Nobody needs to reach it there.
     let options = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp --strategy mcp");
     let player = world.player(&manager, "P01", &options);

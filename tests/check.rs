@@ -4,7 +4,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
@@ -34,7 +33,7 @@ fn examination(world: &World, options: &str) -> (Agent, String) {
 /// Its findings, and the names of those that are neither good nor skipped: FATAL what our league does not forgive.
 fn findings(check: &mut Agent) -> (Vec<Value>, String) {
     let status = check.wait();
-    let all: Vec<Value> = serde_json::from_str(&check.output()).unwrap();
+    let all: Vec<Value> = json_of(&check.output());
     let named = |it: &Value| {
         let grade = match text_of(&it["grade"]) {
             "FAIL" if it["forgiven"] == false => "FATAL",
@@ -128,7 +127,7 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
         "warn  replies repeat the match's token: sent CHOOSE_PARITY_CALL R1M1, came its own token, that of its registration, which proves it to the manager, expected the token of the match; our own league forgives it  [Tokens]",
         "2 FAIL, 1 warn, 0 skip\nit would NOT play in our league, by what fails: parity_choice is even or odd",
     ] {
-        assert!(output.contains(line), "no {line} in\n{output}");
+        check_says(&output, line);
     }
     check_no_token(&output);
 }
@@ -154,7 +153,7 @@ fn the_least_that_plays_passes() {
     let version = ask("initialize", json!({"protocolVersion": "2025-06-18"}));
     assert_eq!(version["protocolVersion"], "2025-06-18");
     let listed = ask("tools/list", json!({})).to_string();
-    assert!(listed.contains("\"register_player\""), "{listed}");
+    check_says(&listed, "\"register_player\"");
     let initialized = br#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
     for (body, status) in [(&b"{\"hello\": 1}"[..], 200), (initialized, 202)] {
         assert_eq!(http("POST", &url, "", body).0, status);
@@ -196,7 +195,7 @@ impl Fault {
             words: words.into(),
             only: only.parse().unwrap(),
             place: place.into(),
-            value: serde_json::from_str(value).unwrap_or_else(|error| panic!("{error}: {row}")),
+            value: json_of(value),
             seen: AtomicUsize::default(),
             turn: Mutex::default(),
         }
@@ -212,42 +211,52 @@ impl Fault {
         let count = || self.seen.fetch_add(1, Ordering::SeqCst) + 1;
         has_all && [0, count()].contains(&self.only)
     }
+}
 
-    fn spoil(&self, exchange: &mut Value, place: &str, own: &OnceLock<String>) {
-        if !self.hits(exchange, place) {
-            return;
+/// All faults of an agent, and its own token once it has one.
+struct Faults {
+    all: Vec<Fault>,
+    own: OnceLock<String>,
+}
+
+impl Faults {
+    /// The first that hits.
+    fn hit(&self, exchange: &Value, place: &str) -> Option<&Fault> {
+        self.all.iter().find(|fault| fault.hits(exchange, place))
+    }
+
+    fn spoil(&self, exchange: &mut Value, place: &str) {
+        for fault in &self.all {
+            if fault.hits(exchange, place) {
+                let value = match fault.value.as_str() {
+                    Some("OWN") => json!(self.own.wait()),
+                    _ => fault.value.clone(),
+                };
+                set(exchange, &fault.place, value);
+            }
         }
-        let value = match self.value.as_str() {
-            Some("OWN") => json!(own.wait()),
-            _ => self.value.clone(),
-        };
-        set(exchange, &self.place, value);
     }
 }
 
-/// Passes on to `to` what comes, after `edit`, and the answer back, both with the faults; `own` is the token of the
-/// agent.
+/// Passes on to `to` what comes, after `edit`, and the answer back, both with the faults.
 fn between(
     to: &Arc<OnceLock<String>>,
-    faults: &Arc<Vec<Fault>>,
-    own: &Arc<OnceLock<String>>,
+    faults: &Arc<Faults>,
     edit: impl Fn(&mut Value) + Send + Sync + 'static,
 ) -> Peer {
-    let (to, faults, own) = (Arc::clone(to), Arc::clone(faults), Arc::clone(own));
+    let (to, faults) = (Arc::clone(to), Arc::clone(faults));
     Peer::new(move |request| {
         let mut exchange = json!({"request": request});
-        if let Some(fault) = faults.iter().find(|fault| fault.hits(&exchange, "instead")) {
+        if let Some(fault) = faults.hit(&exchange, "instead") {
             return match &fault.value {
                 Value::Null => Does::Silence,
                 body => Does::Body(body.to_string()),
             };
         }
-        let in_turn = faults.iter().find(|fault| fault.hits(&exchange, "turn"));
+        let in_turn = faults.hit(&exchange, "turn");
         let _turn = in_turn.map(|fault| fault.turn.lock());
         edit(&mut exchange["request"]);
-        for fault in &*faults {
-            fault.spoil(&mut exchange, "/request", &own);
-        }
+        faults.spoil(&mut exchange, "/request");
         let body = match &exchange["request"] {
             Value::Null => "{".into(),
             request => request.to_string(),
@@ -259,11 +268,9 @@ fn between(
         exchange["reply"] = serde_json::from_str(&body).unwrap_or_default();
         let result = &exchange["reply"]["result"];
         if result["status"] == "ACCEPTED" {
-            let _ = own.set(token_of(result));
+            let _ = faults.own.set(token_of(result));
         }
-        for fault in &*faults {
-            fault.spoil(&mut exchange, "/reply", &own);
-        }
+        faults.spoil(&mut exchange, "/reply");
         stand_in::status(&format!("{status} x"), &exchange["reply"].to_string())
     })
 }
@@ -271,17 +278,16 @@ fn between(
 /// One of our own agents, and those who stand between it and the examination: the manager, the players of its
 /// matches, and itself.
 fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<Peer>) {
-    let faults = Arc::new(rows.lines().map(Fault::new).collect());
-    let own = Arc::default();
+    let (all, own) = (rows.lines().map(Fault::new).collect(), OnceLock::new());
+    let faults = Arc::new(Faults { all, own });
     let [manager, home, a, b] = [(); 4].map(|()| Arc::<OnceLock<String>>::default());
     manager.set(check.into()).unwrap();
-    let [manager, player_a, player_b] =
-        [&manager, &a, &b].map(|to| between(to, &faults, &own, |_| ()));
+    let [manager, player_a, player_b] = [&manager, &a, &b].map(|to| between(to, &faults, |_| ()));
     let seats = [
         ("player_A_endpoint", a, player_a.url.clone()),
         ("player_B_endpoint", b, player_b.url.clone()),
     ];
-    let itself = between(&home, &faults, &own, move |request| {
+    let itself = between(&home, &faults, move |request| {
         for (key, to, url) in &seats {
             if let Some(place) = request.pointer_mut(&format!("/params/matches/0/{key}")) {
                 let _ = to.set(place.as_str().unwrap().into());
@@ -289,13 +295,11 @@ fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<
             }
         }
     });
-    let agent = world.start(
-        program,
-        &format!(
-            "--manager {} --contact-endpoint {}",
-            manager.url, itself.url
-        ),
+    let urls = format!(
+        "--manager {} --contact-endpoint {}",
+        manager.url, itself.url
     );
+    let agent = world.start(program, &urls);
     home.set(agent.url()).unwrap();
     (agent, vec![manager, player_a, player_b, itself])
 }

@@ -5,7 +5,6 @@ mod support;
 
 use league::program::config::*;
 use league::wire::{Plain, Wire};
-use serde_json::{Value, json};
 use std::{fs, net::TcpListener, path::Path, process::Command, time::Duration};
 use support::*;
 
@@ -138,7 +137,7 @@ const BAD_VALUES: &str = r#"
 fn bad_values_are_refused() {
     let world = World::new("");
     for [file, path, value, legal] in rows(BAD_VALUES) {
-        let line = loaded(&world, file, path, serde_json::from_str(value).unwrap());
+        let line = loaded(&world, file, path, json_of(value));
         // Points must fall from win to technical loss; the line shows all four.
         let place = if path.starts_with("scoring") {
             "scoring"

@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::*;
@@ -16,10 +15,9 @@ fn say(world: &World, manager: &Agent, words: &str) -> String {
 }
 
 /// Which match a request is about, if it asks for a choice.
-fn asked_to_choose(request: &Value) -> Option<String> {
+fn asked_to_choose(request: &Value) -> Option<&str> {
     let asked = &request["params"];
-    let is_call = asked["message_type"] == "CHOOSE_PARITY_CALL";
-    is_call.then(|| asked["match_id"].as_str().unwrap().into())
+    asks(asked).then(|| text_of(&asked["match_id"]))
 }
 
 #[test]
@@ -30,22 +28,20 @@ fn every_order_survives_the_death_of_the_manager() {
     let referee = world.referee(&manager, "REF01", "--stay");
     referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
-    let doors = gates.clone();
     // P01 thinks about each round until its gate is open.
-    let thinks = Peer::new(move |request| {
-        if let Some(id) = asked_to_choose(request) {
-            let round: usize = id[1..2].parse().unwrap();
-            doors[round - 1].pass();
-        }
-        good_player("P01", "even", request)
-    });
-    let others = ["P02", "P03", "P04", "P05"]
-        .map(|id| Peer::new(move |request| good_player(id, "odd", request)));
-    for (n, peer) in (1..).zip([&thinks].into_iter().chain(&others)) {
-        let id = format!("P0{n}");
-        let answer = register_player(&manager.url(), &id, &peer.url);
+    let peers = ["P01", "P02", "P03", "P04", "P05"].map(|id| {
+        let doors = gates.clone();
+        let peer = Peer::new(move |request| {
+            if let ("P01", Some(about)) = (id, asked_to_choose(request)) {
+                let round: usize = about[1..2].parse().unwrap();
+                doors[round - 1].pass();
+            }
+            good_player(id, "even", request)
+        });
+        let answer = register_player(&manager.url(), id, &peer.url);
         assert_eq!(answer["player_id"], id);
-    }
+        peer
+    });
     let order = |manager: &mut Agent, words: &str, says: &str| {
         let said = say(&world, manager, words);
         assert!(said.contains(says), "{words}: {said}");
@@ -60,7 +56,7 @@ fn every_order_survives_the_death_of_the_manager() {
     };
     let asked = |id: &str| {
         wait_until(&format!("P01 is asked in {id}"), || {
-            let calls = thinks.received("CHOOSE_PARITY_CALL");
+            let calls = peers[0].received("CHOOSE_PARITY_CALL");
             calls.iter().any(|call| call["match_id"] == id)
         })
     };
@@ -84,7 +80,7 @@ fn every_order_survives_the_death_of_the_manager() {
         "a paused league begins nothing, and plays nothing again"
     );
     recorded("R1M2", 2);
-    let mut invited = others[0].received("GAME_INVITATION");
+    let mut invited = peers[1].received("GAME_INVITATION");
     invited.retain(|asked| asked["match_id"] == "R1M2");
     assert_eq!(invited.len(), 2, "played again, not reported again");
     let lost = recorded("R2M1", 1);
@@ -103,7 +99,7 @@ fn every_order_survives_the_death_of_the_manager() {
     assert!(table.iter().all(|row| row["played"] == 3), "{table:?}");
     assert_eq!(table.len(), 4);
     let said = say(&world, &manager, "again");
-    assert!(said.contains("a new lobby opens"), "{said}");
+    check_says(&said, "a new lobby opens");
     wait_until("a new lobby is open", || leagues(&world).0 == 2);
 }
 
@@ -123,22 +119,21 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     // Both say even; in R1M1, when it is played again, P02 says odd. That one and R3M1 wait for their gates.
     let peers = ["P01", "P02"].map(|id| {
         let (doors, calls) = (gates.clone(), AtomicUsize::new(0));
-        Peer::new(move |request| {
+        let peer = Peer::new(move |request| {
             let about = asked_to_choose(request);
-            let is_first = about.as_deref() == Some("R1M1");
+            let is_first = about == Some("R1M1");
             let is_again = is_first && calls.fetch_add(1, Ordering::SeqCst) > 0;
             if is_again {
                 doors[0].pass();
-            } else if about.as_deref() == Some("R3M1") {
+            } else if about == Some("R3M1") {
                 doors[1].pass();
             }
             let choice = ["even", "odd"][usize::from(is_again && id == "P02")];
             good_player(id, choice, request)
-        })
-    });
-    for (id, peer) in ["P01", "P02"].iter().zip(&peers) {
+        });
         register_player(&manager.url(), id, &peer.url);
-    }
+        peer
+    });
     let mut referee = world.referee(&manager, "REF01", "");
     let called = |id: &str, times: usize| {
         let count = |peer: &Peer| {
@@ -186,7 +181,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
 /// Who plays.
 fn ids(world: &World) -> Vec<String> {
     let table = world.table();
-    let ids = table.iter().map(|row| row["player_id"].as_str().unwrap());
+    let ids = table.iter().map(|row| text_of(&row["player_id"]));
     let mut ids: Vec<String> = ids.map(String::from).collect();
     ids.sort();
     ids
@@ -217,8 +212,7 @@ fn check_none_has_ended(agents: impl IntoIterator<Item = Agent>) {
 
 #[test]
 fn a_local_league_that_stays_plays_another_one() {
-    let world = World::new("");
-    let manager = world.manager("local --stay --fresh");
+    let (world, manager) = with_manager("local --stay --fresh");
     for n in 1..=3 {
         wait_for_leagues(&world, n);
         world.check_played(4);
@@ -228,14 +222,9 @@ fn a_local_league_that_stays_plays_another_one() {
 
 #[test]
 fn a_player_that_comes_too_late_waits_for_the_next_league() {
-    let world = World::new("");
-    let mut manager = world.manager("--stay --lead-sec 0");
+    let (world, mut manager) = with_manager("--stay --lead-sec 0");
     let gate = Gate::default();
-    let slow = gate.clone();
-    let first = Peer::new(move |request| {
-        slow.pass();
-        good_player("P01", "even", request)
-    });
+    let first = slow_player("P01", "even", &gate, |_| true);
     register_player(&manager.url(), "P01", &first.url);
     let _second = world.player(&manager, "P02", "--stay");
     let _referee = world.referee(&manager, "REF01", "--stay");

@@ -5,7 +5,6 @@ mod support;
 
 use league::games::{self, TieBreak};
 use league::wire::Wire;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::Path;
@@ -61,8 +60,7 @@ fn tie() {
 /// GAME_OVER says how long the match took, and the player shows it.
 #[test]
 fn field() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 2 --lead-sec 0");
+    let (world, mut manager) = with_manager("--players 2 --lead-sec 0");
     let _referee = world.referee(&manager, "REF01", "");
     let mut player = world.player(&manager, "P01", "");
     let _other = world.player(&manager, "P02", "");

@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -34,8 +33,7 @@ fn flood(url: &str, count: usize, bytes: &[&str]) -> Vec<TcpStream> {
 
 #[test]
 fn half_open_connections_delay_no_league() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 4 --referees 2");
+    let (world, mut manager) = with_manager("--players 4 --referees 2");
     // Half a body keeps an ending agent for its farewell, so not the manager.
     let _manager = flood(&manager.url(), 100, &HALF_OPEN[..2]);
     let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, ""));
@@ -110,7 +108,7 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
                 // Before, it mends itself as well as it can.
                 wait_until(&format!("{row} is old enough"), || {
                     let (_, health) = agent.page("/health");
-                    serde_json::from_str::<Value>(&health).unwrap()["uptime"]
+                    json_of::<Value>(&health)["uptime"]
                         .as_u64()
                         .is_some_and(|age| age > 3)
                 });
@@ -178,8 +176,7 @@ fn no_attack_stops_a_league() {
 #[test]
 #[ignore = "takes a gigabyte of memory: cargo test --test flood -- --ignored"]
 fn endless_headers_stop_no_league() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 2");
+    let (world, mut manager) = with_manager("--players 2");
     let _referee = world.referee(&manager, "REF01", "");
     let _first = world.player(&manager, "P01", "");
     let mut stream = connect(&manager.url(), PATIENCE).unwrap();
@@ -191,7 +188,7 @@ fn endless_headers_stop_no_league() {
         "nobody stops a gigabyte of headers"
     );
     let said = manager.said();
-    assert!(said.contains("takes its own place"), "{said}");
+    check_says(&said, "takes its own place");
     let _last = world.player(&manager, "P02", "");
     manager.ends_well();
     assert_eq!(world.technical_losses(), (1, 0));
@@ -216,8 +213,7 @@ fn whoever_says_nothing_is_let_go() {
 
 #[test]
 fn nobody_loses_because_the_referee_was_flooded() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 6");
+    let (world, mut manager) = with_manager("--players 6");
     let arguments = format!("--manager {} --referee-id REF01", manager.url());
     let referee = world.start_limited("ulimit -n 40", "referee", &arguments);
     let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.player(&manager, id, ""));

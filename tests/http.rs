@@ -7,7 +7,7 @@ use fastrand::Rng;
 use league::net::client::{About, Client, Peer};
 use league::net::log::Log;
 use league::protocol::{Entry, Kind, StartLeague};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -44,13 +44,7 @@ impl Running {
             asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1"
         };
         let held = Gate::default();
-        let gate = held.clone();
-        let peer = Scripted::new(move |request| {
-            if is_second(&request["params"]) {
-                gate.pass();
-            }
-            good_player("P02", "even", request)
-        });
+        let peer = slow_player("P02", "even", &held, is_second);
         let manager = world.manager("--players 2");
         let referee = world.referee(&manager, "REF01", "");
         let player = world.player(&manager, "P01", "");
@@ -98,10 +92,6 @@ fn sent(url: &str, bytes: &[u8], limit: Duration) -> String {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into()
-}
-
-fn json_of(body: &str) -> Value {
-    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
 /// What stands for what in a command of the script.
@@ -156,7 +146,7 @@ fn short(came: &str) -> String {
         if body.is_empty() {
             return said;
         }
-        let body = json_of(body);
+        let body: Value = json_of(body);
         assert!(body["kind"].is_string() || is_an_answer(&body), "{body}");
         for path in paths.split(' ') {
             let value = body
@@ -335,7 +325,7 @@ fn any_json(rng: &mut Rng) -> Value {
         "2025-01-15T10:30:00+02:00", "player:P01", "player:P02", "REF01", "referee:REF01", "league_manager", "launcher",
         "R1M1", "R2M1", "R9M9", "even", "odd", "even_odd", "league_2025_even_odd", "league.v2", "conv-1", "tok-p01-0",
         "ACCEPTED", "E012", "GET_STANDINGS", "GET_SCHEDULE", "GET_NEXT_MATCH", "GET_PLAYER_STATS"]"#;
-    let values: Vec<Value> = serde_json::from_str(values).unwrap();
+    let values: Vec<Value> = json_of(values);
     let values = if rng.bool() { &values[..12] } else { &values }; // half of them no text
     let mut one = || rng.choice(values).unwrap().clone();
     let [a, b] = [one(), one()];
@@ -410,7 +400,7 @@ fn nothing_made_up_breaks_an_agent_or_changes_a_table() {
     let table = || call(&running.manager.url(), "get_standings", json!({}))["result"].clone();
     let before = table();
     assert_eq!(before["standings"][0]["played"], 1);
-    let examples: Vec<Value> = serde_json::from_str(include_str!("examples.json")).unwrap();
+    let examples: Vec<Value> = json_of(include_str!("examples.json"));
     thread::scope(|scope| {
         for (seed, (kind, url)) in running.agents().into_iter().enumerate() {
             let (token, examples) = (&running.peer_token, &examples);

@@ -2,7 +2,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::*;
 

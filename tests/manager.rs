@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -109,7 +108,7 @@ fn everybody_learns_why_a_match_was_lost() {
         };
         let on_screen = line(&screen);
         let lost = format!(" won, {name} lost technically: {why}");
-        assert!(on_screen.contains(&lost), "{on_screen}");
+        check_says(&on_screen, &lost);
         let page = world.data(&format!("matches/{LEAGUE}/{match_id}.json"));
         let mut said = vec![line(&whistle), line(&own), text_of(&page["reason"]).into()];
         let received = |message_type: &str| {
@@ -144,8 +143,7 @@ const TURNED_AWAY: &str = r#"
 
 #[test]
 fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 2");
+    let (world, mut manager) = with_manager("--players 2");
     let url = manager.url();
     let apply = |body: &Value| {
         let body = body.clone();
@@ -156,7 +154,7 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     };
     let read = |[body, line]: [&'static str; 2]| {
         let body = body.replace("LONG", &"y".repeat(9_000));
-        (serde_json::from_str(&body).unwrap(), line)
+        (json_of(&body), line)
     };
     let rows: Vec<(Value, &str)> = rows(TURNED_AWAY).map(read).collect();
     for (body, line) in &rows {
@@ -197,7 +195,7 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let start = message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE}));
     let start = send(&manager.url(), &start).to_string();
     for said in [health, start] {
-        assert!(said.contains(&waiting), "{said}");
+        check_says(&said, &waiting);
     }
     wait_until("the word `status` says it too", || {
         let status = format!("status --manager {}", manager.url());
@@ -265,7 +263,7 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     let said = manager.output();
     let silent =
         "P02 has registered, but could not be reached (connection refused); until it answers";
-    assert!(said.contains(silent), "{said}");
+    check_says(&said, silent);
     assert!(!said.contains("P01 has registered, but"), "{said}");
 }
 
@@ -295,7 +293,7 @@ fn a_player_that_prints_no_envelope_plays() {
         request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
         let answer = send(&url, &request);
         assert_eq!(answer["status"], "ACCEPTED", "{answer}"); // a registration proves nothing anyway
-        let own_id = id.get_or_init(|| answer["player_id"].as_str().unwrap().into());
+        let own_id = id.get_or_init(|| text_of(&answer["player_id"]).into());
         let mut query = json!({"message_type": "LEAGUE_QUERY", "query_type": "GET_STANDINGS"});
         query["league_id"] = json!(LEAGUE);
         query["auth_token"] = answer["auth_token"].clone();
@@ -398,8 +396,7 @@ const IN_THE_LOBBY: &str = r#"
 
 #[test]
 fn the_lobby_says_who_does_not_answer_as_an_agent() {
-    let world = World::new("");
-    let manager = world.manager("--players 9");
+    let (world, manager) = with_manager("--players 9");
     let url = manager.url();
     let agent = |[status, body, _]: [&'static str; 3]| {
         let peer = Peer::new(move |_| stand_in::status(status, body));

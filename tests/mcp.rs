@@ -4,7 +4,6 @@
 mod support;
 
 use league::protocol::{Entry, Kind};
-use serde_json::{Value, json};
 use support::stand_in::{LEAGUE, spoken};
 use support::*;
 
@@ -31,7 +30,7 @@ fn three(world: &World) -> [(Agent, &'static str); 3] {
 fn post(url: &str, headers: &str, request: &Value) -> (u16, Value) {
     let (status, body) = http("POST", url, headers, request.to_string().as_bytes());
     let body = if body.is_empty() { "null" } else { &body };
-    (status, serde_json::from_str(body).unwrap())
+    (status, json_of(body))
 }
 
 /// A version in a header, a method and its parameters, and the status and code of the answer: nobody knows a version of
@@ -75,7 +74,7 @@ fn the_era_of_handshakes() {
         let pong = json!({"jsonrpc": "2.0", "result": {}, "id": "a"});
         assert_eq!(ask("-", "ping", json!({})).1, pong);
         for [version, method, params, expected] in rows(VERSIONS) {
-            let (status, reply) = ask(version, method, serde_json::from_str(params).unwrap());
+            let (status, reply) = ask(version, method, json_of(params));
             let came = format!("{status} {}", reply["error"]["code"]);
             let is_league = expected.ends_with("LEAGUE") && status == 200; // refused or not
             assert!(is_league || came == expected, "{method} {version}: {reply}");
@@ -249,7 +248,7 @@ fn arguments(text: &str, filled: impl Fn(&str) -> String) -> Value {
         ["REPORT"] => report("referee:REF01", None, "R1M1", ["P01", "P07"]),
         ["player" | "manager" | "true" | "strange", ..] => spoken(text),
         [message_type, sender, ref fields @ ..] => {
-            let fields = serde_json::from_str(&filled(&fields.join(" "))).unwrap();
+            let fields = json_of(&filled(&fields.join(" ")));
             message(message_type, sender, fields)
         }
         _ => panic!("{text}"),

@@ -4,7 +4,6 @@
 mod support;
 
 use league::extras::columns::{pad, width};
-use serde_json::{Value, json};
 use std::fs;
 use support::{seen::*, *};
 
@@ -23,8 +22,7 @@ fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
 
 #[test]
 fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
-    let world = World::new("");
-    let manager = world.manager("--lead-sec 0");
+    let (world, manager) = with_manager("--lead-sec 0");
     let url = manager.url();
     let empty = document(&url);
     let told = ["status", "agents", "champion"].map(|key| empty[key].clone());
@@ -93,7 +91,7 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
     let kind = header(&head, "Content-Type");
     assert_eq!((status, kind), (200, "text/plain; charset=utf-8"));
     for shown in ["\n          conv-r3m1-", "CHOOSE_PARITY_RESPONSE \"even\""] {
-        assert!(diagram.contains(shown), "{diagram}");
+        check_says(&diagram, shown);
     }
     for secret in ["tok-", "http", "\x1b"] {
         assert!(!diagram.contains(secret), "{diagram}");
@@ -103,8 +101,7 @@ fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
 
 #[test]
 fn the_page_is_safe_and_has_its_data_inside() {
-    let world = World::new("");
-    let manager = world.manager("--name `10b, </script>`");
+    let (_world, manager) = with_manager("--name `10b, </script>`");
     let url = manager.url();
     // A browser at /mcp is led to the page.
     for (accepts, status) in [("text/html,*/*", 303), ("application/json", 405)] {
@@ -151,17 +148,16 @@ fn data(page: &str) -> Value {
     let inside = between(page, "<script type=\"application/json\"", "</script>");
     let inside = inside.split_once('>').unwrap().1;
     assert!(!inside.contains('<'), "no name ends the script: {inside}");
-    serde_json::from_str(inside).unwrap()
+    json_of(inside)
 }
 
 #[test]
 fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
-    let world = World::new("");
-    let manager = world.manager("--lead-sec 3");
+    let (world, manager) = with_manager("--lead-sec 3");
     let url = manager.url();
     let since = |version: &Value| -> Value {
         let (_, _, body) = get(&url, &format!("/league.json?since={version}"));
-        serde_json::from_str(&body).unwrap()
+        json_of(&body)
     };
     let rounds = |document: &Value| -> Vec<Value> {
         let rounds = list_of(&document["rounds"]).iter();
@@ -207,8 +203,8 @@ fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
 
 #[test]
 fn the_tool_gives_a_round_unless_asked_for_more_and_endpoints_to_this_machine_alone() {
-    let world = World::new("");
-    let manager = world.manager("--host 0.0.0.0 --contact-endpoint http://localhost:1/mcp");
+    let (_world, manager) =
+        with_manager("--host 0.0.0.0 --contact-endpoint http://localhost:1/mcp");
     let url = format!("http://127.0.0.1:{}/mcp", manager.port());
     let peer = listener();
     for id in ["P11", "P12", "P13", "P14"] {

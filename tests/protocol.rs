@@ -11,20 +11,18 @@ use league::wire::{Endpoint, Timestamp, Wire};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use support::{World, but, check_no_token, golden, message, places, pointer, text_of, unwrapped};
+use support::{
+    World, but, check_no_token, golden, json_of, message, places, pointer, text_of, unwrapped,
+};
 
 /// An example of the documents: where it stands, and the message with what its envelope lacks.
 fn examples() -> Vec<(String, Value)> {
-    let all: Vec<Value> = serde_json::from_str(include_str!("examples.json")).unwrap();
+    let all: Vec<Value> = json_of(include_str!("examples.json"));
     let filled = |example: Value| {
-        let place = format!(
-            "{} line {}",
-            example["source"].as_str().unwrap(),
-            example["line"]
-        );
+        let place = format!("{} line {}", text_of(&example["source"]), example["line"]);
         let bare = unwrapped(&example["json"]);
         let whole = message(
-            example["message_type"].as_str().unwrap(),
+            text_of(&example["message_type"]),
             "player:P01",
             bare.clone(),
         );
@@ -35,7 +33,7 @@ fn examples() -> Vec<(String, Value)> {
 
 /// `E003 referee_meta.version`, or `ok`.
 fn verdict<T>(read: Result<T, Refusal>) -> String {
-    let field = |refusal: &Refusal| refusal.context["field"].as_str().unwrap().to_string();
+    let field = |refusal: &Refusal| text_of(&refusal.context["field"]).to_string();
     read.map_or_else(
         |refusal| format!("{} {}", refusal.code, field(&refusal)),
         |_| "ok".into(),
@@ -79,8 +77,7 @@ fn the_page_says_what_the_code_does() {
         .map(|rest| rest.split_once("```").unwrap().0);
     let mut types = BTreeSet::new();
     for block in blocks {
-        let block: Value =
-            serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
+        let block: Value = json_of(block);
         let whole = unwrapped(&block);
         if let Some(name) = whole["message_type"].as_str() {
             types.insert(name.to_string());
@@ -189,7 +186,7 @@ fn sample(schema: &Value) -> Value {
 fn any_values() -> Vec<Value> {
     let all = r#"[null, true, 7, -7, -2147483649, 2147483647, 2147483648, 18446744073709551615, 1.5, "x",
         "2025-01-15T10:30:00+02:00", [], {}]"#;
-    serde_json::from_str(all).unwrap()
+    json_of(all)
 }
 
 /// The reader lets these through as they come, for a better refusal by whoever judges them.
@@ -298,7 +295,7 @@ fn made_of(word: &str, text: &str) -> String {
             }
         },
         "log" => {
-            let value: Value = serde_json::from_str(text).unwrap();
+            let value: Value = json_of(text);
             let body = Body::Whole(&value);
             let line = logged(|client| client.note("event", &json!({}), json!({}), body));
             line["message"].to_string()

@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::process::Command;
 use std::{fs, thread};
 use support::stand_in::{converse, spoken};

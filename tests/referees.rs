@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::stand_in::{self, LEAGUE, TOKEN, announces, completed, status};
@@ -51,8 +50,7 @@ fn first_referee(world: &World) -> Value {
 fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     // Before the join; between join and choice; after the draw, before the report.
     for state in ["GAME_INVITATION", "CHOOSE_PARITY_CALL", "GAME_OVER"] {
-        let world = World::new("");
-        let mut manager = world.manager("--players 2 --referees 2");
+        let (world, mut manager) = with_manager("--players 2 --referees 2");
         let mut first = world.referee(&manager, "REF01", "");
         let mut second = world.referee(&manager, "REF02", "");
         let ([alpha, _beta], gate) =
@@ -94,8 +92,7 @@ ping | | could not be reached (it hung up without an answer)
 #[test]
 fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
     for [method, body, why] in rows(FAULTS) {
-        let world = World::new("");
-        let mut manager = world.manager("--players 2 --referees 2");
+        let (world, mut manager) = with_manager("--players 2 --referees 2");
         let given = AtomicBool::new(false);
         let first = Peer::new(move |request| {
             let asked = &request["params"]["message_type"];
@@ -120,7 +117,7 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
         assert_eq!(first_referee(&world), "REF01", "{why}");
         let said = manager.output();
         let line = format!("REF01 {why}; its matches are announced anew");
-        assert!(said.contains(&line), "{line}: {said}");
+        check_says(&said, &line);
     }
 }
 
@@ -128,8 +125,7 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
 fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
     const NOBODY: &str = "no referee is left";
     for back in ["REF01", "REF02"] {
-        let world = World::new("");
-        let mut manager = world.manager("--players 2");
+        let (world, mut manager) = with_manager("--players 2");
         let mut first = world.referee(&manager, "REF01", "");
         let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
         alpha.first("CHOOSE_PARITY_CALL");
@@ -141,7 +137,7 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         manager.line(NOBODY);
         let body = json!({"league_id": LEAGUE});
         let status = send(&manager.url(), &message("START_LEAGUE", "launcher", body));
-        let is_waiting = status["reason"].as_str().unwrap().contains(NOBODY);
+        let is_waiting = text_of(&status["reason"]).contains(NOBODY);
         assert!(is_waiting && status["status"] == "running", "{status}");
         gate.open();
         let mut referee = world.referee(&manager, back, "");
@@ -232,8 +228,7 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
 #[test]
 fn a_stale_outbox_never_counts() {
     for older_card in [false, true] {
-        let world = World::new("");
-        let mut manager = world.manager("--players 2");
+        let (world, mut manager) = with_manager("--players 2");
         let keep = |folder: &str, name: &str, value: Value| {
             let folder = world.folder.join("data").join(folder);
             fs::create_dir_all(&folder).unwrap();
@@ -327,7 +322,7 @@ impl Alone {
 /// The matches of the messages of a type that came to a peer.
 fn matches(peer: &Peer, message_type: &str) -> Vec<String> {
     let messages = peer.received(message_type);
-    let id = |it: &Value| it["match_id"].as_str().unwrap().to_string();
+    let id = |it: &Value| text_of(&it["match_id"]).to_string();
     messages.iter().map(id).collect()
 }
 

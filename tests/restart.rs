@@ -3,7 +3,6 @@
 
 mod support;
 
-use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -91,7 +90,7 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
             (1, Some(1)),
             "{said}"
         );
-        assert!(said.contains(words), "no {words:?} in {said}");
+        check_says(&said, words);
         let cure = ["--data DIR", "--fresh"]
             .iter()
             .any(|cure| said.contains(cure));
@@ -158,8 +157,7 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
 #[test]
 fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow() {
     for fresh in ["", "--fresh"] {
-        let world = World::new("");
-        let mut league = world.manager("local --lead-sec 60");
+        let (world, mut league) = with_manager("local --lead-sec 60");
         world.starts();
         wait_until("all have their cards", || cards(&world).len() == 6);
         let before = league.url();
@@ -181,8 +179,7 @@ fn cards(world: &World) -> Vec<PathBuf> {
 
 #[test]
 fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 2 --stay");
+    let (world, mut manager) = with_manager("--players 2 --stay");
     let start = |manager: &Agent, id: &str| match id {
         "REF01" => world.referee(manager, id, ""),
         _ => world.player(manager, id, ""),
@@ -230,7 +227,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     };
     let broken = |answer: &Value| {
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
-        let why = answer["error"]["message"].as_str().unwrap();
+        let why = text_of(&answer["error"]["message"]);
         assert!(why.contains("the journal cannot be written"), "{answer}");
     };
     let on_a_full_disk =
@@ -264,8 +261,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
 
 #[test]
 fn the_words_start_and_status_say_how_it_is() {
-    let world = World::new("");
-    let manager = world.manager("");
+    let (world, manager) = with_manager("");
     let url = manager.url();
     let agents = [listener(), listener(), listener()];
     let says = |command: &str, code: i32, words: &str| {
@@ -307,8 +303,7 @@ fn the_words_start_and_status_say_how_it_is() {
 
 #[test]
 fn whoever_registers_before_its_server_is_up_is_asked_again() {
-    let world = World::new("");
-    let manager = world.manager("--players 2");
+    let (_world, manager) = with_manager("--players 2");
     let slow = Peer::new(|_| Does::Close);
     register_player(&manager.url(), "P01", &slow.url);
     wait_until("it is asked again", || {
@@ -352,8 +347,7 @@ fn however_the_launcher_ends_no_process_is_left() {
         ("kill", terminate),
     ];
     for (end, act) in ends {
-        let world = World::new("");
-        let mut launcher = world.manager("local --lead-sec 60");
+        let (world, mut launcher) = with_manager("local --lead-sec 60");
         world.starts();
         assert_eq!(processes(&world).len(), 7, "{end}");
         act(&mut launcher);

@@ -7,7 +7,6 @@ mod support;
 use league::extras::strategies::{Turn, named};
 use league::games::{Game, Move, Outcome, moves, tic_tac_toe};
 use league::protocol::Ending;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use support::stand_in::{self, converse, spoken};
@@ -160,10 +159,7 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
     }
     let players = names.split(',').count();
     let output = world.local(&format!("--players {players} --cycles 2 --mine `{names}`"));
-    assert!(
-        output.contains("is what the average player gets)"),
-        "{output}"
-    );
+    check_says(&output, "is what the average player gets)");
     let data = world.folder.join("data");
     fs::rename(data.join("practice/leagues"), data.join("leagues")).unwrap();
     assert_eq!(check_results(&world, players * (players - 1)), 0);

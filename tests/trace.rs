@@ -4,7 +4,6 @@
 mod support;
 
 use league::extras::trace::{about, diagram, page};
-use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,8 +128,7 @@ fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
 
 #[test]
 fn a_reassigned_match_has_all_its_conversations() {
-    let world = World::new("");
-    let mut manager = world.manager("--players 2 --referees 2");
+    let (world, mut manager) = with_manager("--players 2 --referees 2");
     let gate = Gate::default();
     let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--seed 7"));
     let peers = ["P01", "P02"].map(|id| {
@@ -262,10 +260,7 @@ fn causes_come_before_clocks_and_strangers_leave_no_mark() {
         assert_eq!(drawn.as_deref(), Some(STORY), "{name}");
     }
     let drawn = diagram(&kept(&story(vec![earlier]))).unwrap();
-    assert!(
-        drawn.contains("conv-r1m1-old"),
-        "the league went on: {drawn}"
-    );
+    check_says(&drawn, "conv-r1m1-old");
     assert_eq!(diagram(&kept(&[forged])), None);
 }
 
@@ -282,9 +277,9 @@ fn an_arrow_says_what_decides() {
         let [words, more, drawn] = *row.splitn(3, " | ").collect::<Vec<_>>() else {
             panic!("{row}");
         };
-        let more = line(words, serde_json::from_str(more).unwrap());
+        let more = line(words, json_of(more));
         let came = diagram(&kept(&story(vec![more, line(answer, Value::Null)]))).unwrap();
-        assert!(came.contains(drawn), "no {drawn}:\n{came}");
+        check_says(&came, drawn);
     }
 }
 

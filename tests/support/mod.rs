@@ -24,7 +24,8 @@ pub use peer::*;
 pub use talk::*;
 pub use world::*;
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+pub use serde_json::{Value, json};
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -92,6 +93,16 @@ pub fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
 pub fn list_of(value: &Value) -> &[Value] {
     let list = value.as_array();
     list.unwrap_or_else(|| panic!("no list: {value}"))
+}
+
+/// What a JSON text says.
+pub fn json_of<T: DeserializeOwned>(text: &str) -> T {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A text has these words.
+pub fn check_says(text: &str, words: &str) {
+    assert!(text.contains(words), "no {words} in {text}");
 }
 
 /// A text.

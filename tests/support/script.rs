@@ -2,8 +2,8 @@
 //!
 //! After each command the manager dies: what its journal gives must be the same league, to the last field.
 
-use super::golden;
 use super::paper::{self, Caller, caller, ends, gathered, meta};
+use super::{golden, json_of};
 use league::manager::admission::{Rejection, for_player, for_referee};
 use league::manager::league::{Event, League, Match, Rules};
 use league::protocol::{
@@ -157,7 +157,7 @@ impl Story {
         let said = self.tries(&Command::new(line));
         let mut again = League::new(self.league.rules.clone());
         let events = self.journal.lines();
-        events.for_each(|line| again.apply(&serde_json::from_str(line).unwrap()));
+        events.for_each(|line| again.apply(&json_of(line)));
         assert_eq!(again.table(), self.league.table());
         assert_eq!(again, self.league, "what the journal gives");
         said

@@ -1,6 +1,6 @@
 //! What tests see of a league as a person does: its pages, its document, and the words in them.
 
-use super::{Agent, World, list_of, parted, patience, raw};
+use super::{Agent, World, check_says, json_of, list_of, parted, patience, raw};
 use serde_json::Value;
 
 /// A GET: the status, the head and the body.
@@ -15,7 +15,7 @@ pub fn get(url: &str, path: &str) -> (u16, String, String) {
 
 /// The public state of the league.
 pub fn document(url: &str) -> Value {
-    serde_json::from_str(&get(url, "/league.json").2).unwrap()
+    json_of(&get(url, "/league.json").2)
 }
 
 /// What stands between two words of a text.
@@ -41,7 +41,7 @@ pub fn start(world: &World, manager: &Agent) -> Agent {
 /// A text has all these words, and none of those.
 pub fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
     for words in wanted {
-        assert!(page.contains(words), "no {words}: {page}");
+        check_says(page, words);
     }
     for words in gone {
         assert!(!page.contains(words), "it says {words}: {page}");

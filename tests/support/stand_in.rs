@@ -1,7 +1,7 @@
 //! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
 //! notices that it sends. And what a referee says to a player.
 
-use super::{Does, Gate, Peer, message, now, rows, send, set, text_of};
+use super::{Does, Gate, Peer, json_of, message, now, rows, send, set, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -119,7 +119,7 @@ fn said(who: &str, words: &str, match_id: &str) -> Value {
     let row = rows(SAID).find(|[its, _, _]| *its == words);
     let [_, message_type, body] = row.unwrap_or_else(|| panic!("nobody says {words}"));
     let body = body.replace("LEAGUE", LEAGUE).replace("NOW", &now());
-    let mut body: Value = serde_json::from_str(&body).unwrap();
+    let mut body: Value = json_of(&body);
     (body["match_id"], body["game_type"]) = (match_id.into(), "even_odd".into());
     (body["auth_token"], body["conversation_id"]) = (token.into(), conversation.into());
     message(message_type, "referee:REF01", body)

@@ -3,7 +3,7 @@
 //! `message` puts a body into its envelope, `but` changes one field of it, `send` brings it to an agent and gives its
 //! answer. Nothing here knows a rule of the league: what is wrong is sent as readily as what is right.
 
-use super::patience;
+use super::{json_of, patience};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ pub fn call(url: &str, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
     let (status, body) = http("POST", url, "", request.to_string().as_bytes());
     assert_eq!(status, 200, "{method}: {body}");
-    serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
+    json_of(&body)
 }
 
 /// A JSON-RPC call: what the reply has as its result.

@@ -4,7 +4,7 @@
 //! it. An `Agent` is such a program: what it prints is waited for, and it dies with its test at the latest.
 
 use super::files::FILES;
-use super::{give_up, http, patience, pointer, set, until, wait_until};
+use super::{give_up, http, json_of, patience, pointer, set, until, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -35,7 +35,7 @@ impl World {
         for edit in edits.split("; ").filter(|edit| !edit.is_empty()) {
             let (place, value) = edit.split_once('=').unwrap();
             let (file, path) = place.split_once(' ').unwrap();
-            world.edit(file, path, serde_json::from_str(value).unwrap());
+            world.edit(file, path, json_of(value));
         }
         world
     }
@@ -227,6 +227,13 @@ impl World {
     }
 }
 
+/// A new world and its manager, which listens.
+pub fn with_manager(options: &str) -> (World, Agent) {
+    let world = World::new("");
+    let manager = world.manager(options);
+    (world, manager)
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         if !thread::panicking() {
@@ -263,10 +270,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn json_lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
-        .collect()
+    whole.lines().map(|line| json_of(line)).collect()
 }
 
 /// A running program. It ends with the test.
