@@ -116,7 +116,7 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
             (id, adapter, *choice)
         });
     let agents: Vec<(&str, Agent, &str)> = agents.collect();
-    let _referee = world.referee(&manager, "REF01", "");
+    let _referee = world.agent(&manager, "REF01", "");
     manager.ends_well();
     world.check_played(DIALECTS.len());
     for recorded in world.events("Recorded") {

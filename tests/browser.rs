@@ -96,10 +96,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         register_player(&url, name, &peer.url);
     }
     let _referee = start(&world, &manager);
-    let order = |words: &str| {
-        let (code, said) = world.word(&format!("{words} --manager {url}"));
-        assert_eq!(code, Some(0), "{words}: {said}");
-    };
+    let order = |words: &str| world.order(words, &url);
     let done = until("R2M2 is over", || {
         Some(document(&url)).filter(|it| it["rounds"][1]["matches"][1]["ending"].is_string())
     });

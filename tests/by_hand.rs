@@ -20,9 +20,9 @@ fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4])
         "league scheduling.cycles={cycles}; system timeouts.move_timeout_sec={move_timeout}"
     ));
     let manager = world.manager("--players 2");
-    let by_hand = world.player(&manager, "P01", &format!("--strategy {strategy}"));
-    let other = world.player(&manager, "P02", "--strategy even");
-    let referee = world.referee(&manager, "REF01", "");
+    let by_hand = world.agent(&manager, "P01", &format!("--strategy {strategy}"));
+    let other = world.agent(&manager, "P02", "--strategy even");
+    let referee = world.agent(&manager, "REF01", "");
     (world, [manager, referee, by_hand, other])
 }
 
@@ -187,7 +187,7 @@ fn strangers_are_refused_before_anything_waits() {
     let (world, manager) = with_manager("");
     // Nobody needs to reach it there.
     let options = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp --strategy mcp");
-    let player = world.player(&manager, "P01", &options);
+    let player = world.agent(&manager, "P01", &options);
     player.line(" is P01");
     let from_afar = format!("http://{own}:{}/mcp", player.port());
     let card = world.data("agents/P01.json");

@@ -71,7 +71,7 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
         "system timeouts.move_timeout_sec=0.5; system retry_policy.backoff_strategy=\"fixed\"",
     );
     let mut manager = world.manager("--players 2");
-    let _referee = world.referee(&manager, "REF01", "");
+    let _referee = world.agent(&manager, "REF01", "");
     let [mut panics, mut slow] =
         [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
     manager.ends_well();
@@ -101,7 +101,7 @@ fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
     let world = World::new("");
     world.play("tic_tac_toe");
     let mut manager = world.manager("--players 2");
-    let _referee = world.referee(&manager, "REF01", "");
+    let _referee = world.agent(&manager, "REF01", "");
     let mut two = ["P01", "P02"].map(|id| player(&world, &manager, "the last", id));
     manager.ends_well();
     two.iter_mut().for_each(Agent::ends_well);

@@ -7,13 +7,6 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::*;
 
-/// Gives a running manager an order, as the operator does; what it says.
-fn say(world: &World, manager: &Agent, words: &str) -> String {
-    let (code, text) = world.word(&format!("{words} --manager {}", manager.url()));
-    assert_eq!(code, Some(0), "{words}: {text}");
-    text
-}
-
 /// Which match a request is about, if it asks for a choice.
 fn asked_to_choose(request: &Value) -> Option<&str> {
     let asked = &request["params"];
@@ -25,7 +18,7 @@ fn every_order_survives_the_death_of_the_manager() {
     let world = World::new("");
     let run = "--stay --lead-sec 0";
     let mut manager = world.manager(run);
-    let referee = world.referee(&manager, "REF01", "--stay");
+    let referee = world.agent(&manager, "REF01", "--stay");
     referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
     // P01 thinks about each round until its gate is open.
@@ -43,7 +36,7 @@ fn every_order_survives_the_death_of_the_manager() {
         peer
     });
     let order = |manager: &mut Agent, words: &str, says: &str| {
-        let said = say(&world, manager, words);
+        let said = world.order(words, &manager.url());
         assert!(said.contains(says), "{words}: {said}");
         manager.restart(&world, run);
     };
@@ -98,7 +91,7 @@ fn every_order_survives_the_death_of_the_manager() {
     let table = world.table();
     assert!(table.iter().all(|row| row["played"] == 3), "{table:?}");
     assert_eq!(table.len(), 4);
-    let said = say(&world, &manager, "again");
+    let said = world.order("again", &manager.url());
     check_says(&said, "a new lobby opens");
     wait_until("a new lobby is open", || leagues(&world).0 == 2);
 }
@@ -134,7 +127,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
         register_player(&manager.url(), id, &peer.url);
         peer
     });
-    let mut referee = world.referee(&manager, "REF01", "");
+    let mut referee = world.agent(&manager, "REF01", "");
     let called = |id: &str, times: usize| {
         let count = |peer: &Peer| {
             let calls = peer.received("CHOOSE_PARITY_CALL");
@@ -147,7 +140,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     let page = || manager.page("/trace/R1M1");
     called("R3M1", 1);
     assert_eq!(page().1.matches("conv-r1m1-").count(), 1);
-    say(&world, &manager, "replay R1M1");
+    world.order("replay R1M1", &manager.url());
     called("R1M1", 2);
     let hidden = "this match has no result yet; then it can be seen";
     assert_eq!(page(), (404, hidden.into()), "no choice is shown");
@@ -168,7 +161,7 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     });
     // Round 3 was assigned before R1M1 was played again: whoever refereed it and has forgotten it is told of it anew.
     referee.kill();
-    let mut referee = world.referee(&manager, "REF01", "");
+    let mut referee = world.agent(&manager, "REF01", "");
     gates[1].open();
     manager.ends_well();
     referee.ends_well();
@@ -216,7 +209,7 @@ fn a_local_league_that_stays_plays_another_one() {
     for n in 1..=3 {
         wait_for_leagues(&world, n);
         world.check_played(4);
-        say(&world, &manager, "again");
+        world.order("again", &manager.url());
     }
 }
 
@@ -226,20 +219,20 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     let gate = Gate::default();
     let first = slow_player("P01", "even", &gate, |_| true);
     register_player(&manager.url(), "P01", &first.url);
-    let _second = world.player(&manager, "P02", "--stay");
-    let _referee = world.referee(&manager, "REF01", "--stay");
+    let _second = world.agent(&manager, "P02", "--stay");
+    let _referee = world.agent(&manager, "REF01", "--stay");
     wait_until("two are here", || world.journal().len() == 4);
-    say(&world, &manager, "start");
-    let late = world.player(&manager, "P03", "--stay");
+    world.order("start", &manager.url());
+    let late = world.agent(&manager, "P03", "--stay");
     late.complains("league already started: waiting for the next league (--stay)");
     gate.open();
     wait_for_leagues(&world, 1);
-    say(&world, &manager, "again");
+    world.order("again", &manager.url());
     late.line("is P03 in league_2025_even_odd");
     wait_until("the others are here", || {
         leagues(&world).0 == 2 && world.journal().len() == 4
     });
-    say(&world, &manager, "start");
+    world.order("start", &manager.url());
     wait_for_leagues(&world, 2);
     assert_eq!(ids(&world), ["P02", "P03"]);
     manager.kill();
@@ -264,9 +257,9 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
             "--stay --host {host} --port {} --contact-endpoint {contact}",
             free.port()
         );
-        world.player(&manager, id, &place)
+        world.agent(&manager, id, &place)
     });
-    let referee = world.referee(&manager, "REF01", "--stay");
+    let referee = world.agent(&manager, "REF01", "--stay");
     wait_for_leagues(&world, 1);
     // Whoever looks at the page is waited for, so the old league stays a while.
     let order = json!({"league_id": stand_in::LEAGUE, "action": "again"});
@@ -290,12 +283,11 @@ fn a_match_of_a_league_that_is_over_is_played_again_until_there_is_a_new_lobby()
     let world = World::new("");
     let run = "--players 2 --stay --lead-sec 0";
     let mut manager = world.manager(run);
-    let players = ["P01", "P02"].map(|id| world.player(&manager, id, "--stay"));
-    let referee = world.referee(&manager, "REF01", "--stay");
+    let agents = ["P01", "P02", "REF01"].map(|id| world.agent(&manager, id, "--stay"));
     for times in 2..=3 {
         wait_for_leagues(&world, 1);
         manager.line("still serving (--stay)");
-        say(&world, &manager, "replay R1M1");
+        world.order("replay R1M1", &manager.url());
         if times == 2 {
             manager.restart(&world, run);
         }
@@ -308,8 +300,8 @@ fn a_match_of_a_league_that_is_over_is_played_again_until_there_is_a_new_lobby()
         assert!(results.iter().all(is_played), "{results:?}");
         assert!(world.table().iter().all(|row| row["played"] == 1));
     }
-    say(&world, &manager, "again");
+    world.order("again", &manager.url());
     wait_for_leagues(&world, 2);
     assert_eq!(ids(&world), ["P01", "P02"]);
-    check_none_has_ended(players.into_iter().chain([referee, manager]));
+    check_none_has_ended(agents.into_iter().chain([manager]));
 }

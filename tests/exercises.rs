@@ -61,9 +61,9 @@ fn tie() {
 #[test]
 fn field() {
     let (world, mut manager) = with_manager("--players 2 --lead-sec 0");
-    let _referee = world.referee(&manager, "REF01", "");
-    let mut player = world.player(&manager, "P01", "");
-    let _other = world.player(&manager, "P02", "");
+    let _referee = world.agent(&manager, "REF01", "");
+    let mut player = world.agent(&manager, "P01", "");
+    let _other = world.agent(&manager, "P02", "");
     manager.ends_well();
     player.ends_well();
     let told = received(&world, "P01", "GAME_OVER");

@@ -36,11 +36,11 @@ fn half_open_connections_delay_no_league() {
     let (world, mut manager) = with_manager("--players 4 --referees 2");
     // Half a body keeps an ending agent for its farewell, so not the manager.
     let _manager = flood(&manager.url(), 100, &HALF_OPEN[..2]);
-    let referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, ""));
-    let players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, ""));
+    let referees = ["REF01", "REF02"].map(|id| world.agent(&manager, id, ""));
+    let players = ["P01", "P02", "P03"].map(|id| world.agent(&manager, id, ""));
     let agents = referees.iter().chain(&players);
     let _agents: Vec<_> = agents.map(|it| flood(&it.url(), 40, &HALF_OPEN)).collect();
-    let _last = world.player(&manager, "P04", "");
+    let _last = world.agent(&manager, "P04", "");
     manager.ends_well();
     assert_eq!(world.technical_losses(), (6, 0));
     assert_eq!(world.logged("fault"), [] as [Value; 0]);
@@ -151,8 +151,8 @@ fn no_attack_stops_a_league() {
                 let arguments = "--players 4";
                 let mut manager =
                     world.start_limited("ulimit -n 1024", "league_manager", arguments);
-                let _referee = world.referee(&manager, "REF01", "");
-                let _players = ["P01", "P02", "P03"].map(|id| world.player(&manager, id, ""));
+                let _referee = world.agent(&manager, "REF01", "");
+                let _players = ["P01", "P02", "P03"].map(|id| world.agent(&manager, id, ""));
                 let address = format!("127.0.0.1:{}", manager.port()).parse().unwrap();
                 let mut held = Vec::new();
                 for _ in 0..count {
@@ -165,7 +165,7 @@ fn no_attack_stops_a_league() {
                         held.push(stream);
                     }
                 }
-                let _last = world.player(&manager, "P04", "");
+                let _last = world.agent(&manager, "P04", "");
                 manager.wait();
                 assert_eq!(world.technical_losses(), (6, 0), "{bytes:?}");
             });
@@ -177,8 +177,8 @@ fn no_attack_stops_a_league() {
 #[ignore = "takes a gigabyte of memory: cargo test --test flood -- --ignored"]
 fn endless_headers_stop_no_league() {
     let (world, mut manager) = with_manager("--players 2");
-    let _referee = world.referee(&manager, "REF01", "");
-    let _first = world.player(&manager, "P01", "");
+    let _referee = world.agent(&manager, "REF01", "");
+    let _first = world.agent(&manager, "P01", "");
     let mut stream = connect(&manager.url(), PATIENCE).unwrap();
     stream.write_all(b"POST /mcp HTTP/1.1\r\n").unwrap();
     let lines = "X: y\r\n".repeat(10_000);
@@ -189,7 +189,7 @@ fn endless_headers_stop_no_league() {
     );
     let said = manager.said();
     check_says(&said, "takes its own place");
-    let _last = world.player(&manager, "P02", "");
+    let _last = world.agent(&manager, "P02", "");
     manager.ends_well();
     assert_eq!(world.technical_losses(), (1, 0));
 }
@@ -216,7 +216,7 @@ fn nobody_loses_because_the_referee_was_flooded() {
     let (world, mut manager) = with_manager("--players 6");
     let arguments = format!("--manager {} --referee-id REF01", manager.url());
     let referee = world.start_limited("ulimit -n 40", "referee", &arguments);
-    let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.player(&manager, id, ""));
+    let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.agent(&manager, id, ""));
     // The last player's first choice lasts until the flood has come, and its second one until the flood is over.
     let [come, over] = [(); 2].map(|()| Gate::default());
     let gates = [come.clone(), over.clone()];

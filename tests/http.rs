@@ -46,8 +46,8 @@ impl Running {
         let held = Gate::default();
         let peer = slow_player("P02", "even", &held, is_second);
         let manager = world.manager("--players 2");
-        let referee = world.referee(&manager, "REF01", "");
-        let player = world.player(&manager, "P01", "");
+        let referee = world.agent(&manager, "REF01", "");
+        let player = world.agent(&manager, "P01", "");
         let answer = register_player(&manager.url(), "P02", &peer.url);
         wait_until("the second match begins", || {
             peer.received("GAME_INVITATION").iter().any(is_second)

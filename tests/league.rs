@@ -55,7 +55,7 @@ fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
     let mut manager = world.manager(&format!("--players {players} --referees 2"));
     let url = manager.url();
     let mut referees =
-        ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--max-concurrent-matches 4"));
+        ["REF01", "REF02"].map(|id| world.agent(&manager, id, "--max-concurrent-matches 4"));
     let start = |n: u64| {
         let id = format!("P{:02}", 10 + n); // nobody's place in the list
         let own = id.clone();

@@ -48,8 +48,8 @@ fn everybody_learns_why_a_match_was_lost() {
     let mistakes: Vec<[&str; 4]> = rows(MISTAKES).collect();
     let players = mistakes.len() + 1;
     let mut manager = world.manager(&format!("--players {players}"));
-    let mut referee = world.referee(&manager, "REF01", "--max-concurrent-matches 10");
-    let mut ada = world.player(&manager, "P01", "--display-name Ada");
+    let mut referee = world.agent(&manager, "REF01", "--max-concurrent-matches 10");
+    let mut ada = world.agent(&manager, "P01", "--display-name Ada");
     ada.line("is P01");
     let faulty = |(n, [name, when, act, _]): (u32, [&'static str; 4])| {
         let id = format!("P{n:02}");
@@ -187,8 +187,8 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         _ => Does::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "REF01", &hung.url, 2);
-    let _real = world.referee(&manager, "REF02", "");
-    let _players = ["P01", "P02"].map(|id| world.player(&manager, id, ""));
+    let _real = world.agent(&manager, "REF02", "");
+    let _players = ["P01", "P02"].map(|id| world.agent(&manager, id, ""));
     let waiting = manager
         .line("waiting for REF01 to report R1M1 of Agent Alpha (P01) and Agent Beta (P02) (until ");
     let (_, health) = manager.page("/health");
@@ -198,8 +198,8 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         check_says(&said, &waiting);
     }
     wait_until("the word `status` says it too", || {
-        let status = format!("status --manager {}", manager.url());
-        world.word(&status).1.contains(&waiting)
+        let said = world.order("status", &manager.url());
+        said.contains(&waiting)
     });
     let until = waiting
         .split_once("(until ")
@@ -231,8 +231,8 @@ fn a_referee_has_the_whole_time_again_in_every_round() {
          system retry_policy.max_retries=1; league scheduling.cycles=2",
     );
     let mut manager = world.manager("--players 2 --lead-sec 3");
-    let _referee = world.referee(&manager, "REF01", "");
-    let _players = ["P01", "P02"].map(|id| world.player(&manager, id, ""));
+    let _referee = world.agent(&manager, "REF01", "");
+    let _players = ["P01", "P02"].map(|id| world.agent(&manager, id, ""));
     manager.ends_well();
     let said = manager.output();
     assert!(!said.contains("has not reported"), "{said}");
@@ -256,7 +256,7 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     });
     register_player(&url, "P02", "http://127.0.0.1:1/mcp");
     let third = Peer::new(|request| good_player("P03", "odd", request));
-    let _referee = world.referee(&manager, "REF01", "");
+    let _referee = world.agent(&manager, "REF01", "");
     up.store(true, Ordering::SeqCst);
     register_player(&url, "P03", &third.url);
     manager.ends_well();
@@ -306,8 +306,8 @@ fn a_player_that_prints_no_envelope_plays() {
         } else {
             assert_eq!(answer["success"], true, "{answer}");
         }
-        let _real = world.player(&manager, "P02", "--strategy odd");
-        let _referee = world.referee(&manager, "REF01", "");
+        let _real = world.agent(&manager, "P02", "--strategy odd");
+        let _referee = world.agent(&manager, "REF01", "");
         manager.ends_well();
         let recorded = &world.events("Recorded")[0];
         let choices = &recorded["result"]["details"]["choices"];
@@ -406,7 +406,7 @@ fn the_lobby_says_who_does_not_answer_as_an_agent() {
     let _peers: Vec<Peer> = rows(IN_THE_LOBBY).map(agent).collect();
     for [_, _, says] in rows(IN_THE_LOBBY) {
         wait_until(says, || {
-            let (_, said) = world.word(&format!("status --manager {url}"));
+            let said = world.order("status", &url);
             said.contains(&format!(": {says}\n"))
         });
     }

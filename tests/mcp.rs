@@ -15,8 +15,8 @@ const KINDS: [Kind; 3] = [Kind::Manager, Kind::Referee, Kind::Player];
 /// A manager, a referee and a player in a league that waits, each with its name.
 fn three(world: &World) -> [(Agent, &'static str); 3] {
     let manager = world.manager("");
-    let referee = world.referee(&manager, "REF01", "");
-    let player = world.player(&manager, "P01", "");
+    let referee = world.agent(&manager, "REF01", "");
+    let player = world.agent(&manager, "P01", "");
     referee.line(" is REF01");
     player.line(" is P01");
     [

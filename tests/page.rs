@@ -243,10 +243,10 @@ const NAMES: [&str; 5] = [
 fn drawn_league(world: &World, draw_points: u32) {
     world.edit("league", "scoring.draw_points", json!(draw_points));
     let mut manager = world.manager("--players 5 --lead-sec 0");
-    let mut referee = world.referee(&manager, "REF01", "");
+    let mut referee = world.agent(&manager, "REF01", "");
     let mut players = [0, 1, 2, 3, 4].map(|n| {
         let own = format!("--display-name `{}` --strategy even", NAMES[n]);
-        world.player(&manager, &format!("P1{n}"), &own)
+        world.agent(&manager, &format!("P1{n}"), &own)
     });
     for agent in [&mut manager, &mut referee].into_iter().chain(&mut players) {
         agent.ends_well();

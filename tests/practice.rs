@@ -82,18 +82,19 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
     Sample::of(points).mean
 }
 
+/// What strategies get against even, and against odd.
+const CONSTANT: &str = "
+even | [1.0, 1.5]
+odd | [1.5, 1.0]
+contrary | [1.5, 1.5]
+frequency | [1.5, 1.5]
+pattern | [1.5, 1.5]";
+
 #[test]
 fn against_constant_opponents_the_expectation_is_exact() {
-    let rows = [
-        ("even", 1.0, 1.5),
-        ("odd", 1.5, 1.0),
-        ("contrary", 1.5, 1.5),
-        ("frequency", 1.5, 1.5),
-        ("pattern", 1.5, 1.5),
-    ];
-    for (strategy, against_even, against_odd) in rows {
+    for [strategy, against] in rows(CONSTANT) {
         let came = [Parity::Even, Parity::Odd].map(|it| expected(strategy, it));
-        assert_eq!(came, [against_even, against_odd], "{strategy}");
+        assert_eq!(format!("{came:?}"), against, "{strategy}");
     }
     let coins = (expected("even", Parity::Even) + expected("odd", Parity::Even)) / 2.0; // a coin is either, as often
     assert_eq!(coins, coin(3, 1, 0));
@@ -190,8 +191,7 @@ fn practice_replaces_practice_and_nothing_else() {
         let output = world.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");
-        let table = "Expected points per match against";
-        check_says(&output, table);
+        check_says(&output, "Expected points per match against");
         check_says(&output, &format!("{matches} matches"));
         assert_eq!(practiced(), matches);
     }
@@ -206,6 +206,5 @@ fn practice_replaces_practice_and_nothing_else() {
         refused(arguments, why);
     }
     let output = world.local("--mine player,player,player,player");
-    let larger = "practice: 5 players, 1 cycle, 10 matches";
-    check_says(&output, larger);
+    check_says(&output, "practice: 5 players, 1 cycle, 10 matches");
 }

@@ -301,7 +301,7 @@ fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
         assert_eq!(count(player, "Traceback"), 0, "{words}");
     }
 
-    let rejection = Peer::new(|_| stand_in::rejects("the door is shut"));
+    let rejection = Peer::new(|_| stand_in::rejects("the door is shut", None));
     let error =
         json!({"error_code": "E003", "context": {"field": "player_meta", "problem": "missing"}});
     let error = message("LEAGUE_ERROR", "league_manager", error);
@@ -419,10 +419,7 @@ fn joining_takes_one_line() {
 fn a_player_that_stays_joins_the_next_league() {
     let Some(world) = world() else { return };
     let manager = Peer::counting(|n, request| match n {
-        1 => {
-            let body = json!({"status": "REJECTED", "reason": "started", "error_code": "E019"});
-            Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
-        }
+        1 => stand_in::rejects("started", Some("E019")),
         _ => stand_in::answers(request),
     });
     let player = start(&world, &manager.url, "--stay");

@@ -51,8 +51,8 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     // Before the join; between join and choice; after the draw, before the report.
     for state in ["GAME_INVITATION", "CHOOSE_PARITY_CALL", "GAME_OVER"] {
         let (world, mut manager) = with_manager("--players 2 --referees 2");
-        let mut first = world.referee(&manager, "REF01", "");
-        let mut second = world.referee(&manager, "REF02", "");
+        let mut first = world.agent(&manager, "REF01", "");
+        let mut second = world.agent(&manager, "REF02", "");
         let ([alpha, _beta], gate) =
             players(&manager.url(), move |asked| asked["message_type"] == state);
         alpha.first(state);
@@ -109,7 +109,7 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
             }
         });
         register_referee(&manager.url(), "REF01", &first.url, 2);
-        let mut second = world.referee(&manager, "REF02", "");
+        let mut second = world.agent(&manager, "REF02", "");
         let (_players, _) = players(&manager.url(), NEVER);
         manager.ends_well();
         second.ends_well();
@@ -126,7 +126,7 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
     const NOBODY: &str = "no referee is left";
     for back in ["REF01", "REF02"] {
         let (world, mut manager) = with_manager("--players 2");
-        let mut first = world.referee(&manager, "REF01", "");
+        let mut first = world.agent(&manager, "REF01", "");
         let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
         alpha.first("CHOOSE_PARITY_CALL");
         let nowhere = "http://127.0.0.1:1/mcp";
@@ -140,7 +140,7 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let is_waiting = text_of(&status["reason"]).contains(NOBODY);
         assert!(is_waiting && status["status"] == "running", "{status}");
         gate.open();
-        let mut referee = world.referee(&manager, back, "");
+        let mut referee = world.agent(&manager, back, "");
         referee.line(&format!("is {back}"));
         manager.ends_well();
         referee.ends_well();
@@ -154,7 +154,7 @@ fn a_slow_player_delays_its_own_match_only() {
     let limit = format!("system timeouts.game_join_ack_timeout_sec={seconds}");
     let world = World::new(&limit);
     let mut manager = world.manager("--players 4");
-    let mut referee = world.referee(&manager, "REF01", "--max-concurrent-matches 2");
+    let mut referee = world.agent(&manager, "REF01", "--max-concurrent-matches 2");
     let other_is_over = Gate::default();
     let _peers = ["P01", "P02", "P03", "P04"].map(|id| {
         let gate = other_is_over.clone();
@@ -197,7 +197,7 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
         }
         let arguments = "--players 2";
         let mut manager = world.manager(arguments);
-        let mut referee = world.referee(&manager, "REF01", "");
+        let mut referee = world.agent(&manager, "REF01", "");
         let ([alpha, beta], gate) = players(&manager.url(), ENDS);
         alpha.first("GAME_OVER");
         let outcome = outbox(&world)[0]["report"]["result"].clone();
@@ -211,7 +211,7 @@ fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() 
         }
         gate.open();
         match dies {
-            "referee" => referee = world.referee(&manager, "REF01", ""),
+            "referee" => referee = world.agent(&manager, "REF01", ""),
             "manager" => manager.restart(&world, arguments),
             _ => {}
         }
@@ -245,7 +245,7 @@ fn a_stale_outbox_never_counts() {
             });
             keep("agents", "REF01.json", card);
         }
-        let mut referee = world.referee(&manager, "REF01", "");
+        let mut referee = world.agent(&manager, "REF01", "");
         referee.line("is REF01");
         let (_players, _) = players(&manager.url(), NEVER);
         manager.ends_well();

@@ -19,11 +19,7 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
         let world = World::new("");
         let arguments = "--players 4 --referees 2";
         let mut manager = world.manager(arguments);
-        let start = |manager: &Agent, id: &str, port: &str| match id.starts_with('R') {
-            true => world.referee(manager, id, &format!("--port {port}")),
-            false => world.player(manager, id, &format!("--port {port}")),
-        };
-        let mut agents = ids.map(|id| start(&manager, id, "0"));
+        let mut agents = ids.map(|id| world.agent(&manager, id, ""));
         let is_manager_alone = victims == "manager";
         let is_over = || {
             let is_played = world.count("Recorded") == 6;
@@ -41,7 +37,8 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
             match ids.iter().position(|id| *id == victim) {
                 Some(n) => {
                     agents[n].kill();
-                    agents[n] = start(&manager, victim, &agents[n].port());
+                    let port = format!("--port {}", agents[n].port());
+                    agents[n] = world.agent(&manager, victim, &port);
                 }
                 None => {
                     manager.kill();
@@ -77,7 +74,7 @@ fn contents(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
 fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
     let (world, other) = (World::new(""), World::new(""));
     let (mut manager, second) = (world.manager(""), other.manager(""));
-    let mut player = world.player(&manager, "P01", "");
+    let mut player = world.agent(&manager, "P01", "");
     player.line("is P01 in");
     let path = world.league_file("journal.jsonl");
     let refused = |program: &str, arguments: &str, words: &str| {
@@ -180,16 +177,12 @@ fn cards(world: &World) -> Vec<PathBuf> {
 #[test]
 fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
     let (world, mut manager) = with_manager("--players 2 --stay");
-    let start = |manager: &Agent, id: &str| match id {
-        "REF01" => world.referee(manager, id, ""),
-        _ => world.player(manager, id, ""),
-    };
     let ids = ["REF01", "P01", "P02"];
-    let mut agents = ids.map(|id| start(&manager, id));
+    let mut agents = ids.map(|id| world.agent(&manager, id, ""));
     manager.line("still serving");
     agents.iter_mut().for_each(Agent::ends_well);
     for id in ids {
-        let mut again = start(&manager, id);
+        let mut again = world.agent(&manager, id, "");
         again.ends_well();
         let output = again.output();
         assert!(output.starts_with("listening on "), "{output}");
@@ -198,7 +191,7 @@ fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
         assert!(last.starts_with(words), "{output}");
     }
     manager.kill();
-    for agent in ids.map(|id| start(&manager, id)) {
+    for agent in ids.map(|id| world.agent(&manager, id, "")) {
         agent.complains(&format!(
             "waiting for the league manager at {}",
             manager.url()

@@ -174,9 +174,9 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
 fn whoever_calls_the_tools_plays_a_match_move_by_move() {
     let world = world("");
     let mut manager = world.manager("--players 2");
-    let by_hand = world.player(&manager, "P01", "--strategy mcp");
-    let _other = world.player(&manager, "P02", "--strategy blocks");
-    let _referee = world.referee(&manager, "REF01", "");
+    let by_hand = world.agent(&manager, "P01", "--strategy mcp");
+    let _other = world.agent(&manager, "P02", "--strategy blocks");
+    let _referee = world.agent(&manager, "REF01", "");
     let tool = |name, arguments| call_tool(&by_hand.url(), name, arguments);
     let mut asked = 0;
     loop {
@@ -220,18 +220,18 @@ fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
     });
     let url = manager.url();
     register_player(&url, "P01", &peer.url);
-    let others = ["P02", "P03", "P04"].map(|id| world.player(&manager, id, "--strategy blocks"));
-    let [mut first, second] = ["REF01", "REF02"].map(|id| world.referee(&manager, id, ""));
+    let others = ["P02", "P03", "P04"].map(|id| world.agent(&manager, id, "--strategy blocks"));
+    let [mut first, second] = ["REF01", "REF02"].map(|id| world.agent(&manager, id, ""));
     for agent in others.iter().chain([&first, &second]) {
         agent.line(" is ");
     }
-    world.word(&format!("start --manager {url}"));
+    world.order("start", &url);
     wait_until("a match is in the middle", || {
         peer.received("CHOOSE_MOVE_CALL").iter().any(is_late)
     });
     first.kill();
     manager.restart(&world, "");
-    let _first = world.referee(&manager, "REF01", "");
+    let _first = world.agent(&manager, "REF01", "");
     gate.open();
     let [mut player, _third, _fourth] = others;
     player.kill(); // it forfeits from now on

@@ -60,8 +60,8 @@ fn check(name: &str, text: &str, expected: &str) {
 fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
     let world = World::new("system timeouts.move_timeout_sec=1; system retry_policy.max_retries=2");
     let mut manager = world.manager("--players 2");
-    let mut referee = world.referee(&manager, "REF01", "--seed 7");
-    let mut player = world.player(&manager, "P01", "--strategy even");
+    let mut referee = world.agent(&manager, "REF01", "--seed 7");
+    let mut player = world.agent(&manager, "P01", "--strategy even");
     let peer = Peer::new(move |request| match good_player("P02", "odd", request) {
         good if request["params"]["message_type"] == "CHOOSE_PARITY_CALL" => script(good),
         good => good,
@@ -130,7 +130,7 @@ fn a_match_is_drawn_as_it_went_and_the_failing_arrow_has_its_sentence() {
 fn a_reassigned_match_has_all_its_conversations() {
     let (world, mut manager) = with_manager("--players 2 --referees 2");
     let gate = Gate::default();
-    let mut referees = ["REF01", "REF02"].map(|id| world.referee(&manager, id, "--seed 7"));
+    let mut referees = ["REF01", "REF02"].map(|id| world.agent(&manager, id, "--seed 7"));
     let peers = ["P01", "P02"].map(|id| {
         let peer = slow_player(id, "even", &gate, asks);
         register_player(&manager.url(), id, &peer.url);

@@ -32,9 +32,9 @@ pub fn agent(document: &Value, id: &str) -> Option<Value> {
 
 /// Starts the league with one more referee.
 pub fn start(world: &World, manager: &Agent) -> Agent {
-    let referee = world.referee(manager, "REF01", "");
+    let referee = world.agent(manager, "REF01", "");
     referee.line(" is REF01");
-    world.word(&format!("start --manager {}", manager.url()));
+    world.order("start", &manager.url());
     referee
 }
 

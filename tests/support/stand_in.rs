@@ -23,9 +23,10 @@ pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> Does {
     Does::Answer(message(message_type, "league_manager", body))
 }
 
-/// Refuses a registration for good.
-pub fn rejects(reason: &str) -> Does {
-    let body = json!({"status": "REJECTED", "player_id": null, "reason": reason});
+/// Refuses a registration.
+pub fn rejects(reason: &str, code: Option<&str>) -> Does {
+    let body =
+        json!({"status": "REJECTED", "player_id": null, "reason": reason, "error_code": code});
     Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
 }
 

@@ -134,14 +134,18 @@ impl World {
         self.start("league_manager", arguments)
     }
 
-    pub fn referee(&self, manager: &Agent, id: &str, more: &str) -> Agent {
-        let own = format!("--manager {} --referee-id {id} {more}", manager.url());
-        self.start("referee", &own)
+    /// Starts a referee or a player, as its id says.
+    pub fn agent(&self, manager: &Agent, id: &str, more: &str) -> Agent {
+        let program = ["player", "referee"][usize::from(id.starts_with('R'))];
+        let own = format!("--manager {} --{program}-id {id} {more}", manager.url());
+        self.start(program, &own)
     }
 
-    pub fn player(&self, manager: &Agent, id: &str, more: &str) -> Agent {
-        let own = format!("--manager {} --player-id {id} {more}", manager.url());
-        self.start("player", &own)
+    /// Gives a running manager an order, as the operator does; what it says.
+    pub fn order(&self, words: &str, manager: &str) -> String {
+        let (code, said) = self.word(&format!("{words} --manager {manager}"));
+        assert_eq!(code, Some(0), "{words}: {said}");
+        said
     }
 
     /// A JSON file below the data folder, once it is there and whole.
@@ -270,7 +274,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn json_lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|line| json_of(line)).collect()
+    whole.lines().map(json_of).collect()
 }
 
 /// A running program. It ends with the test.
