@@ -16,14 +16,10 @@ fn traced(world: &World) -> String {
     assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let masked = text.lines().map(|line| {
-        let line = if line.starts_with(' ') {
-            &line[10..]
-        } else {
-            line
-        };
-        match line.strip_prefix("conv-r1m1-") {
-            Some(_) => "conv-r1m1-",
-            None => line.split(" {").next().unwrap(),
+        let from = if line.starts_with(' ') { 10 } else { 0 };
+        match line.starts_with("conv-r1m1-") {
+            true => "conv-r1m1-",
+            false => line[from..].split(" {").next().unwrap(),
         }
     });
     let untimed = masked.map(|line| match line.strip_suffix(" ms)") {
@@ -41,10 +37,6 @@ fn check(name: &str, text: &str, expected: &str) {
         rows.join("\n")
     };
     assert_eq!(sorted(text), sorted(expected), "{name}:\n{text}");
-    let place = |what: &str| {
-        text.find(what)
-            .unwrap_or_else(|| panic!("{name}: no {what} in\n{text}"))
-    };
     let way = [
         "GAME_INVITATION",
         "GAME_JOIN_ACK",
@@ -53,7 +45,10 @@ fn check(name: &str, text: &str, expected: &str) {
         "MATCH_RESULT_REPORT",
         "RESULT_ACK",
     ];
-    assert!(way.is_sorted_by_key(|what| place(what)), "{name}:\n{text}");
+    assert!(
+        way.is_sorted_by_key(|what| text.find(what)),
+        "{name}:\n{text}"
+    );
 }
 
 /// A league of a real P01, which says even, and P02, which answers a call as `script` says.
