@@ -16,10 +16,10 @@ fn traced(world: &World) -> String {
     assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let masked = text.lines().map(|line| {
-        let from = if line.starts_with(' ') { 10 } else { 0 };
+        let line = &line[if line.starts_with(' ') { 10 } else { 0 }..];
         match line.starts_with("conv-r1m1-") {
             true => "conv-r1m1-",
-            false => line[from..].split(" {").next().unwrap(),
+            false => line.split(" {").next().unwrap(),
         }
     });
     let untimed = masked.map(|line| match line.strip_suffix(" ms)") {
