@@ -239,6 +239,40 @@ fn a_referee_has_the_whole_time_again_in_every_round() {
 }
 
 #[test]
+fn matches_that_are_added_give_a_referee_more_time() {
+    let world = World::new("");
+    let mut manager = world.manager("--players 4 --lead-sec 0");
+    let url = manager.url();
+    let peers = ["P01", "P02", "P03", "P04", "REF01"].map(|_| listener());
+    let referee = register_referee(&url, "REF01", &peers[4].url, 2);
+    let token = token_of(&referee);
+    for (n, peer) in (1..).zip(&peers[..4]) {
+        register_player(&url, &format!("P{n:02}"), &peer.url);
+    }
+    let until_when = |said: &str| {
+        let (_, time) = said.split_once("(until ")?;
+        Some(time.split_once(')')?.0.to_string())
+    };
+    manager.line("to report R1M1 of");
+    let started = &world.events("Started")[0]["rounds"][0][0];
+    let pair = [0, 1].map(|seat| text_of(&started[seat]));
+    let played = report("referee:REF01", Some(&token), "R1M1", pair);
+    assert_eq!(send(&url, &played)["status"], "recorded");
+    let first = until_when(&manager.line("to report R1M2 of"));
+    assert!(first.is_some());
+    let replay = format!("replay R1M1 --manager {url}");
+    assert_eq!(world.word(&replay).0, Some(0));
+    wait_until("R1M1 is given to the referee once more", || {
+        world.count("Assigned") == 2
+    });
+    wait_until("there is more time for both", || {
+        let (_, health) = manager.page("/health");
+        health.contains("to report R1M1 of") && until_when(&health) > first
+    });
+    manager.kill();
+}
+
+#[test]
 fn whoever_registers_before_it_listens_raises_no_alarm() {
     // Nobody is asked again for its own sake.
     let world =

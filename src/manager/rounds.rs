@@ -205,7 +205,10 @@ impl<'a> Rounds<'a> {
                 if matches == 0 {
                     self.due.remove(id);
                 }
-                let known = self.due.get(id).map_or(0, |due| due.matches);
+                let known = self.due.get_mut(id).map_or(0, |due| {
+                    due.matches = due.matches.min(matches); // what is reported leaves no room for others
+                    due.matches
+                });
                 if matches > known && board.has_heard_announcement(id) {
                     let turns = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
                     let until = Deadline::after(program.config.match_limit() * turns);
