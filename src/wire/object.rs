@@ -137,14 +137,11 @@ impl Reader {
 
     /// Reads what stands one step deeper: a field's name, or `[0]`.
     pub fn at<T>(&mut self, step: &str, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
-        let before = [self.faults.len(), self.ignored.len()];
+        let [faults, ignored] = [self.faults.len(), self.ignored.len()];
         let value = read(self);
-        for (faults, before) in [&mut self.faults, &mut self.ignored]
-            .into_iter()
-            .zip(before)
-        {
-            let inside = faults.split_off(before);
-            faults.extend(inside.into_iter().map(|fault| fault.under(step)));
+        let inside = self.faults[faults..].iter_mut();
+        for fault in inside.chain(&mut self.ignored[ignored..]) {
+            *fault = fault.clone().under(step); // rare
         }
         value
     }
