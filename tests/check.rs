@@ -76,7 +76,7 @@ fn our_own_player_and_referee_pass() {
 }
 
 fn passes([game, program, options, wish, id, others]: [&str; 6]) {
-    let world = world(1);
+    let world = world(3);
     if game == "tic_tac_toe" {
         world.play(game);
     }
@@ -111,7 +111,7 @@ fn a_player_by_hand_passes_though_nobody_chooses() {
 
 #[test]
 fn lines_say_what_was_sent_what_came_and_what_was_expected() {
-    let world = world(1);
+    let world = world(3);
     let mut check = world.manager("check");
     let faults = [
         "CHOOSE_PARITY_CALL R1M1 | /reply/result/parity_choice | \"Even\"",
@@ -134,7 +134,7 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
 
 #[test]
 fn the_least_that_plays_passes() {
-    let world = world(1);
+    let world = world(3);
     let (mut check, url) = examination(&world, "");
     let peer = Peer::new(|request| {
         let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601}, "id": request["id"]});
@@ -312,7 +312,7 @@ fn each_fault_fails_its_check_alone(program: &str, table: &str, [first, last]: [
     let next = || left.lock().unwrap().pop(); // those that take long stand last
     let work = || {
         while let Some(row) = next() {
-            let world = world(if row.contains(" | turn | ") { 5 } else { 1 });
+            let world = world(if row.contains(" | turn | ") { 5 } else { 3 });
             let (mut check, url) = examination(&world, "");
             let _agents = spoilt(&world, program, &url, row);
             let (all, came) = findings(&mut check);
