@@ -26,13 +26,15 @@ pub mod schedule;
 pub mod settings;
 pub mod standings;
 pub mod start;
+pub mod view;
 
 use crate::manager::board::Board;
-use crate::manager::document::{Document, Heading};
+use crate::manager::document::Document;
 use crate::manager::journal::{Journal, Store};
 use crate::manager::league::{Event, League};
 use crate::manager::rounds::Rounds;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
+use crate::manager::view::Heading;
 use crate::net::agent::Agent;
 use crate::net::bounds::start_anew;
 use crate::net::http::Reply;

@@ -10,8 +10,8 @@
 use crate::extras::figures::{gains, worth_in};
 use crate::extras::statistics::Sample;
 use crate::manager::Manager;
-use crate::manager::document::{AgentView, LeagueView, MatchView};
 use crate::manager::league::League;
+use crate::manager::view::{AgentView, LeagueView, MatchView};
 use crate::net::sync::spawn;
 use crate::program::terminal::{counted, shown};
 use crate::protocol::{Kind, Progress};

@@ -2,7 +2,7 @@
 
 use crate::extras::worth;
 use crate::games;
-use crate::manager::document::{LeagueView, MatchView};
+use crate::manager::view::{LeagueView, MatchView};
 use crate::program::terminal::shown;
 use crate::protocol::Standing;
 use serde_json::{Value, json};

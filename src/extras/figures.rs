@@ -6,8 +6,8 @@
 use crate::extras::luck;
 use crate::extras::worth::{self, Worth};
 use crate::games;
-use crate::manager::document::{LeagueView, MatchView, RoundView};
 use crate::manager::standings::equals;
+use crate::manager::view::{LeagueView, MatchView, RoundView};
 use crate::protocol::{Ending, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

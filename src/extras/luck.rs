@@ -6,7 +6,7 @@
 //! were. Of a game by turns nothing of the kind can be said.
 
 use crate::extras::worth;
-use crate::manager::document::LeagueView;
+use crate::manager::view::LeagueView;
 use crate::program::terminal::counted;
 use crate::protocol::Ending;
 

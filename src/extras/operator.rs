@@ -4,9 +4,9 @@
 //! whose data folder this is, and the answer is a sentence that says by name what was done.
 
 use crate::manager::Manager;
-use crate::manager::document::{AgentView, LeagueView};
 use crate::manager::journal;
 use crate::manager::settings::operator_file;
+use crate::manager::view::{AgentView, LeagueView};
 use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::retry::CallError;
 use crate::net::sync::spawn;

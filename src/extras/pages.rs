@@ -4,8 +4,8 @@
 
 use crate::extras::figures::Figures;
 use crate::extras::report;
-use crate::manager::document::{LeagueView, RoundView};
 use crate::manager::journal;
+use crate::manager::view::{LeagueView, RoundView};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
 use serde::Serialize;

@@ -5,7 +5,7 @@
 
 use crate::extras::figures::Figures;
 use crate::extras::{csv, trace};
-use crate::manager::document::LeagueView;
+use crate::manager::view::LeagueView;
 use crate::net::http::Reply;
 use crate::net::secret::secret;
 use crate::protocol::{Ending, Kind};

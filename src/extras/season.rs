@@ -7,7 +7,7 @@
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;
 use crate::extras::figures::{expected_by_player, grouped};
-use crate::manager::document::LeagueView;
+use crate::manager::view::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{Access, read_json, replace};

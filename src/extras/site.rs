@@ -7,7 +7,8 @@
 use crate::extras::figures::Figures;
 use crate::extras::pages::changes;
 use crate::extras::{report, trace};
-use crate::manager::document::{Document, LeagueView, RoundView};
+use crate::manager::document::Document;
+use crate::manager::view::{LeagueView, RoundView};
 use crate::net::http::Reply;
 use crate::net::retry::pause;
 use crate::net::sync::lock;

@@ -10,7 +10,7 @@
 use crate::extras::columns::columns;
 use crate::extras::figures::{Gain, gains, worth_in};
 use crate::extras::worth;
-use crate::manager::document::{AgentView, LeagueView};
+use crate::manager::view::{AgentView, LeagueView};
 use crate::protocol::Kind;
 use serde_json::json;
 use std::collections::BTreeMap;

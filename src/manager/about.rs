@@ -2,8 +2,8 @@
 //! refused a request of which a person at the manager's screen should hear.
 
 use crate::manager::Manager;
-use crate::manager::document::{LeagueView, RoundView};
 use crate::manager::league::League;
+use crate::manager::view::{LeagueView, RoundView};
 use crate::net::agent::{Nothing, Tool, Toolbox};
 use crate::protocol::{AgentState, Kind, MatchResultReport, Progress, Refusal};
 use crate::wire::{SHOWN, cut};

@@ -1,84 +1,19 @@
-//! The public state of a league as one object: what `GET /league.json` and the tool `get_league` show. Screens, page,
-//! report, tables and season are made from this object and from nothing else.
-//!
-//! No token is in it, and no choice of a match that is not recorded. `view` makes it, a pure function of the league and
-//! of what was heard from its agents; `Document` keeps the newest one, and lets others wait for the next.
+//! Makes the public state of a league, a `LeagueView` (`view.rs`), from the league and from what was heard from its
+//! agents. `Document` keeps the newest one, and lets others wait for the next.
 
-use crate::games::{self, Move, Scoring};
 use crate::manager::board::{Board, Contact};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::queries::{ChoiceCounts, MatchStatus, match_status};
+use crate::manager::queries::match_status;
 use crate::manager::standings::ending;
+use crate::manager::view::{AgentView, Heading, LeagueView, MatchView, RoundView};
 use crate::net::sync::lock;
-use crate::object;
-use crate::protocol::{AgentState, Champion, Ending, Kind, MoveMade, Parity, Progress, Standing};
-use crate::wire::Timestamp;
-use std::collections::BTreeMap;
+use crate::protocol::{Kind, Progress};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The least time between two documents; but the start and the end of a league are told at once.
 const PACE: Duration = Duration::from_secs(1);
-
-object! {
-    /// The whole league. A round that has not changed is shared with the document before. `next_at` is when the matches
-    /// of an announced round begin.
-    LeagueView {
-        schema_version: String, league_id: String, league: Heading,
-        status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
-        agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<Arc<RoundView>>,
-        ; optional reason: String, next_at: Timestamp, champion: Champion,
-    }
-    /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
-    /// all leagues of its file are. The league starts when as many have registered as are awaited; without such numbers, at
-    /// the operator's word.
-    Heading {
-        display_name: String, game: String, game_type: String, register_at: String, scoring: Scoring, local: bool,
-        ; optional name: String, players_awaited: u32, referees_awaited: u32,
-    }
-    /// An agent. `reachable` is null until the manager has called it; `trouble` says why the last call failed.
-    /// A player that the operator has `removed` loses its matches. The endpoint is for this machine only.
-    AgentView {
-        id: String, kind: Kind, display_name: String, state: AgentState, removed: bool,
-        reachable: Option<bool>, trouble: Option<String>,
-        ; optional endpoint: String, answers_in_ms: u32, technical_losses: u32, choices: ChoiceCounts,
-    }
-    /// A round.
-    RoundView { round_id: u32, matches: Vec<MatchView>, }
-    /// A match. What follows the referee is there once it is recorded; the reason only where no number was drawn.
-    MatchView {
-        match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
-        ; optional referee_id: String, recorded_at: Timestamp, ending: Ending, winner: String, drawn_number: u32, choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
-        moves: Vec<MoveMade>,
-    }
-}
-
-impl LeagueView {
-    /// All matches of the schedule, round by round.
-    pub fn matches(&self) -> impl Iterator<Item = &MatchView> {
-        self.rounds.iter().flat_map(|round| &round.matches)
-    }
-
-    /// A copy with the `wanted` rounds, and with endpoints only where the reader is `here`, on this machine.
-    pub fn copy(&self, here: bool, wanted: impl Fn(&RoundView) -> bool) -> LeagueView {
-        let mut copy = self.clone();
-        copy.rounds.retain(|round| wanted(round));
-        if !here {
-            copy.agents.iter_mut().for_each(|it| it.endpoint = None);
-        }
-        copy
-    }
-}
-
-impl MatchView {
-    /// The moves of the match in their order; in Even/Odd the choices, in the order of the seats.
-    pub fn played(&self) -> Vec<Move> {
-        let players = [self.player_A_id.clone(), self.player_B_id.clone()];
-        let choices = self.choices.clone().unwrap_or_default();
-        games::reported(&players, &choices, &self.moves).unwrap_or_default()
-    }
-}
 
 /// A document, and what it was made of: the changes of the league and of what was heard.
 struct Made {

@@ -6,20 +6,16 @@
 
 use crate::manager::league::{League, Match, Member, Recorded, matches_of};
 use crate::manager::standings::Career;
+use crate::manager::view::{ChoiceCounts, MatchStatus};
+use crate::object;
 use crate::protocol::*;
 use crate::wire::{Wire, cut};
-use crate::{object, words};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// What a paused league waits for.
 pub const PAUSED: &str =
     "the league is paused: no further match begins until the operator says resume";
-
-words! {
-    /// How far a match of the schedule has come, as the manager sees it.
-    MatchStatus { Scheduled = "scheduled", Assigned = "assigned", Completed = "completed", }
-}
 
 object! {
     /// The answer to GET_STANDINGS.
@@ -42,8 +38,6 @@ object! {
         played: u32, wins: u32, draws: u32, losses: u32, points: i32,
         win_rate: f64, technical_losses: u32, choices: ChoiceCounts, opponents: BTreeMap<String, Tally>,
     }
-    /// How often a player chose what.
-    ChoiceCounts { even: u32, odd: u32, }
 }
 
 impl League {

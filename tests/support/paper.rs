@@ -4,9 +4,10 @@
 
 use league::games::{self, Outcome, Scoring, TieBreak, even_odd, forfeit, judge, mix, parity};
 use league::manager::board::Contact;
-use league::manager::document::{LeagueView, RoundView, agent_view, match_view};
+use league::manager::document::{agent_view, match_view};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::league::{Listed, Rules};
+use league::manager::view::{LeagueView, RoundView};
 use league::manager::{admission::Admission, registration::Applicant};
 use league::net::agent::Request;
 pub use league::protocol::AgentMeta;
