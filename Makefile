@@ -61,6 +61,7 @@ agent: ## your own player: make agent NAME=ada
 	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
 
 # The tests wait more than they work, so several of their programs run at once; each says in one piece what it has to say.
+# Of one that passed, that is a line.
 TESTS = $(filter-out test-bench test-exercises,$(patsubst tests/%.rs,test-%,$(wildcard tests/*.rs)))
 
 test: ## all tests
@@ -70,7 +71,9 @@ test: ## all tests
 	@$(MAKE) --silent --keep-going -j 4 $(TESTS)
 
 test-%:
-	@said=$$(cargo test --quiet --test $* 2>&1); code=$$?; echo "$*: $$said"; exit $$code
+	@said=$$(cargo test --quiet --test $* 2>&1); code=$$?; \
+		test $$code = 0 && said=$$(echo "$$said" | sed '/^running /d; /^[.i]*$$/d'); \
+		echo "$*: $$said"; exit $$code
 
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench

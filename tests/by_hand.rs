@@ -211,7 +211,9 @@ fn the_official_python_sdk_plays_a_league() {
         .args(["-c", "from mcp import Client"])
         .output();
     if !has_it.is_ok_and(|has_it| has_it.status.success()) {
-        return eprintln!("left out: {python} has no package mcp, 2.x");
+        return left_out(&format!(
+            "the official SDK: {python} has no package mcp, 2.x"
+        ));
     }
     let page = include_str!("../src/guide/models.md");
     let (_, from) = page

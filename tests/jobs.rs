@@ -53,7 +53,9 @@ fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
         let deal = "$MANAGER groups --entrants class.txt --size 4 --seed 7 --out season";
         said(&mut shell(&folder, deal), 0);
         if name == "killed" {
-            let mut stage = shell(&folder, STAGE).stdout(Stdio::null()).spawn().unwrap();
+            let mut stage = shell(&folder, STAGE);
+            stage.stdout(Stdio::null()).stderr(Stdio::null()); // the shell says "Killed"
+            let mut stage = stage.spawn().unwrap();
             let league = folder.join("season/003/leagues/league_2025_even_odd");
             let count = || json_lines(&league.join("journal.jsonl")).len();
             until("a result of group 3", || {

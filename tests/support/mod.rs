@@ -26,8 +26,10 @@ pub use world::*;
 
 use serde::de::DeserializeOwned;
 pub use serde_json::{Value, json};
+use std::io::{Write, stderr};
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -111,14 +113,22 @@ pub fn text_of(value: &Value) -> &str {
     text.unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-/// Whether there is a python3; says so if not.
+/// Says what is left out, and why. What `eprintln!` says in a test that passes is not shown.
+pub fn left_out(why: &str) {
+    let _ = writeln!(stderr(), "\nleft out: {why}");
+}
+
+/// Whether there is a python3; says so once if not.
 pub fn has_python() -> bool {
-    let version = Command::new("python3").arg("--version").output();
-    let has_it = version.is_ok_and(|it| it.status.success());
-    if !has_it {
-        eprintln!("left out: there is no python3");
-    }
-    has_it
+    static HAS_IT: LazyLock<bool> = LazyLock::new(|| {
+        let version = Command::new("python3").arg("--version").output();
+        let has_it = version.is_ok_and(|it| it.status.success());
+        if !has_it {
+            left_out("the tests that need python3, which is not there");
+        }
+        has_it
+    });
+    *HAS_IT
 }
 
 /// An address of this machine beside its loopback, for calls that come from elsewhere; none on a lonely machine.
@@ -127,7 +137,7 @@ pub fn own_address() -> Option<IpAddr> {
     socket.connect("192.0.2.1:9").ok()?; // nothing is sent
     let own = socket.local_addr().ok()?.ip();
     if own.is_loopback() {
-        eprintln!("left out: this machine has no address beside its loopback");
+        left_out("a call from elsewhere: this machine has no address beside its loopback");
         return None;
     }
     Some(own)
