@@ -167,7 +167,9 @@ const REFUSED: &str = "
 local --cycles 0 | expected 1 to 1000
 local --cycles 1001 | expected 1 to 1000
 local --players 3 --mine a,b --mine c,d | expected at least the 4 of --mine
-local --mine no-such-program | no-such-program";
+local --mine no-such-program | no-such-program
+local --mine true | P01 has ended, so the league does not begin
+local --mine `sh -c kill${IFS}-9${IFS}$$` | P01 has ended, so the league does not begin";
 
 #[test]
 fn practice_replaces_practice_and_nothing_else() {
@@ -188,6 +190,7 @@ fn practice_replaces_practice_and_nothing_else() {
     let real = fs::read(world.league_file("journal.jsonl")).unwrap();
     let mine = format!("{},player", env!("CARGO_BIN_EXE_player"));
     for (option, value, matches) in [("--mine", &*mine, 3), ("--cycles", "4", 12)] {
+        let _ = fs::remove_dir_all(world.folder.join("data/practice/agents")); // as a deletion that fails half way leaves it
         let output = world.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");
@@ -196,10 +199,10 @@ fn practice_replaces_practice_and_nothing_else() {
         assert_eq!(practiced(), matches);
     }
     assert!(fs::read(world.league_file("journal.jsonl")).unwrap() == real);
-    let lock = world.folder.join("data/practice/agents/local.lock");
+    let lock = world.folder.join("data/agents/practice.lock");
     let lock = fs::File::options().write(true).open(lock).unwrap();
     lock.lock().unwrap();
-    refused("local --cycles 1", "data/practice is in use");
+    refused("local --cycles 1", "data is in use");
     assert_eq!(practiced(), 12);
     drop(lock);
     for [arguments, why] in rows(REFUSED) {

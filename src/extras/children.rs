@@ -2,7 +2,6 @@
 //! none is left behind, however the manager ends.
 
 use crate::extras::groups::Entrant;
-use crate::extras::local::Local;
 use crate::extras::strategies;
 use crate::manager::Manager;
 use crate::net::retry::pause;
@@ -28,19 +27,20 @@ pub struct Children(Vec<(String, Child)>);
 impl Children {
     /// Starts the referees and the players of a local league, or the referees of a class. Those of an interrupted league
     /// come back where they were: an agent that took the port of another could not be told from it.
-    pub fn start(manager: &Manager, local: &Local) -> Result<Children, Stop> {
+    /// `before` is the journal of that league.
+    pub fn start(manager: &Manager, entrants: &[Entrant], before: &str) -> Result<Children, Stop> {
         let program = &manager.program;
         let referees = program.args.value("--referees")?.unwrap_or_default();
-        let entrants = local.entrants.iter();
-        let here: Vec<&Entrant> = entrants.filter(|it| !it.is_elsewhere()).collect();
+        let here = entrants.iter().filter(|it| !it.is_elsewhere());
+        let here: Vec<&Entrant> = here.collect();
         // Players of other machines come by themselves and take the lowest ids, so ours have the last.
-        let others = (local.entrants.len() - here.len()) as u32;
+        let others = (entrants.len() - here.len()) as u32;
         let players = (1 + others..).zip(here);
         let players = players.map(|(n, entrant)| (Kind::Player.numbered(n), Some(entrant)));
         let referees = (1..=referees).map(|n| (Kind::Referee.numbered(n), None));
         let mut children = Vec::new();
         for (id, player) in referees.chain(players) {
-            let port = take_along(program, &id, &local.before)?;
+            let port = take_along(program, &id, before)?;
             let mut command = command(manager, player, &id, port);
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let child = started.map_err(|error| {
@@ -57,11 +57,12 @@ impl Children {
         self.0.len()
     }
 
-    /// The name of a child that has failed. One that was killed has not: it is lost, as it would be elsewhere.
-    pub fn failed(&mut self) -> Option<String> {
-        self.0.iter_mut().find_map(|(name, child)| {
-            let code = child.try_wait().ok()??.code()?;
-            (code != 0).then(|| name.clone())
+    /// A child that has failed, or has ended before it was here. One that was killed later has not failed: it is lost, as
+    /// it would be elsewhere.
+    pub fn failed(&mut self, is_here: impl Fn(&str) -> bool) -> Option<&str> {
+        self.0.iter_mut().find_map(|(id, child)| {
+            let end = child.try_wait().ok()??;
+            (end.code() > Some(0) || !is_here(id)).then_some(&**id)
         })
     }
 
@@ -73,7 +74,7 @@ impl Children {
 }
 
 /// Waits until something is so, at most as long as an agent takes to end.
-fn wait_until(mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + FAREWELL;
     while !is_so() && Instant::now() < until {
         pause(LOOK);

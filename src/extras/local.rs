@@ -5,10 +5,9 @@
 //! replaces them. They are deleted only if a practice made them; a real league never is.
 
 use crate::extras::groups::{self, Entrant};
-use crate::extras::strategies;
+use crate::extras::{children, strategies};
 use crate::manager::journal;
 use crate::manager::league::League;
-use crate::net::retry::{Backoff, RetryPolicy, pause, retry};
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::terminal::{counted, say};
@@ -17,9 +16,7 @@ use crate::protocol::Kind;
 use crate::wire::Within;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The most cycles: the statistics of so many are as good as any.
 type Cycles = Within<1, 1000>;
@@ -45,10 +42,10 @@ impl Local {
     /// Takes the data folder, and refuses to set a league aside that was not local, or not of these entrants.
     pub fn new(args: &mut Args) -> Result<Local, Stop> {
         let entrants = enter(args)?;
-        if is_practice(args)? {
-            replace_the_last(args)?;
-        }
-        let alone = card::lock(&program::data(args), "local")?;
+        let alone = match is_practice(args)? {
+            true => replace_the_last(args)?,
+            false => card::lock(&program::data(args), "local")?,
+        };
         let folder = folder(args)?;
         let mark = fs::read_to_string(folder.join(ENTRANTS));
         let before = before(args)?;
@@ -193,35 +190,32 @@ pub fn begins(league: &League) -> String {
 }
 
 /// Puts `practice` below the folders that the command line names, and deletes what the last practice left there. What no
-/// practice made is left alone.
-fn replace_the_last(args: &mut Args) -> Result<(), Stop> {
-    let folders = [("--data", "data"), ("--logs", "logs")].map(|(option, usual)| {
-        let folder = Path::new(args.text(option).unwrap_or(usual)).join("practice");
+/// practice made is left alone: the lock of the first one stays beside the folders, as a mark that they are ours.
+fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
+    let (data, logs) = (program::data(args), program::logs(args));
+    let is_ours = data.join("agents/practice.lock").exists();
+    let folders = [("--data", &data), ("--logs", &logs)].map(|(option, above)| {
+        let folder = above.join("practice");
         args.set(option, &folder.to_string_lossy());
         folder
     });
-    let is_ours = folders[0].join("agents/local.lock").exists();
     let mut there = folders.iter().filter(|folder| folder.exists());
-    if !is_ours {
-        return there.next().map_or(Ok(()), |folder| {
-            let words = format!("{} is there, but not from a practice", folder.display());
-            let cure = "move it, or name others with --data DIR and --logs DIR";
-            Err(Stop::failed(format!("{words}; {cure}")))
-        });
+    if !is_ours && let Some(folder) = there.next() {
+        let words = format!("{} is there, but not from a practice", folder.display());
+        let cure = "move it, or name others with --data DIR and --logs DIR";
+        return Err(Stop::failed(format!("{words}; {cure}")));
     }
-    let _alone = card::lock(&folders[0], "local")?;
-    // Agents of the last practice may still be ending, and write.
-    let patience = RetryPolicy {
-        attempts: 50,
-        base_delay: Duration::from_millis(100),
-        backoff: Backoff::Fixed,
-    };
-    let is_written = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty;
+    let alone = card::lock(&data, "practice")?;
     for folder in there {
-        let removed = retry(&patience, pause, is_written, || fs::remove_dir_all(folder));
+        let mut removed = Ok(());
+        // Agents of the last practice may still be ending, and write.
+        children::wait_until(|| {
+            removed = fs::remove_dir_all(folder);
+            removed.is_ok()
+        });
         removed.map_err(|error| storage::named(folder, error))?;
         let folder = folder.display();
         say(&format!("{folder}: the last practice is replaced"));
     }
-    Ok(())
+    Ok(alone)
 }

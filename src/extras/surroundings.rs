@@ -124,7 +124,10 @@ impl Around for Surroundings {
         storage::replace(&file, Access::Everybody, &address)?;
         let is_class = program.args.word == Some("class");
         if is_local || is_class {
-            *lock(&self.children) = Children::start(manager, &self.local)?;
+            let Local {
+                entrants, before, ..
+            } = &self.local;
+            *lock(&self.children) = Children::start(manager, entrants, before)?;
         }
         if is_class {
             class::greet(manager);
@@ -135,11 +138,12 @@ impl Around for Surroundings {
 
     fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
         let mut children = lock(&self.children);
-        if let Some(name) = children.failed() {
-            let words = format!("{name} could not start, so the league does not");
-            return Err(Stop::failed(format!("{words}; what it said stands above")));
+        let is_here = |id: &str| manager.board.contact(id).is_here;
+        if let Some(id) = children.failed(is_here) {
+            let words = format!("{id} has ended, so the league does not begin");
+            let cure = "what it said stands above, and the same command tries again";
+            return Err(Stop::failed(format!("{words}; {cure}")));
         }
-        let is_here = |id: &String| manager.board.contact(id).is_here;
         let here = manager.ids().iter().filter(|id| is_here(id)).count();
         let all_here = here >= children.count();
         if all_here && self.is_practice && !self.is_comparison {
