@@ -2,13 +2,13 @@
 
 mod support;
 
-use league::extras::comparison::{MOST_CYCLES, Verdict, pairings, verdict};
+use league::extras::comparison::{MOST_CYCLES, pairings, verdict};
 use std::collections::BTreeSet;
 use support::World;
 
 /// A comparison on paper against seven rivals, of players that differ from a rival with these chances: the verdict, and
-/// after how many cycles it came.
-fn compare(rng: &mut fastrand::Rng, new: f64, old: f64) -> (Verdict, usize) {
+/// 0 where there is none.
+fn compare(rng: &mut fastrand::Rng, new: f64, old: f64) -> i8 {
     let mut worth = |chance: f64| if rng.f64() < chance { 1.5 } else { 1.0 };
     let mut differences = Vec::new();
     for cycle in 1..=MOST_CYCLES as usize {
@@ -16,46 +16,40 @@ fn compare(rng: &mut fastrand::Rng, new: f64, old: f64) -> (Verdict, usize) {
             differences.push(worth(new) - worth(old));
         }
         match verdict(&differences, cycle) {
-            Verdict::Open(_) => {}
-            decided => return (decided, cycle),
+            1.0.. => return 1,
+            ..=-1.0 => return -1,
+            _ => {}
         }
     }
-    (Verdict::Open(0.0), MOST_CYCLES as usize)
+    0
 }
 
 /// How many of 300 comparisons end with that verdict.
-fn count(new: f64, old: f64, wanted: Verdict) -> usize {
+fn count(new: f64, old: f64, wanted: i8) -> usize {
     let mut rng = fastrand::Rng::with_seed(7);
-    let all = (0..300).map(|_| compare(&mut rng, new, old).0);
+    let all = (0..300).map(|_| compare(&mut rng, new, old));
     all.filter(|verdict| *verdict == wanted).count()
 }
 
 #[test]
 fn a_coin_is_seldom_called_better_and_a_better_player_seldom_missed() {
-    assert!(count(0.5, 0.5, Verdict::Better) <= 21, "at most 7 of 100");
-    assert!(count(0.5, 0.5, Verdict::NotBetter) >= 279);
-    assert!(
-        count(0.6, 0.5, Verdict::Better) >= 270,
-        "at least 90 of 100"
-    );
-    assert!(count(0.5, 0.6, Verdict::NotBetter) >= 299);
+    assert!(count(0.5, 0.5, 1) <= 21, "at most 7 of 100");
+    assert!(count(0.5, 0.5, -1) >= 279);
+    assert!(count(0.6, 0.5, 1) >= 270, "at least 90 of 100");
+    assert!(count(0.5, 0.6, -1) >= 299);
 }
 
 #[test]
 fn a_verdict_needs_some_cycles_and_a_difference_that_is_neither_leaves_it_open() {
-    assert_eq!(
-        verdict(&[0.5; 28], 4),
-        Verdict::Open(0.0),
-        "too early to look"
-    );
-    assert_eq!(verdict(&[0.5; 35], 5), Verdict::Better);
-    assert_eq!(verdict(&[0.0; 35], 5), Verdict::NotBetter);
+    assert_eq!(verdict(&[0.5; 28], 4), 0.0, "too early to look");
+    assert!(verdict(&[0.5; 35], 5) >= 1.0);
+    assert!(verdict(&[0.0; 35], 5) <= -1.0);
     let halfway: Vec<f64> = (0..7000)
         .map(|n| if n % 20 == 0 { 0.5 } else { 0.0 })
         .collect();
     assert_eq!(
         verdict(&halfway, 1000),
-        Verdict::Open(0.0),
+        0.0,
         "0.025 is as near to 0.05 as to 0"
     );
 }

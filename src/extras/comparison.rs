@@ -11,7 +11,7 @@ use crate::extras::figures::{gains, worth_in};
 use crate::extras::statistics::Sample;
 use crate::manager::Manager;
 use crate::manager::league::League;
-use crate::manager::view::{AgentView, LeagueView, MatchView};
+use crate::manager::view::{AgentView, LeagueView};
 use crate::net::sync::spawn;
 use crate::program::terminal::{counted, shown};
 use crate::protocol::{Kind, Progress};
@@ -32,32 +32,15 @@ const LEAST_VARIANCE: f64 = 0.000_25;
 /// How often the thread looks whether a cycle is over.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What the differences say so far.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
-    /// The new player gains at least about `DELTA` points a match.
-    Better,
-    /// It does not.
-    NotBetter,
-    /// More cycles are needed; from -1, not better, to 1, better: how far it is.
-    Open(f64),
-}
-
-/// The verdict on some differences, after whole cycles.
-pub fn verdict(differences: &[f64], cycles: usize) -> Verdict {
+/// How near some differences are to a verdict, after whole cycles: from 1 on the new player is better and gains at least
+/// about `DELTA` points a match, from -1 on it does not; between the two, more cycles are needed.
+pub fn verdict(differences: &[f64], cycles: usize) -> f64 {
     if cycles < FIRST_LOOK || differences.is_empty() {
-        return Verdict::Open(0.0);
+        return 0.0;
     }
     let Sample { count, mean, error } = Sample::of(differences.iter().copied());
     let variance = error.powi(2).max(LEAST_VARIANCE / count as f64);
-    let ratio = DELTA * (mean - DELTA / 2.0) / variance;
-    if ratio >= BOUND {
-        Verdict::Better
-    } else if ratio <= -BOUND {
-        Verdict::NotBetter
-    } else {
-        Verdict::Open(ratio / BOUND)
-    }
+    DELTA * (mean - DELTA / 2.0) / variance / BOUND
 }
 
 /// The first player and the second meet each of the others once a cycle, in rounds in which nobody plays twice.
@@ -118,11 +101,10 @@ struct Comparison<'a> {
     /// The new player and the old one.
     sides: [&'a AgentView; 2],
     rivals: Vec<&'a AgentView>,
-    matches: usize,
     /// What their matches are counted in.
     kind: &'static str,
-    /// By player and opponent: what the player's choices were worth, cycle by cycle.
-    worth: BTreeMap<[&'a String; 2], Vec<f64>>,
+    /// Rival by rival in each cycle: what the choices of both sides were worth against it.
+    worth: Vec<(&'a AgentView, [f64; 2])>,
 }
 
 impl<'a> Comparison<'a> {
@@ -132,17 +114,19 @@ impl<'a> Comparison<'a> {
         let mut players = players.filter(|_| view.status != Progress::Waiting);
         let sides = [players.next()?, players.next()?];
         let rivals: Vec<&AgentView> = players.collect();
-        let rounds = view.rounds.get(..cycles * rivals.len())?;
-        let matches = rounds.iter().flat_map(|round| &round.matches);
-        let matches: Vec<&MatchView> = matches.collect();
-        if matches.iter().any(|game| game.score.is_none()) {
-            return None;
-        }
         let by_pair = worth_in(view);
-        let mut worth = BTreeMap::<_, Vec<f64>>::new();
-        for gain in matches.iter().flat_map(|game| gains(game, &by_pair)) {
-            let against = worth.entry([gain.player, gain.opponent]).or_default();
-            against.push(gain.expected.unwrap_or(gain.points));
+        let mut worth = Vec::new();
+        let rounds = view.rounds.get(..cycles * rivals.len())?;
+        for cycle in rounds.chunks(rivals.len().max(1)) {
+            let matches = cycle.iter().flat_map(|round| &round.matches);
+            let gains = matches.flat_map(|game| gains(game, &by_pair));
+            let gains =
+                gains.map(|it| ([it.player, it.opponent], it.expected.unwrap_or(it.points)));
+            let gains: BTreeMap<_, f64> = gains.collect();
+            for rival in &rivals {
+                let [new, old] = sides.map(|side| gains.get(&[&side.id, &rival.id]));
+                worth.push((*rival, [*new?, *old?]));
+            }
         }
         let kind = match by_pair.is_empty() {
             true => "points a match",
@@ -152,7 +136,6 @@ impl<'a> Comparison<'a> {
             cycles,
             sides,
             rivals,
-            matches: matches.len(),
             kind,
             worth,
         })
@@ -163,45 +146,29 @@ impl<'a> Comparison<'a> {
         format!("{new} and {old}, each against the same {rivals} rivals, until it is decided")
     }
 
-    /// What the choices of a side were worth against a rival.
-    fn against(&self, side: &'a AgentView, rival: &'a AgentView) -> &[f64] {
-        let worth = self.worth.get(&[&side.id, &rival.id]);
-        worth.map_or(&[], Vec::as_slice)
+    /// What the choices of the new player were worth in all its matches, and those of the old one.
+    fn gains(&self) -> [Sample; 2] {
+        [0, 1].map(|side| Sample::of(self.worth.iter().map(|(_, both)| both[side])))
     }
 
-    /// What the choices of a side were worth in all its matches.
-    fn gain(&self, side: &'a AgentView) -> Sample {
-        let rivals = self.rivals.iter();
-        Sample::of(rivals.flat_map(|rival| self.against(side, rival)).copied())
-    }
-
-    /// How much more the new player got against a rival, cycle by cycle.
-    fn differences(&self, rival: &'a AgentView) -> impl Iterator<Item = f64> {
-        let [new, old] = self.sides.map(|side| self.against(side, rival));
-        new.iter().zip(old).map(|(new, old)| new - old)
-    }
-
-    fn verdict(&self) -> Verdict {
-        let all = self.rivals.iter().flat_map(|rival| self.differences(rival));
-        match verdict(&all.collect::<Vec<f64>>(), self.cycles) {
-            Verdict::Better if self.sides[0].technical_losses > Some(0) => Verdict::NotBetter,
-            verdict => verdict,
+    /// Whoever has lost technically is not better.
+    fn verdict(&self) -> f64 {
+        let differences = self.worth.iter().map(|(_, [new, old])| new - old);
+        match verdict(&differences.collect::<Vec<f64>>(), self.cycles) {
+            1.0.. if self.sides[0].technical_losses > Some(0) => -1.0,
+            verdict => verdict.clamp(-1.0, 1.0),
         }
     }
 
     /// `cycle  16   expected points: ada 1.347, eve 1.321    towards better 24 %`
     fn line(&self) -> String {
-        let side = |side| format!("{} {:.3}", name(side), self.gain(side).mean);
-        let ([new, old], kind) = (self.sides.map(side), self.kind);
-        let far = match self.verdict() {
-            Verdict::Better => 1.0,
-            Verdict::NotBetter => -1.0,
-            Verdict::Open(far) => far,
-        };
+        let ([new, old], kind) = (self.sides.map(name), self.kind);
+        let [new_mean, old_mean] = self.gains().map(|it| it.mean);
+        let far = self.verdict();
         let what = if far < 0.0 { "not better" } else { "better" };
         let percent = far.abs() * 100.0;
         format!(
-            "  cycle {:>3}   {kind}: {new}, {old}    towards {what} {percent:.0} %",
+            "  cycle {:>3}   {kind}: {new} {new_mean:.3}, {old} {old_mean:.3}    towards {what} {percent:.0} %",
             self.cycles
         )
     }
@@ -210,10 +177,10 @@ impl<'a> Comparison<'a> {
     fn end(&self, began: Instant) -> Option<Vec<String>> {
         let [new, old] = self.sides.map(name);
         let said = match self.verdict() {
-            Verdict::Better => format!("{new} is better than {old}"),
-            Verdict::NotBetter => format!("{new} is not better than {old}"),
-            Verdict::Open(_) if self.cycles < MOST_CYCLES as usize => return None,
-            Verdict::Open(_) => format!("{new} and {old}: undecided"),
+            1.0 => format!("{new} is better than {old}"),
+            -1.0 => format!("{new} is not better than {old}"),
+            _ if self.cycles < MOST_CYCLES as usize => return None,
+            _ => format!("{new} and {old}: undecided"),
         };
         Some(vec![
             self.line(),
@@ -221,22 +188,25 @@ impl<'a> Comparison<'a> {
             format!(
                 "Such an answer is wrong in at most 5 of 100. \"Not better\" means: not by {DELTA} points a match or more."
             ),
-            self.gains(),
+            self.by_rival(),
         ])
     }
 
     /// `expected points 1.389 ± 0.026 against 1.270 ± 0.032 (9 cycles, 126 matches, 3.2 s)`
     fn figures(&self, began: Instant) -> String {
-        let ([new, old], kind) = (self.sides.map(|side| self.gain(side)), self.kind);
+        let ([new, old], kind) = (self.gains(), self.kind);
         let cycles = counted(self.cycles as u32, "cycle");
-        let (matches, seconds) = (self.matches, began.elapsed().as_secs_f64());
+        let (matches, seconds) = (2 * self.worth.len(), began.elapsed().as_secs_f64());
         format!("{kind} {new} against {old} ({cycles}, {matches} matches, {seconds:.1} s)")
     }
 
     /// `ada gains most on: even +0.31, alternate +0.22, pattern -0.04`
-    fn gains(&self) -> String {
-        let gain = |rival: &&'a AgentView| (Sample::of(self.differences(rival)).mean, name(rival));
-        let mut gains: Vec<(f64, String)> = self.rivals.iter().map(gain).collect();
+    fn by_rival(&self) -> String {
+        let gain = |rival: &&AgentView| {
+            let own = self.worth.iter().filter(|(it, _)| it.id == rival.id);
+            Sample::of(own.map(|(_, [new, old])| new - old)).mean
+        };
+        let mut gains: Vec<_> = self.rivals.iter().map(|it| (gain(it), name(it))).collect();
         gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let texts = gains
             .iter()
