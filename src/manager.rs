@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the manager asks, before the start, whether what is around it has failed.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(2);
 /// How long those that do not answer are asked once more when the league starts.
 const LAST_CALL: Duration = Duration::from_secs(1);
 /// How long the manager sleeps at most while nothing happens.

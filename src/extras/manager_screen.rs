@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// How often it looks without being called.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(5);
 /// So many rows of the table are shown between the rounds.
 const LEADERS: usize = 16;
 /// How much of a league has been shown.

@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// How long a reader sleeps at most while it has nothing to do.
 const IDLE: Duration = Duration::from_secs(60);
+/// In the lobby nothing hangs on a referee yet: it is pinged so many times more rarely.
+const LOBBY: u32 = 5;
 /// How long referees wait at most until all players have been told of a round.
 const PLAYERS_TOLD: Duration = Duration::from_secs(1);
 
@@ -168,7 +170,8 @@ impl Board {
                 patience = match contact.called {
                     None => return None,
                     Some(at) if is_watched && newest(notices, LeagueCompleted::NAME).is_none() => {
-                        self.policy.base_delay.saturating_sub(at.elapsed())
+                        let rarely = if notices.is_empty() { LOBBY } else { 1 };
+                        (self.policy.base_delay * rarely).saturating_sub(at.elapsed())
                     }
                     Some(_) => IDLE,
                 };

@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Once};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tiny_http::{Method, Request, Server};
 
@@ -29,8 +29,8 @@ use tiny_http::{Method, Request, Server};
 pub const OK: &str = "200 OK";
 /// How long a client may say nothing while its request is read.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How often we look whether the server still lives, and whether the program has grown too big.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often we look whether the program has grown too big. It wakes an idle program, so not more often.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long a program lives at least before it takes its own place: so much work gets done under any attack.
 const LEAST_LIFE: Duration = Duration::from_secs(3);
 /// How many threads may wait for the next request.
@@ -198,8 +198,7 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
         let mut trouble = bounds::excess();
         if IS_BROKEN.swap(false, SeqCst) {
             trouble = Some("the server broke".into());
-            crew.iter()
-                .for_each(|crew| crew.has_ended.store(true, SeqCst));
+            crew = None;
         }
         if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
             door.service.start_anew(&why);
@@ -233,6 +232,8 @@ struct Crew {
     waiting: AtomicUsize,
     /// Whether the server accepts no more. The connections that it has accepted are still served.
     has_ended: AtomicBool,
+    /// The thread that builds the next server.
+    keeper: Thread,
 }
 
 impl Crew {
@@ -245,6 +246,7 @@ impl Crew {
             door: Arc::clone(door),
             waiting: AtomicUsize::new(0),
             has_ended: AtomicBool::new(false),
+            keeper: thread::current(),
         }))
     }
 
@@ -258,40 +260,37 @@ impl Crew {
         }
     }
 
-    /// Answers requests, one after the other: a thread that is used again costs less than a new one.
+    /// Answers requests, one after the other, until none comes for a while: a thread that is used again costs less than
+    /// a new one.
     fn work(self: &Arc<Self>) {
-        while let Some(request) = self.next() {
-            let others = self.waiting.fetch_sub(1, SeqCst) - 1;
-            if others == 0 {
-                self.hire(); // somebody must always wait
-            }
-            self.door.take(request);
-            if self.waiting.fetch_add(1, SeqCst) >= SPARE {
-                break; // enough others wait
+        loop {
+            match self.server.recv_timeout(DRAIN) {
+                Ok(Some(request)) => {
+                    let others = self.waiting.fetch_sub(1, SeqCst) - 1;
+                    if others == 0 {
+                        self.hire(); // somebody must always wait
+                    }
+                    self.door.take(request);
+                    if self.waiting.fetch_add(1, SeqCst) >= SPARE {
+                        break; // enough others wait
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => self.end(&error),
             }
         }
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// The next request; none when there will be no more.
-    fn next(&self) -> Option<Request> {
-        loop {
-            let has_ended = self.has_ended.load(SeqCst);
-            match self.server.recv_timeout(DRAIN) {
-                Ok(Some(request)) => return Some(request),
-                Ok(None) if has_ended => return None,
-                Ok(None) => {}
-                Err(error) => {
-                    self.has_ended.store(true, SeqCst);
-                    if error.kind() != io::ErrorKind::WouldBlock {
-                        self.door
-                            .service
-                            .fault(&format!("the server broke: {error}"));
-                        IS_BROKEN.store(true, SeqCst);
-                    }
-                }
-            }
+    /// The server accepts no more: nobody has called for a while, or it broke.
+    fn end(&self, error: &io::Error) {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            let words = format!("the server broke: {error}");
+            self.door.service.fault(&words);
+            IS_BROKEN.store(true, SeqCst);
         }
+        self.has_ended.store(true, SeqCst);
+        self.keeper.unpark();
     }
 }
 
