@@ -3,22 +3,23 @@
 //! Referee and manager ask a `Game` what is legal and who has won, and never which game it is. A player knows one game
 //! by its name: Even/Odd, which has messages of its own. A new game is one file like `games/even_odd.rs` (read that one
 //! next), a `pub mod` and a place in `GAMES` here, and an entry in `config/games/games_registry.json`. What a match is
-//! worth in points is in `games/outcome.rs`.
+//! worth in points is in `games/scoring.rs` and `games/outcome.rs`.
 
 pub mod chance;
 pub mod even_odd;
 pub mod messages;
 pub mod outcome;
 pub mod replay;
+pub mod scoring;
 pub mod tic_tac_toe;
 
 pub use chance::mix;
 pub use even_odd::{judge, parity};
 pub use messages::{CHOOSE_MOVE, Messages, field_of};
-pub use outcome::{Outcome, Scoring, TieBreak, ending, forfeit, score};
+pub use outcome::{Outcome, forfeit, score};
 pub use replay::{made, moves, reported};
 
-use crate::protocol::{Code, Refusal};
+use crate::protocol::{Code, Ending, Refusal};
 use crate::wire::cut;
 use serde_json::Value;
 use std::ops::RangeInclusive;
@@ -90,7 +91,7 @@ impl Game {
     pub fn judge(&self, players: [String; 2], moves: Vec<Move>, number: Option<u32>) -> Outcome {
         let (winner, reason) = (self.winner)(&players, &moves, number.unwrap_or_default());
         Outcome {
-            ending: ending(true, winner.is_some()),
+            ending: winner.map_or(Ending::Draw, |_| Ending::Win),
             players,
             moves,
             number,

@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::games::{self, TieBreak};
+use league::games::{self, scoring::TieBreak};
 use league::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::games::{Scoring, TieBreak};
+use league::games::scoring::{Scoring, TieBreak};
 use league::manager::league::Rules;
 use league::manager::schedule::round_robin;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};

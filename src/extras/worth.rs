@@ -1,7 +1,8 @@
 //! What choices are worth in a game in which both choose at once: a pair of choices before the number is drawn, and a
 //! choice that is made at random. A game by turns has no such numbers. Pure.
 
-use crate::games::{self, Move, Scoring, moves};
+use crate::games::scoring::Scoring;
+use crate::games::{self, Move, moves};
 use std::collections::BTreeMap;
 
 /// By pair of choices, as `even odd`, the points of both for each number that can be drawn; where none is drawn, once.

@@ -2,35 +2,10 @@
 
 use super::Move;
 use super::even_odd::parity;
+use super::scoring::Scoring;
 use crate::protocol::{Details, Ending, GameResult, MatchResult, MoveMade, Parity};
 use crate::wire::Wire;
-use crate::{object, words};
 use std::collections::BTreeMap;
-
-object! {
-    /// Points by ending, and what decides between equals: `scoring` in the league file.
-    #[derive(Default)]
-    Scoring {
-        win_points: i32, draw_points: i32, loss_points: i32, technical_loss_points: i32, tiebreakers: Vec<TieBreak>,
-    }
-}
-
-words! {
-    /// What decides between equal points, in the order of the league file.
-    TieBreak { Wins = "wins", HeadToHead = "head_to_head", Draws = "draws", }
-}
-
-impl Scoring {
-    /// From the most wanted ending to the least.
-    pub fn points(&self) -> [i32; 4] {
-        [
-            self.win_points,
-            self.draw_points,
-            self.loss_points,
-            self.technical_loss_points,
-        ]
-    }
-}
 
 /// A match that has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,15 +39,6 @@ pub fn forfeit(players: [String; 2], moves: Vec<Move>, failures: [Option<String>
         ending: Ending::TechnicalLoss,
         winner,
         reason,
-    }
-}
-
-/// How a match ended that was played to its end, or not, and that somebody won, or not.
-pub fn ending(played: bool, won: bool) -> Ending {
-    match (played, won) {
-        (false, _) => Ending::TechnicalLoss,
-        (true, false) => Ending::Draw,
-        (true, true) => Ending::Win,
     }
 }
 

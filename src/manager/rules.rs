@@ -1,6 +1,6 @@
 //! The rules of a league, as its files and the command line say them (`settings.rs` reads those).
 
-use crate::games::Scoring;
+use crate::games::scoring::Scoring;
 use crate::protocol::Kind;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! A `Career` counts what one player has done, result by result. `ranked` makes the table of all players: first by
 //! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
-use crate::games::{self, TieBreak};
+use crate::games::scoring::TieBreak;
 use crate::protocol::{Ending, MatchResult, Standing, Tally};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,11 @@ pub fn by_number(one: &str, other: &str) -> Ordering {
 
 /// How a result ended: its own word, or what the number says.
 pub fn ending(result: &MatchResult) -> Ending {
-    let derived = games::ending(
-        result.details.drawn_number.is_some(),
-        result.winner.is_some(),
-    );
+    let derived = match (result.details.drawn_number, &result.winner) {
+        (None, _) => Ending::TechnicalLoss,
+        (Some(_), None) => Ending::Draw,
+        (Some(_), Some(_)) => Ending::Win,
+    };
     result.details.status.unwrap_or(derived)
 }
 

@@ -3,7 +3,7 @@
 //! Screens, page, report, tables and season are made from this object and from nothing else. No token is in it, and no
 //! choice of a match that is not recorded. The manager makes it in `document.rs`.
 
-use crate::games::{self, Move, Scoring};
+use crate::games::{self, Move, scoring::Scoring};
 use crate::protocol::{AgentState, Champion, Ending, Kind, MoveMade, Parity, Progress, Standing};
 use crate::wire::Timestamp;
 use crate::{object, words};

@@ -6,7 +6,7 @@
 //! `config`; a program that finds no such folder goes by the files that were built into it. The command line overrules
 //! all of them. Read next: `args.rs`.
 
-use crate::games::{self, Scoring};
+use crate::games::{self, scoring::Scoring};
 use crate::net::retry::{Backoff, RetryPolicy};
 use crate::protocol::Kind;
 use crate::wire::{

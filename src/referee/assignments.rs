@@ -6,7 +6,7 @@
 //! report, after which we know nothing of the match. A match that is given to another referee is dropped without a word.
 //! See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
 
-use crate::games::{self, Game, Outcome, Scoring};
+use crate::games::{self, Game, Outcome, scoring::Scoring};
 use crate::net::client::conversation;
 use crate::net::secret::secret;
 use crate::program::storage;

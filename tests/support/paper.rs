@@ -2,7 +2,8 @@
 //! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use league::games::{self, Outcome, Scoring, TieBreak, even_odd, forfeit, judge, mix, parity};
+use league::games::scoring::{Scoring, TieBreak};
+use league::games::{self, Outcome, even_odd, forfeit, judge, mix, parity};
 use league::manager::board::Contact;
 use league::manager::document::{agent_view, match_view};
 use league::manager::league::{Event, League, Match, Member};
