@@ -34,7 +34,7 @@ use crate::manager::journal::{Journal, Store};
 use crate::manager::league::{Event, League};
 use crate::manager::rounds::Rounds;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
-use crate::manager::view::Heading;
+use crate::manager::view::{Heading, LeagueView};
 use crate::net::agent::Agent;
 use crate::net::bounds::start_anew;
 use crate::net::http::Reply;
@@ -101,8 +101,7 @@ pub struct Manager {
     pub store: Arc<Store>,
     /// Who is told what.
     pub board: Arc<Board>,
-    /// The public state.
-    pub document: Arc<Document>,
+    document: Document,
     /// What a person sees.
     pub terminal: Terminal,
     /// So many players and referees start the league.
@@ -139,7 +138,7 @@ impl Manager {
         let store = Arc::new(Store::new(league, journal));
         let board = Board::new(&store, &program);
         Ok(Manager {
-            document: Arc::new(Document::new(&store, &board, heading(&program, awaited))),
+            document: Document::new(heading(&program, awaited)),
             store,
             board,
             terminal: Terminal {
@@ -287,8 +286,17 @@ impl Manager {
 
     /// The state of the league in short.
     pub fn status(&self) -> LeagueStatus {
-        let waiting = self.board.waiting();
-        self.store.read(|league| league.status(waiting.reason))
+        let reason = self.board.heard(|heard| heard.waiting.reason.clone());
+        self.store.read(|league| league.status(reason))
+    }
+
+    /// The public state of the league.
+    pub fn view(&self) -> Arc<LeagueView> {
+        let newest = |league: &League| {
+            self.board
+                .heard(|heard| self.document.newest(league, heard))
+        };
+        self.store.read(newest)
     }
 
     /// Says something on the screen and in the log.

@@ -68,7 +68,7 @@ pub fn follow(manager: &Arc<Manager>) {
     spawn("comparison", move || {
         let say = |line: String| manager.terminal.say(&line);
         let began = Instant::now();
-        let mut view = manager.document.newest();
+        let mut view = manager.view();
         let mut cycles = 0;
         loop {
             while let Some(comparison) = Comparison::of(&view, cycles) {
@@ -90,7 +90,7 @@ pub fn follow(manager: &Arc<Manager>) {
                 return;
             }
             manager.store.wait(LOOK, League::is_over);
-            view = manager.document.newest();
+            view = manager.view();
         }
     });
 }

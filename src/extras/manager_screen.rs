@@ -60,7 +60,7 @@ pub fn follow(manager: &Manager, terminal: Terminal) -> Receiver<()> {
 impl Shown {
     /// What is there already is taken as shown.
     fn of(manager: &Manager) -> Shown {
-        let view = manager.document.newest();
+        let view = manager.view();
         let title = format!("{}: {}", called(&view), shown(&view.league.game));
         let greeting = |it: &Member| (it.id.clone(), it.registrations);
         manager.store.read(|league| Shown {

@@ -3,7 +3,6 @@
 //! They may be said from any terminal, and typed into the manager's own. Either way a word is a message to the manager
 //! whose data folder this is, and the answer is a sentence that says by name what was done.
 
-use crate::manager::Manager;
 use crate::manager::journal;
 use crate::manager::settings::operator_file;
 use crate::manager::view::{AgentView, LeagueView};
@@ -19,7 +18,6 @@ use serde_json::json;
 use std::fs;
 use std::io::{IsTerminal, stdin};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The words that may be typed, and what they do.
 const WORDS: [(&str, &str); 9] = [
@@ -159,16 +157,18 @@ fn problem(error: &LeagueError) -> String {
 }
 
 /// Has a thread do what is typed into this terminal.
-pub fn listen(manager: &Arc<Manager>) {
-    let is_class = manager.program.args.word == Some("class");
+pub fn listen(program: &Program) {
+    let is_class = program.args.word == Some("class");
     let is_typed = stdin().is_terminal() && is_in_foreground();
     if !is_class && !is_typed {
         return;
     }
-    let manager = Arc::clone(manager);
+    let mut args = program.args.clone();
+    let token = operator_file(program);
+    args.set("--operator-token-file", &token.to_string_lossy());
     spawn("keyboard", move || {
         for line in stdin().lines().map_while(Result::ok) {
-            if let Err(Stop(_, why)) = obey(&manager.program, line.trim()) {
+            if let Err(Stop(_, why)) = obey(args.clone(), line.trim()) {
                 say(&why);
             }
         }
@@ -185,7 +185,7 @@ fn is_in_foreground() -> bool {
 }
 
 /// Does what a typed line says, as if it came from another terminal of this machine.
-fn obey(program: &Program, line: &str) -> Result<(), Stop> {
+fn obey(mut args: Args, line: &str) -> Result<(), Stop> {
     let (word, about) = line.split_once(' ').unwrap_or((line, ""));
     let mut known = WORDS
         .iter()
@@ -195,9 +195,6 @@ fn obey(program: &Program, line: &str) -> Result<(), Stop> {
         help().iter().for_each(|line| say(line));
         return Ok(());
     }
-    let mut args = program.args.clone();
-    let token = operator_file(program);
-    args.set("--operator-token-file", &token.to_string_lossy());
     args.word = known;
     args.operands = vec![about.trim().into()];
     run(&args)

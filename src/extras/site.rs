@@ -7,7 +7,6 @@
 use crate::extras::figures::Figures;
 use crate::extras::pages::changes;
 use crate::extras::{report, trace};
-use crate::manager::document::Document;
 use crate::manager::view::{LeagueView, RoundView};
 use crate::net::http::Reply;
 use crate::net::retry::pause;
@@ -51,21 +50,23 @@ impl Site {
         }
     }
 
-    /// The page of a league at `path`, if there is one; `query` is what stands behind the question mark.
+    /// The page of a league at `path`, if there is one; `query` is what stands behind the question mark. `recorded` says
+    /// whether a match has a result at this very moment, if there is such a match.
     pub fn page(
         &self,
-        document: &Document,
+        view: Arc<LeagueView>,
+        recorded: impl Fn(&str) -> Option<bool>,
         path: &str,
         query: &str,
         peer: IpAddr,
     ) -> Option<Reply> {
         let here = peer.is_loopback();
-        let newest = self.newest(document);
+        let newest = self.newest(view);
         let (view, figures) = (&newest.view, &newest.figures);
         if let Some(match_id) = path.strip_prefix("/trace/") {
             let match_id = match_id.to_uppercase();
-            let recorded = || document.is_recorded(&match_id);
-            let page = trace::page(&self.logs, &view.league_id, &match_id, recorded);
+            let is_recorded = || recorded(&match_id);
+            let page = trace::page(&self.logs, &view.league_id, &match_id, is_recorded);
             return Some(page);
         }
         Some(match path {
@@ -91,8 +92,7 @@ impl Site {
         }
     }
 
-    fn newest(&self, document: &Document) -> Arc<Numbered> {
-        let view = document.newest();
+    fn newest(&self, view: Arc<LeagueView>) -> Arc<Numbered> {
         let mut newest = lock(&self.newest);
         match &*newest {
             Some(known) if Arc::ptr_eq(&known.view, &view) => Arc::clone(known),

@@ -132,7 +132,7 @@ impl Around for Surroundings {
         if is_class {
             class::greet(manager);
         }
-        operator::listen(manager);
+        operator::listen(program);
         Ok(())
     }
 
@@ -157,7 +157,11 @@ impl Around for Surroundings {
     }
 
     fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        self.site.page(&manager.document, path, query, peer)
+        let recorded = |match_id: &str| {
+            let recorded = |league: &League| Some(league.find(match_id)?.recorded.is_some());
+            manager.store.read(recorded)
+        };
+        self.site.page(manager.view(), recorded, path, query, peer)
     }
 
     fn turned_away(&self, words: &str) {
@@ -175,7 +179,7 @@ impl Around for Surroundings {
     fn keep(&self, manager: &Manager) {
         let logs = program::logs(&manager.program.args);
         let losses = |league: &League| manager_screen::first_losses(league, &logs);
-        let view = manager.document.newest();
+        let view = manager.view();
         if self.is_comparison {
             lock(&self.pages).write(&view);
             let lines = manager.store.read(losses);
@@ -212,7 +216,7 @@ fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>) {
     spawn("pages", move || {
         let mut has_failed = false;
         while !manager.store.read(|league| league.closed) {
-            let errors = lock(&pages).write(&manager.document.newest());
+            let errors = lock(&pages).write(&manager.view());
             if let Some(error) = errors.first().filter(|_| !has_failed) {
                 let words = format!("the files for people cannot be written: {error}");
                 manager.say(Level::Error, "fault", &words);

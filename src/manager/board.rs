@@ -10,8 +10,7 @@
 //! it what this copy alone says: its time and its reader's tokens. What was heard from an agent is its `Contact`
 //! (`contact.rs`). Nothing on the board must survive a restart: the league says what is to be told.
 
-use crate::manager::contact::refusal;
-pub use crate::manager::contact::{Contact, RefereeState};
+use crate::manager::contact::{Contact, Heard, RefereeState, Waiting, refusal};
 use crate::manager::journal::Store;
 use crate::manager::league::League;
 use crate::manager::news::{News, Posted};
@@ -20,9 +19,8 @@ use crate::net::retry::{CallError, RetryPolicy, pause, retry};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::protocol::*;
-use crate::wire::Timestamp;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -43,26 +41,15 @@ struct Notice {
     bulletin: Bulletin,
 }
 
-/// What a league that has started waits for.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Waiting {
-    /// Why the league does not go on, if it does not.
-    pub reason: Option<String>,
-    /// When the announced matches begin, if the lead has not passed yet.
-    pub next_at: Option<Timestamp>,
-}
-
 #[derive(Default)]
 struct Inside {
     posted: Posted,
     notices: Vec<Arc<Notice>>,
-    contacts: BTreeMap<String, Contact>,
+    heard: Heard,
     /// The agents that have a thread.
     readers: BTreeSet<String>,
     /// The number of the newest announcement that referees may be told.
     released: u64,
-    waiting: Waiting,
-    changes: u64,
 }
 
 /// The board, and what was heard from its readers. One lock around both; it is never held across a call.
@@ -150,11 +137,11 @@ impl Board {
         loop {
             let Inside {
                 notices,
-                contacts,
+                heard,
                 released,
                 ..
             } = &mut *inside;
-            let contact = contacts.entry(id.into()).or_default();
+            let contact = heard.contacts.entry(id.into()).or_default();
             let mut patience = contact.begin_anew(|| outdated(notices));
             if patience.is_zero() {
                 let is_next = |notice: &&Arc<Notice>| {
@@ -263,24 +250,28 @@ impl Board {
     }
 
     fn update(&self, id: &str, change: impl FnOnce(&mut Contact)) {
-        let mut inside = lock(&self.inside);
-        let contact = inside.contacts.entry(id.into()).or_default();
+        let heard = &mut lock(&self.inside).heard;
+        let contact = heard.contacts.entry(id.into()).or_default();
         let mut before = contact.clone();
         change(contact);
         before.called = contact.called; // that an agent answers as it did before is no news
         let is_new = *contact != before;
-        inside.changes += u64::from(is_new);
+        heard.changes += u64::from(is_new);
     }
 
     /// What is known of an agent.
     pub fn contact(&self, id: &str) -> Contact {
-        let contact = lock(&self.inside).contacts.get(id).cloned();
-        contact.unwrap_or_default()
+        self.heard(|heard| heard.of(id))
     }
 
     /// Counts changes of what is known: whoever waits for news compares this.
     pub fn changes(&self) -> u64 {
-        lock(&self.inside).changes
+        self.heard(|heard| heard.changes)
+    }
+
+    /// Looks at all that is known of the agents.
+    pub fn heard<T>(&self, ask: impl FnOnce(&Heard) -> T) -> T {
+        ask(&lock(&self.inside).heard)
     }
 
     /// An agent has registered, perhaps again: it is alive, and is told anew what still matters.
@@ -332,13 +323,8 @@ impl Board {
         let Some(newest) = newest(&inside.notices, RoundAnnouncement::NAME) else {
             return;
         };
-        let is_told = |id: &String| {
-            let in_trouble = inside
-                .contacts
-                .get(id)
-                .is_some_and(|it| it.trouble.is_some());
-            in_trouble || inside.has_heard(id, newest)
-        };
+        let is_told =
+            |id: &String| inside.heard.of(id).trouble.is_some() || inside.has_heard(id, newest);
         let number = newest.number;
         let is_late = newest.since.elapsed() >= PLAYERS_TOLD;
         if number > inside.released && (is_late || league.ids(Kind::Player).iter().all(is_told)) {
@@ -363,21 +349,16 @@ impl Board {
 
     /// Notes what the league waits for.
     pub fn note_waiting(&self, waiting: Waiting) {
-        let mut inside = lock(&self.inside);
-        inside.changes += u64::from(inside.waiting != waiting);
-        inside.waiting = waiting;
-    }
-
-    /// What a league that has started waits for.
-    pub fn waiting(&self) -> Waiting {
-        lock(&self.inside).waiting.clone()
+        let heard = &mut lock(&self.inside).heard;
+        heard.changes += u64::from(heard.waiting != waiting);
+        heard.waiting = waiting;
     }
 }
 
 impl Inside {
     /// Whether an agent has been told that notice, or it could not be delivered.
     fn has_heard(&self, id: &str, notice: &Notice) -> bool {
-        let contact = self.contacts.get(id);
+        let contact = self.heard.contacts.get(id);
         contact.is_some_and(|it| !it.starts_anew && it.read >= notice.number)
     }
 }

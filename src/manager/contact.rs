@@ -4,8 +4,9 @@
 
 use crate::net::retry::{CallError, SHOWN};
 use crate::protocol::LeagueError;
-use crate::wire::{Wire, cut};
+use crate::wire::{Timestamp, Wire, cut};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How often an agent is told anew at most, however often it registers.
@@ -23,6 +24,33 @@ pub enum RefereeState {
     Refusing(String),
     /// The referee has not reported in its time, as these words say. It is alive again when it registers or reports.
     Overdue(String),
+}
+
+/// What is known of all agents, and of the league beside its state.
+#[derive(Default)]
+pub struct Heard {
+    /// What is known of each agent that was called or has registered.
+    pub contacts: BTreeMap<String, Contact>,
+    /// What a league that has started waits for.
+    pub waiting: Waiting,
+    /// How often something of this has changed.
+    pub changes: u64,
+}
+
+impl Heard {
+    /// What is known of an agent.
+    pub fn of(&self, id: &str) -> Contact {
+        self.contacts.get(id).cloned().unwrap_or_default()
+    }
+}
+
+/// What a league that has started waits for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Waiting {
+    /// Why the league does not go on, if it does not.
+    pub reason: Option<String>,
+    /// When the announced matches begin, if the lead has not passed yet.
+    pub next_at: Option<Timestamp>,
 }
 
 /// What is known of one agent.

@@ -1,8 +1,7 @@
 //! Makes the public state of a league, a `LeagueView` (`view.rs`), from the league and from what was heard from its
-//! agents. `Document` keeps the newest one, and lets others wait for the next.
+//! agents. `Document` keeps the newest one, for all who look.
 
-use crate::manager::board::{Board, Contact};
-use crate::manager::journal::Store;
+use crate::manager::contact::{Contact, Heard};
 use crate::manager::league::{League, Match, Member};
 use crate::manager::queries::match_status;
 use crate::manager::standings::ending;
@@ -15,6 +14,13 @@ use std::time::{Duration, Instant};
 /// The least time between two documents; but the start and the end of a league are told at once.
 const PACE: Duration = Duration::from_secs(1);
 
+/// The newest document of a league that is going on.
+pub struct Document {
+    /// What does not change while the league is played.
+    pub heading: Heading,
+    made: Mutex<Option<Made>>,
+}
+
 /// A document, and what it was made of: the changes of the league and of what was heard.
 struct Made {
     changes: (u64, u64),
@@ -22,77 +28,64 @@ struct Made {
     view: Arc<LeagueView>,
 }
 
-/// The newest document of a league that is going on.
-pub struct Document {
-    store: Arc<Store>,
-    board: Arc<Board>,
-    heading: Heading,
-    made: Mutex<Option<Made>>,
-}
-
 impl Document {
-    /// Documents of the league in `store`.
-    pub fn new(store: &Arc<Store>, board: &Arc<Board>, heading: Heading) -> Document {
+    /// Documents under this heading.
+    pub fn new(heading: Heading) -> Document {
         Document {
-            store: Arc::clone(store),
-            board: Arc::clone(board),
             heading,
             made: Mutex::default(),
         }
     }
 
     /// The newest document: made anew if something has changed, but only once within `PACE`.
-    pub fn newest(&self) -> Arc<LeagueView> {
+    pub fn newest(&self, league: &League, heard: &Heard) -> Arc<LeagueView> {
         let mut newest = lock(&self.made);
-        self.store.read(|league| {
-            let changes = (league.changes, self.board.changes());
-            if let Some(made) = &*newest {
-                let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
-                if made.changes == changes || !is_due {
-                    return Arc::clone(&made.view);
-                }
+        let changes = (league.changes, heard.changes);
+        if let Some(made) = &*newest {
+            let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
+            if made.changes == changes || !is_due {
+                return Arc::clone(&made.view);
             }
-            let before = newest.as_ref().map(|made| &*made.view);
-            let made = Made {
-                changes,
-                at: Instant::now(),
-                view: Arc::new(self.view(league, before)),
-            };
-            Arc::clone(&newest.insert(made).view)
-        })
-    }
-
-    /// Whether a match has a result at this moment; none where there is no such match.
-    pub fn is_recorded(&self, match_id: &str) -> Option<bool> {
-        let recorded = |league: &League| Some(league.find(match_id)?.recorded.is_some());
-        self.store.read(recorded)
-    }
-
-    /// Makes the document. A round that has not changed is shared with the one before.
-    fn view(&self, league: &League, before: Option<&LeagueView>) -> LeagueView {
-        let waiting = self.board.waiting();
-        let status = league.status(waiting.reason);
-        let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
-        let agent = |member: &Member| agent_view(league, member, self.board.contact(&member.id));
-        let is_over = status.status == Progress::Completed;
-        let end = league.completed().filter(|_| is_over);
-        LeagueView {
-            schema_version: "1.0.0".into(),
-            league_id: status.league_id,
-            league: self.heading.clone(),
-            status: status.status,
-            paused: league.paused,
-            current_round: status.current_round,
-            total_rounds: status.total_rounds,
-            matches_completed: status.matches_completed,
-            total_matches: league.matches.len() as u32,
-            agents: members.into_iter().flatten().map(agent).collect(),
-            standings: league.table().to_vec(),
-            rounds: league.by_round(|round_id, games| round_view(before, round_id, games)),
-            reason: status.reason,
-            next_at: waiting.next_at,
-            champion: end.map(|end| end.champion),
         }
+        let before = newest.as_ref().map(|made| &*made.view);
+        let made = Made {
+            changes,
+            at: Instant::now(),
+            view: Arc::new(view(league, heard, &self.heading, before)),
+        };
+        Arc::clone(&newest.insert(made).view)
+    }
+}
+
+/// Makes the document. A round that has not changed is shared with the one `before`.
+pub fn view(
+    league: &League,
+    heard: &Heard,
+    heading: &Heading,
+    before: Option<&LeagueView>,
+) -> LeagueView {
+    let waiting = &heard.waiting;
+    let status = league.status(waiting.reason.clone());
+    let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
+    let agent = |member: &Member| agent_view(league, member, heard.of(&member.id));
+    let is_over = status.status == Progress::Completed;
+    let end = league.completed().filter(|_| is_over);
+    LeagueView {
+        schema_version: "1.0.0".into(),
+        league_id: status.league_id,
+        league: heading.clone(),
+        status: status.status,
+        paused: league.paused,
+        current_round: status.current_round,
+        total_rounds: status.total_rounds,
+        matches_completed: status.matches_completed,
+        total_matches: league.matches.len() as u32,
+        agents: members.into_iter().flatten().map(agent).collect(),
+        standings: league.table().to_vec(),
+        rounds: league.by_round(|round_id, games| round_view(before, round_id, games)),
+        reason: status.reason,
+        next_at: waiting.next_at,
+        champion: end.map(|end| end.champion),
     }
 }
 
@@ -108,7 +101,7 @@ fn round_view(before: Option<&LeagueView>, round_id: u32, games: &[Match]) -> Ar
 }
 
 /// An agent, as its league and whoever calls it know it.
-pub fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
+fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
     let stats = (member.kind == Kind::Player).then(|| league.stats(member));
     let was_called = contact.trouble.is_some() || contact.answers_in.is_some();
     AgentView {
@@ -127,7 +120,7 @@ pub fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentVi
 }
 
 /// A match.
-pub fn match_view(game: &Match) -> MatchView {
+fn match_view(game: &Match) -> MatchView {
     let result = game.recorded.as_ref().map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
     let explained = details.filter(|details| details.drawn_number.is_none());

@@ -2,13 +2,12 @@
 //!
 //! A handler asks the league for a decision, has the journal keep it (`Store::commit`), and answers. No lock is held
 //! while an answer is sent. Who is let in is decided in `registration.rs` and told in `admission.rs`; which reports are
-//! taken, in `results.rs`. What is asked beside the messages is in `about.rs`. `around` is whatever shows the league, its
+//! taken, in `results.rs`. What is shown beside the messages is in `about.rs`. `around` is whatever shows the league, its
 //! pages and screens (`Around` in `src/manager.rs`).
 
 use crate::manager::Manager;
-use crate::manager::about;
 use crate::manager::admission::{Admission, Rejection, for_player, for_referee};
-use crate::manager::board::RefereeState;
+use crate::manager::contact::RefereeState;
 use crate::manager::league::{League, Member};
 use crate::manager::registration::Applicant;
 use crate::net::agent::{Agent, Denial, Request, Toolbox};
@@ -16,7 +15,7 @@ use crate::net::http::Reply;
 use crate::net::log::Level;
 use crate::net::secret::secret;
 use crate::protocol::*;
-use crate::wire::{Timestamp, cut, equal};
+use crate::wire::{SHOWN, Timestamp, cut, equal};
 use serde_json::Value;
 use std::io;
 use std::net::IpAddr;
@@ -68,13 +67,13 @@ impl Agent for Manager {
     }
 
     fn refused(&self, packet: &Value, peer: IpAddr, refusal: &Refusal) {
-        if let Some(words) = about::refusal(packet, peer, refusal) {
+        if let Some(words) = words_for(packet, peer, refusal) {
             self.turn_away("refused", &words);
         }
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        about::tools(self)
+        self.tools()
     }
 
     fn asked_in_vain(&self, what: &str, peer: IpAddr) {
@@ -95,7 +94,7 @@ impl Agent for Manager {
     }
 
     fn health(&self) -> Value {
-        about::health(self)
+        self.how_it_is()
     }
 }
 
@@ -194,4 +193,27 @@ impl Manager {
         self.start(0, 0)?; // with those who are here
         Ok(self.status().into())
     }
+}
+
+/// What a person should hear of a refused registration or report: nobody else can tell its author.
+fn words_for(packet: &Value, peer: IpAddr, refusal: &Refusal) -> Option<String> {
+    let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, SHOWN));
+    let message_type = text(packet, "message_type")?;
+    let why = cut(&refusal.to_string(), 400);
+    if message_type == MatchResultReport::NAME {
+        let match_id = cut(&text(packet, "match_id").unwrap_or_default(), 20);
+        return Some(format!(
+            "refused a report of {match_id}, from {peer}: {why}"
+        ));
+    }
+    if !message_type.ends_with("_REGISTER_REQUEST") {
+        return None;
+    }
+    let metas = ["player_meta", "referee_meta"];
+    let said = |key: &str| metas.iter().find_map(|meta| text(&packet[meta], key));
+    let name = said("display_name").unwrap_or("somebody".into());
+    let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
+    Some(format!(
+        "refused to register {name}{place}, from {peer}: {why}"
+    ))
 }

@@ -9,7 +9,7 @@
 //! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
 
 use crate::manager::Manager;
-use crate::manager::board::{RefereeState, Waiting};
+use crate::manager::contact::{RefereeState, Waiting};
 use crate::manager::control::called;
 use crate::manager::league::{League, Match};
 use crate::manager::queries::PAUSED;

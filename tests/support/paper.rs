@@ -4,11 +4,11 @@
 
 use league::games::scoring::{Scoring, TieBreak};
 use league::games::{self, Outcome, even_odd, forfeit, judge, mix, parity};
-use league::manager::board::Contact;
-use league::manager::document::{agent_view, match_view};
+use league::manager::contact::Heard;
+use league::manager::document::view;
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::league::{Listed, Rules};
-use league::manager::view::{LeagueView, RoundView};
+use league::manager::view::LeagueView;
 use league::manager::{admission::Admission, registration::Applicant};
 use league::net::agent::Request;
 pub use league::protocol::AgentMeta;
@@ -353,32 +353,13 @@ pub fn told_by(rules: Rules, script: &str) -> League {
 
 /// The document of a league, under the name of the shipped one.
 pub fn document(league: &League, is_local: bool) -> LeagueView {
-    let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
-    let agents = members.into_iter().flatten();
     let heading = json!({
         "display_name": "League", "game": "Even/Odd", "game_type": league.rules.game_type, "register_at": "",
         "scoring": league.rules.scoring, "local": is_local,
     });
+    let heading = Wire::read(&heading).unwrap();
     LeagueView {
-        schema_version: "1.0.0".into(),
         league_id: "league_2025_even_odd".into(),
-        league: Wire::read(&heading).unwrap(),
-        status: league.progress(),
-        paused: false,
-        current_round: 1,
-        total_rounds: league.rounds(),
-        matches_completed: league.played.len() as u32,
-        total_matches: league.matches.len() as u32,
-        agents: agents
-            .map(|member| agent_view(league, member, Contact::default()))
-            .collect(),
-        standings: league.table().to_vec(),
-        rounds: league.by_round(|round_id, games| {
-            let matches = games.iter().map(match_view).collect();
-            Arc::new(RoundView { round_id, matches })
-        }),
-        reason: None,
-        next_at: None,
-        champion: None,
+        ..view(league, &Heard::default(), &heading, None)
     }
 }
