@@ -110,7 +110,9 @@ fn the_page_is_safe_and_has_its_data_inside() {
     }
     let nonces = [(), ()].map(|()| {
         let (status, head, page) = get(&url, "/");
-        let policy = header(&head, "Content-Security-Policy");
+        let framed = header(&head, "Content-Security-Policy");
+        assert_eq!(framed, "frame-ancestors 'none'");
+        let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
         let nonce = between(policy, "'nonce-", "'").to_string();
         assert!(status == 200 && nonce.len() >= 32 && !policy.contains("unsafe"));
         assert!(policy.starts_with("default-src 'none'"));

@@ -11,7 +11,7 @@ use league::extras::season::{add, ordered};
 use league::manager::view::LeagueView;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, path::Path};
 use support::{World, check_says, paper, rows};
 
 /// The document of a league that went as a script says: `P01>P02 P03=P04 | P01!P03 P02?P04`.
@@ -156,7 +156,7 @@ fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
 fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_again() {
     let world = World::new("");
     let data = world.folder.join("data");
-    let view = Arc::new(league("P01>P02 P03=P04"));
+    let view = league("P01>P02 P03=P04");
     let mut pages = Pages::new(data.clone(), world.folder.join("logs"));
     let in_the_way = ["standings.json", "report.html"].map(|name| world.league_file(name));
     for path in &in_the_way {

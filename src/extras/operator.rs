@@ -10,6 +10,7 @@ use crate::net::client::{About, Client, Peer, conversation};
 use crate::net::retry::CallError;
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
+use crate::program::config::Config;
 use crate::program::terminal::{counted, say, shown};
 use crate::program::{self, Program};
 use crate::protocol::*;
@@ -48,105 +49,71 @@ pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
 
 /// Says the word of the command line to the manager, and shows what it answers.
 pub fn run(args: &Args) -> Result<(), Stop> {
-    let caller = Caller::new(args)?;
-    let league_id = caller.league_id.clone();
-    let word = args.word.unwrap_or_default();
-    let about = args.operands.first();
-    let of_match = about.filter(|_| word == "replay");
-    let message: Message = match word {
-        "status" => return caller.status(),
-        "start" => StartLeague { league_id }.into(),
-        _ => {
-            let order = LeagueControl::read(&json!({
-                "league_id": league_id,
-                "action": word,
-                "player_id": about.filter(|_| word != "replay"),
-                "match_id": of_match.map(|id| id.to_uppercase()),
-            }));
-            order
-                .map_err(|fault| Stop::usage(fault.to_string()))?
-                .into()
-        }
+    let config = program::load(args)?;
+    let manager = Peer::manager(&address(args, &config), config.generic_limit());
+    let place = &manager.endpoint;
+    let failed = |words: &str| Stop::failed(format!("the league manager at {place}: {words}"));
+    let no_answer = |error: CallError| {
+        let cure = "start one, or name it with --manager URL";
+        failed(&format!("{}; {cure}", error.explain()))
     };
-    match caller.order(&message)? {
-        Progress::Waiting if word == "start" => Err(Stop::failed("the league has not started")),
+    let client = Client::new("launcher", program::log(args, "launcher"));
+    client.sign_as("launcher", &config.league.league_id);
+    if args.word == Some("status") {
+        let answer = client.send(&manager, "get_league", &json!({}), "{}");
+        let view = LeagueView::read(&answer.map_err(no_answer)?).map_err(|fault| {
+            failed(&format!("answered something else than its league: {fault}"))
+        })?;
+        say(&format!("{} at {place}", called(&view)));
+        status_lines(&view).iter().for_each(|line| say(line));
+        return Ok(());
+    }
+    let order = order(args, config.league.league_id)?;
+    let about = About {
+        conversation_id: conversation("operator"),
+        auth_token: program::operator_token(args)?,
+        ..About::default()
+    };
+    let status = match client.ask(&manager, &order, &about).map_err(no_answer)? {
+        Message::LeagueStatus(status) => status,
+        Message::LeagueError(error) => return Err(failed(&problem(&error))),
+        other => return Err(failed(&format!("answered with {}", other.name()))),
+    };
+    let usual = format!("the league is {}", status.status);
+    let (league, sentence) = (&status.league_id, status.reason.unwrap_or(usual));
+    say(&shown(&format!("{league} at {place}: {sentence}")));
+    match (order, status.status) {
+        (Message::StartLeague(_), Progress::Waiting) => {
+            Err(Stop::failed("the league has not started"))
+        }
         _ => Ok(()),
     }
 }
 
-/// What a word from another terminal needs: where the manager is, and how to speak to it.
-struct Caller {
-    league_id: String,
-    manager: Peer,
-    client: Client,
-    operator_token: Option<String>,
+/// Where the manager is: the one that the command line names, or whose data folder this is.
+fn address(args: &Args, config: &Config) -> String {
+    let file = address_file(&program::data(args), &config.league.league_id);
+    match fs::read_to_string(file) {
+        Ok(here) if !args.has("--manager") => here.trim().into(),
+        _ => program::manager(args, config),
+    }
 }
 
-impl Caller {
-    fn new(args: &Args) -> Result<Caller, Stop> {
-        let config = program::load(args)?;
-        let league_id = &config.league.league_id;
-        let here = fs::read_to_string(address_file(&program::data(args), league_id));
-        let manager = match here {
-            Ok(here) if !args.has("--manager") => here.trim().to_string(),
-            _ => program::manager(args, &config),
-        };
-        let client = Client::new("launcher", program::log(args, "launcher"));
-        client.sign_as("launcher", league_id);
-        Ok(Caller {
-            operator_token: program::operator_token(args)?,
-            manager: Peer::manager(&manager, config.generic_limit()),
-            league_id: config.league.league_id,
-            client,
-        })
-    }
-
-    /// Sends an order, and shows the sentence that comes back.
-    fn order(&self, message: &Message) -> Result<Progress, Stop> {
-        let about = About {
-            conversation_id: conversation("operator"),
-            auth_token: self.operator_token.clone(),
-            ..About::default()
-        };
-        let answer = self.client.ask(&self.manager, message, &about);
-        match answer.map_err(|error| self.no_answer(&error))? {
-            Message::LeagueStatus(status) => {
-                let sentence = match &status.reason {
-                    Some(reason) => shown(reason),
-                    None => format!("the league is {}", status.status),
-                };
-                let (league, place) = (shown(&status.league_id), &self.manager.endpoint);
-                say(&format!("{league} at {place}: {sentence}"));
-                Ok(status.status)
-            }
-            Message::LeagueError(error) => Err(self.failed(&problem(&error))),
-            other => Err(self.failed(&format!("answered with {}", other.name()))),
+/// The message to the manager that a word stands for.
+fn order(args: &Args, league_id: String) -> Result<Message, Stop> {
+    let about = args.operands.first();
+    let order = match args.word {
+        Some("start") => return Ok(StartLeague { league_id }.into()),
+        Some("replay") => {
+            let match_id = about.map(|id| id.to_uppercase());
+            json!({"league_id": league_id, "action": "replay", "match_id": match_id})
         }
-    }
-
-    /// Asks the manager how far its league is, and shows it.
-    fn status(&self) -> Result<(), Stop> {
-        let answer = self
-            .client
-            .send(&self.manager, "get_league", &json!({}), "{}");
-        let answer = answer.map_err(|error| self.no_answer(&error))?;
-        let view = LeagueView::read(&answer).map_err(|fault| {
-            self.failed(&format!("answered something else than its league: {fault}"))
-        })?;
-        say(&format!("{} at {}", called(&view), self.manager.endpoint));
-        status_lines(&view).iter().for_each(|line| say(line));
-        Ok(())
-    }
-
-    fn no_answer(&self, error: &CallError) -> Stop {
-        let cure = "start one, or name it with --manager URL";
-        self.failed(&format!("{}; {cure}", error.explain()))
-    }
-
-    fn failed(&self, words: &str) -> Stop {
-        let place = &self.manager.endpoint;
-        Stop::failed(format!("the league manager at {place}: {words}"))
-    }
+        word => json!({"league_id": league_id, "action": word, "player_id": about}),
+    };
+    let order = LeagueControl::read(&order);
+    Ok(order
+        .map_err(|fault| Stop::usage(fault.to_string()))?
+        .into())
 }
 
 /// What exactly was wrong, for a person: without the code.
@@ -215,13 +182,13 @@ pub fn called(view: &LeagueView) -> String {
 /// How far a league is, as lines.
 fn status_lines(view: &LeagueView) -> Vec<String> {
     let mut lines = Vec::new();
-    if view.status == Progress::Waiting {
-        for kind in [Kind::Referee, Kind::Player] {
+    let is_lobby = view.status == Progress::Waiting;
+    if is_lobby {
+        let here = [Kind::Referee, Kind::Player].map(|kind| {
             let agents = view.agents.iter().filter(|it| it.kind == kind);
-            let count = agents.clone().count() as u32;
-            lines.push(format!("{} here", counted(count, kind.word())));
-            lines.extend(agents.map(agent_line));
-        }
+            counted(agents.count() as u32, kind.word())
+        });
+        lines.push(format!("{} here", here.join(" and ")));
     } else {
         let (round, rounds) = (view.current_round, view.total_rounds);
         let (done, all) = (view.matches_completed, view.total_matches);
@@ -238,13 +205,13 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
             let points = counted(row.points, "point");
             lines.push(format!("  {rank}. {name} ({id}) {points}"));
         }
-        let silent = view.agents.iter().filter(|agent| agent.trouble.is_some());
-        lines.extend(silent.map(agent_line));
     }
+    let agents = view.agents.iter();
+    let told = agents.filter(|agent| is_lobby || agent.trouble.is_some());
+    lines.extend(told.map(agent_line));
     let begin = "enough are here; the word that begins is: start";
-    let is_waiting = view.status == Progress::Waiting;
     let reason = view.reason.as_deref();
-    lines.extend(reason.or(is_waiting.then_some(begin)).map(shown));
+    lines.extend(reason.or(is_lobby.then_some(begin)).map(shown));
     lines
 }
 

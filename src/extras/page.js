@@ -6,7 +6,8 @@
 // written, so nothing flickers or moves.
 
 const $ = id => document.getElementById(id);
-const SAVED = $("data").dataset.mode === "saved";
+const DATA = JSON.parse($("data").textContent);
+const SAVED = !("now" in DATA); // a report follows no league
 const ME = (new URLSearchParams(location.search).get("me") ?? "").toUpperCase();
 const MANY = 16; // up to so many players the cross table has room for details
 const WIDE = 1700; // a screen so wide shows the wall by itself
@@ -831,7 +832,7 @@ function take(newest) {
   if (newest.status === "waiting") rounds.clear();
   newest.rounds.forEach(round => rounds.set(round.round_id, round));
   league = { ...newest, rounds: [...rounds.values()].sort((a, b) => a.round_id - b.round_id) };
-  if (league.now) clockBehind = league.now - Date.now();
+  if (league.now) clockBehind = Date.parse(league.now) - Date.now();
   byId = new Map(league.agents.map(agent => [agent.id, agent]));
 }
 
@@ -888,7 +889,8 @@ let missed = 0;
 async function follow() {
   try {
     const limit = AbortSignal.timeout(5000);
-    const answer = await fetch(`league.json?since=${league.version}`, { cache: "no-store", signal: limit });
+    const since = league.status === "waiting" ? 0 : league.version; // a lobby has no rounds yet
+    const answer = await fetch(`league.json?since=${since}`, { cache: "no-store", signal: limit });
     const newest = await answer.json();
     missed = 0;
     show($("lost"), false);
@@ -917,7 +919,7 @@ addEventListener("beforeprint", () => { // on paper everything is open
   draw();
 });
 
-take(JSON.parse($("data").textContent));
+take(DATA);
 choose();
 draw();
 talk();

@@ -24,22 +24,12 @@ struct Page<'a, T> {
     last_updated: Timestamp,
 }
 
-/// The files of a league, and what they said when they were written.
+/// The files of a league.
 pub struct Pages {
     data: PathBuf,
     logs: PathBuf,
-    /// The document that all files were written from; none after one that could not be written.
-    written: Option<Arc<LeagueView>>,
-}
-
-/// The places of the rounds in which something is new since the document before. A round that has not changed is shared.
-pub fn changes(view: &LeagueView, before: Option<&LeagueView>) -> Vec<usize> {
-    let is_same = |place: &usize| {
-        let known = before.and_then(|before| before.rounds.get(*place));
-        known.is_some_and(|known| Arc::ptr_eq(known, &view.rounds[*place]))
-    };
-    let places = 0..view.rounds.len();
-    places.filter(|place| !is_same(place)).collect()
+    /// The version of the document that all files were last written from.
+    written: Option<u64>,
 }
 
 impl Pages {
@@ -53,25 +43,24 @@ impl Pages {
     }
 
     /// Writes the files in which something is new; gives back what went wrong.
-    pub fn write(&mut self, view: &Arc<LeagueView>) -> Vec<io::Error> {
-        let before = self.written.take();
+    pub fn write(&mut self, view: &LeagueView) -> Vec<io::Error> {
         let folder = self.data.join("matches").join(&view.league_id);
-        let changes = changes(view, before.as_deref());
+        let rounds = view.rounds.iter();
+        let changed: Vec<_> = rounds.filter(|it| it.changed > self.written).collect();
         let mut written = Vec::new();
-        for game in changes
-            .iter()
-            .flat_map(|place| &view.rounds[*place].matches)
-        {
+        for game in changed.iter().flat_map(|round| &round.matches) {
             if game.referee_id.is_some() {
                 let path = folder.join(format!("{}.json", game.match_id));
                 written.push(write_page(&path, view, game));
             }
         }
-        if before.is_none() || !changes.is_empty() {
+        if self.written.is_none() || !changed.is_empty() {
             written.extend(self.write_tables(view));
         }
         let errors: Vec<io::Error> = written.into_iter().filter_map(Result::err).collect();
-        self.written = Some(Arc::clone(view)).filter(|_| errors.is_empty());
+        if errors.is_empty() {
+            self.written = view.version;
+        }
         errors
     }
 
@@ -97,7 +86,7 @@ impl Pages {
     }
 
     /// Writes what a person keeps of a league that is over; says where, or what went wrong.
-    pub fn keep(&mut self, view: &Arc<LeagueView>, figures: &Figures) -> Result<String, String> {
+    pub fn keep(&mut self, view: &LeagueView, figures: &Figures) -> Result<String, String> {
         let folder = self.folder(view);
         let mut errors = self.write(view);
         for name in ["report.html", "league.json", "results.csv", "standings.csv"] {

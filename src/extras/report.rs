@@ -1,12 +1,11 @@
-//! The page that shows a league, live or as a file that a person keeps. `page.html`, `page.css` and `page.js` are joined
-//! to one document, with the league's data inside, so that the page is whole as soon as it is there.
-//!
-//! Nothing may be loaded from elsewhere, and only script and style with the page's own nonce run.
+//! What is made of a league's document for a person: the page, live or as a report that is kept, and the other files to keep.
+//! `page.html`, `page.css` and `page.js` are joined to one document, with the league's data inside, so that the page is
+//! whole as soon as it is there. Nothing may be loaded from elsewhere, and only script and style with the page's own
+//! nonce run.
 
 use crate::extras::figures::Figures;
 use crate::extras::{csv, trace};
 use crate::manager::view::LeagueView;
-use crate::net::http::Reply;
 use crate::net::secret::secret;
 use crate::protocol::{Ending, Kind};
 use serde::Serialize;
@@ -21,7 +20,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// So many matches that were lost technically are told message by message in a report.
 const TRACES: usize = 12;
 
-/// A league as `league.json` has it: the document, and what onlookers count.
+/// A league as `league.json` has it: the document, what onlookers count from it, and more.
 #[derive(Serialize)]
 struct PageData<'a> {
     #[serde(flatten)]
@@ -42,30 +41,11 @@ pub fn data(league: LeagueView, figures: &Figures, more: Value) -> String {
     serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// `GET /`: the page that follows the league.
-pub fn live(data: &str) -> Reply {
-    let (policy, page) = page("live", data);
-    let more = format!(
-        "Content-Security-Policy: {policy}; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer"
-    );
-    reply("html", &more, page)
-}
-
-/// A text of that kind which no browser may keep or take for something else, with more headers.
-pub fn reply(kind: &str, more: &str, text: String) -> Reply {
-    let kind = format!("Content-Type: text/{kind}; charset=utf-8\r\n");
-    let safe = "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
-    Reply {
-        headers: format!("{kind}{safe}{more}\r\n"),
-        ..Reply::new("200 OK", text)
-    }
-}
-
 /// A file that a person keeps of a league, or downloads, if that is its name. The report quotes the logs in `logs`.
 pub fn file(name: &str, view: &LeagueView, figures: &Figures, logs: &Path) -> Option<String> {
     let kept = |more| data(view.copy(false, |_| true), figures, more);
     Some(match name {
-        "report.html" => page("saved", &kept(json!({"traces": traces(view, logs)}))).1,
+        "report.html" => page(&kept(json!({"traces": traces(view, logs)}))),
         "league.json" => kept(json!({})),
         "results.csv" => csv::results(view),
         "standings.csv" => csv::standings(view, &figures.expected_points),
@@ -73,22 +53,13 @@ pub fn file(name: &str, view: &LeagueView, figures: &Figures, logs: &Path) -> Op
     })
 }
 
-/// Puts a page together, with a nonce of its own; its policy and the whole of it. In the data `<` is written so that no
-/// name ends the script that they stand in; they come last, for they are others' words.
-fn page(mode: &str, data: &str) -> (String, String) {
-    let nonce = secret(32);
-    let own = format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'");
-    let policy = format!(
-        "default-src 'none'; {own}; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-    );
-    let page = PAGE
-        .replace("{{style}}", STYLE)
+/// Puts a page together, with a nonce of its own. In the data `<` is written so that no name ends the script that they
+/// stand in; they come last, for they are others' words.
+pub fn page(data: &str) -> String {
+    PAGE.replace("{{style}}", STYLE)
         .replace("{{script}}", SCRIPT)
-        .replace("{{nonce}}", &nonce)
-        .replace("{{policy}}", &policy)
-        .replace("{{mode}}", mode)
-        .replace("{{data}}", &data.replace('<', "\\u003c"));
-    (policy, page)
+        .replace("{{nonce}}", &secret(32))
+        .replace("{{data}}", &data.replace('<', "\\u003c"))
 }
 
 /// What was said in the matches that were lost technically: for every reason that was given, in the first such match.

@@ -1,22 +1,20 @@
 //! What a browser sees at the manager's address: the page, `league.json`, what was said in a match, and the files that a
-//! person keeps. Nothing here changes the league; all of it is made from the league's document.
-//!
-//! A page asks again and again, so it says which version it has, and gets of the rounds only those that have changed
-//! since. A version is a number that grows with every document.
+//! person keeps. Nothing here changes the league; all of it is made from the league's document. A page asks again
+//! and again, so it says which version it has, and gets of the rounds only those that have changed since.
 
 use crate::extras::figures::Figures;
-use crate::extras::pages::changes;
 use crate::extras::{report, trace};
-use crate::manager::view::{LeagueView, RoundView};
+use crate::manager::view::LeagueView;
 use crate::net::http::Reply;
 use crate::net::retry::pause;
 use crate::net::sync::lock;
 use crate::protocol::Progress;
+use crate::wire::Timestamp;
 use serde_json::json;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How long the manager stays at the end for those that are looking.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
@@ -25,20 +23,17 @@ const LAST_LOOK: Duration = Duration::from_millis(1500);
 const TEMPLATE: &str = include_str!("../../bin/player.py");
 const PROTOCOL: &str = include_str!("../protocol.md");
 
-/// A document with its version, and for each round the version in which it changed last.
-struct Numbered {
-    version: u64,
-    view: Arc<LeagueView>,
-    changed: Vec<u64>,
-    figures: Figures,
-}
+/// What a reply with the page says beside what stands in the page: nobody may show it inside a page of theirs, and where
+/// it leads to, nobody is told who led there.
+const ALONE: &str =
+    "Content-Security-Policy: frame-ancestors 'none'\r\nReferrer-Policy: no-referrer";
 
 /// The pages of a running manager.
 pub struct Site {
     /// Where the logs of this machine's agents are.
     logs: PathBuf,
-    /// None until somebody looks.
-    newest: Mutex<Option<Arc<Numbered>>>,
+    /// The figures of the newest document, and its version; none until somebody looks.
+    counted: Mutex<Option<(Option<u64>, Arc<Figures>)>>,
 }
 
 impl Site {
@@ -46,7 +41,7 @@ impl Site {
     pub fn new(logs: PathBuf) -> Site {
         Site {
             logs,
-            newest: Mutex::default(),
+            counted: Mutex::default(),
         }
     }
 
@@ -54,15 +49,14 @@ impl Site {
     /// whether a match has a result at this very moment, if there is such a match.
     pub fn page(
         &self,
-        view: Arc<LeagueView>,
+        view: &LeagueView,
         recorded: impl Fn(&str) -> Option<bool>,
         path: &str,
         query: &str,
         peer: IpAddr,
     ) -> Option<Reply> {
         let here = peer.is_loopback();
-        let newest = self.newest(view);
-        let (view, figures) = (&newest.view, &newest.figures);
+        let figures = self.figures(view);
         if let Some(match_id) = path.strip_prefix("/trace/") {
             let match_id = match_id.to_uppercase();
             let is_recorded = || recorded(&match_id);
@@ -70,72 +64,64 @@ impl Site {
             return Some(page);
         }
         Some(match path {
-            "/" => report::live(&newest.since(0, here)),
+            "/" => reply(
+                "html",
+                ALONE,
+                report::page(&since(view, &figures, None, here)),
+            ),
             "/league.json" => {
-                let since = query.strip_prefix("since=").and_then(|it| it.parse().ok());
-                Reply::new("200 OK", newest.since(since.unwrap_or(0), here))
+                let version = query.strip_prefix("since=").and_then(|it| it.parse().ok());
+                Reply::new("200 OK", since(view, &figures, version, here))
             }
             "/player.py" => Reply::text("200 OK", TEMPLATE),
             "/protocol" => Reply::text("200 OK", PROTOCOL),
             _ => {
                 let (name, kind) = (path.strip_prefix('/')?, path.rsplit('.').next()?);
-                let file = report::file(name, view, figures, &self.logs)?;
-                report::reply(kind, "Content-Disposition: attachment", file)
+                let file = report::file(name, view, &figures, &self.logs)?;
+                reply(kind, "Content-Disposition: attachment", file)
             }
         })
     }
 
     /// At the end of the league: waits a moment, if anybody has looked, so that the page sees the end.
     pub fn linger(&self) {
-        if lock(&self.newest).is_some() {
+        if lock(&self.counted).is_some() {
             pause(LAST_LOOK);
         }
     }
 
-    fn newest(&self, view: Arc<LeagueView>) -> Arc<Numbered> {
-        let mut newest = lock(&self.newest);
-        match &*newest {
-            Some(known) if Arc::ptr_eq(&known.view, &view) => Arc::clone(known),
-            known => {
-                let next = Numbered::after(known.as_deref(), view);
-                Arc::clone(newest.insert(Arc::new(next)))
+    /// The figures of a document, which are counted once.
+    fn figures(&self, view: &LeagueView) -> Arc<Figures> {
+        let mut counted = lock(&self.counted);
+        match &*counted {
+            Some((version, figures)) if *version == view.version => Arc::clone(figures),
+            _ => {
+                let figures = Arc::new(Figures::of(view));
+                *counted = Some((view.version, Arc::clone(&figures)));
+                figures
             }
         }
     }
 }
 
-impl Numbered {
-    /// Numbers a document that follows another. The first version is the clock's, so that those of a manager that was
-    /// started again go on where it had stopped.
-    fn after(before: Option<&Numbered>, view: Arc<LeagueView>) -> Numbered {
-        let version = before.map_or_else(clock, |before| before.version + 1);
-        let mut changed = before.map_or(Vec::new(), |before| before.changed.clone());
-        changed.resize(view.rounds.len(), version);
-        for place in changes(&view, before.map(|before| &*before.view)) {
-            changed[place] = version;
-        }
-        Numbered {
-            version,
-            changed,
-            figures: Figures::of(&view),
-            view,
-        }
-    }
-
-    /// The document for a page that has version `since`: with the rounds that have changed, and all of the rest. Before
-    /// the start there is no schedule, only what it would be with those who are here.
-    fn since(&self, since: u64, here: bool) -> String {
-        let since = if since > self.version { 0 } else { since };
-        let is_lobby = self.view.status == Progress::Waiting;
-        let has_changed =
-            |round: &RoundView| !is_lobby && self.changed[round.round_id as usize - 1] > since;
-        let more = json!({"version": self.version, "now": clock()});
-        report::data(self.view.copy(here, has_changed), &self.figures, more)
-    }
+/// The document for a page that has the version `since`: with the rounds that have changed, and all of the rest. Before the
+/// start there is no schedule, only what it would be with those who are here.
+fn since(view: &LeagueView, figures: &Figures, since: Option<u64>, here: bool) -> String {
+    let since = match view.status {
+        Progress::Waiting => view.version,
+        _ => since.filter(|_| since <= view.version),
+    };
+    let copy = view.copy(here, |round| round.changed > since);
+    let now = json!({"now": Timestamp::to_the_millisecond()});
+    report::data(copy, figures, now)
 }
 
-/// Milliseconds since 1970.
-fn clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as u64)
+/// A text of that kind which no browser may keep or take for something else, with more headers.
+fn reply(kind: &str, more: &str, text: String) -> Reply {
+    let kind = format!("Content-Type: text/{kind}; charset=utf-8\r\n");
+    let safe = "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
+    Reply {
+        headers: format!("{kind}{safe}{more}\r\n"),
+        ..Reply::new("200 OK", text)
+    }
 }

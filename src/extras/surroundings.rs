@@ -161,7 +161,7 @@ impl Around for Surroundings {
             let recorded = |league: &League| Some(league.find(match_id)?.recorded.is_some());
             manager.store.read(recorded)
         };
-        self.site.page(manager.view(), recorded, path, query, peer)
+        self.site.page(&manager.view(), recorded, path, query, peer)
     }
 
     fn turned_away(&self, words: &str) {

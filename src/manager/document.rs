@@ -9,7 +9,7 @@ use crate::manager::view::{AgentView, Heading, LeagueView, MatchView, RoundView}
 use crate::net::sync::lock;
 use crate::protocol::{Kind, Progress};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// The least time between two documents; but the start and the end of a league are told at once.
 const PACE: Duration = Duration::from_secs(1);
@@ -64,6 +64,23 @@ pub fn view(
     heading: &Heading,
     before: Option<&LeagueView>,
 ) -> LeagueView {
+    // The first version is the clock's, so that a manager that was started again goes on above where it had stopped.
+    let clock = || UNIX_EPOCH.elapsed().map_or(0, |it| it.as_millis() as u64);
+    let version = before.and_then(|view| view.version);
+    let version = version.map_or_else(clock, |version| version + 1);
+    let round = |round_id: u32, games: &[Match]| {
+        let matches: Vec<MatchView> = games.iter().map(match_view).collect();
+        let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
+        let same = known.filter(|known| known.matches == matches).cloned();
+        let changed = Some(version);
+        same.unwrap_or_else(|| {
+            Arc::new(RoundView {
+                round_id,
+                matches,
+                changed,
+            })
+        })
+    };
     let waiting = &heard.waiting;
     let status = league.status(waiting.reason.clone());
     let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
@@ -82,21 +99,11 @@ pub fn view(
         total_matches: league.matches.len() as u32,
         agents: members.into_iter().flatten().map(agent).collect(),
         standings: league.table().to_vec(),
-        rounds: league.by_round(|round_id, games| round_view(before, round_id, games)),
+        rounds: league.by_round(round),
         reason: status.reason,
         next_at: waiting.next_at,
         champion: end.map(|end| end.champion),
-    }
-}
-
-/// A round; that of the document before, if nothing has changed in it.
-fn round_view(before: Option<&LeagueView>, round_id: u32, games: &[Match]) -> Arc<RoundView> {
-    let matches = games.iter().map(match_view).collect();
-    let round = RoundView { round_id, matches };
-    let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
-    match known {
-        Some(known) if **known == round => Arc::clone(known),
-        _ => Arc::new(round),
+        version: Some(version),
     }
 }
 

@@ -16,13 +16,13 @@ words! {
 }
 
 object! {
-    /// The whole league. A round that has not changed is shared with the document before. `next_at` is when the matches
-    /// of an announced round begin.
+    /// The whole league. `version` grows with every document. A round that has not changed is shared with the document
+    /// before. `next_at` is when the matches of an announced round begin.
     LeagueView {
         schema_version: String, league_id: String, league: Heading,
         status: Progress, paused: bool, current_round: u32, total_rounds: u32, matches_completed: u32, total_matches: u32,
         agents: Vec<AgentView>, standings: Vec<Standing>, rounds: Vec<Arc<RoundView>>,
-        ; optional reason: String, next_at: Timestamp, champion: Champion,
+        ; optional reason: String, next_at: Timestamp, champion: Champion, version: u64,
     }
     /// What does not change while the league is played. `name` is what this one league is called, `display_name` what
     /// all leagues of its file are. The league starts when as many have registered as are awaited; without such numbers, at
@@ -38,8 +38,8 @@ object! {
         reachable: Option<bool>, trouble: Option<String>,
         ; optional endpoint: String, answers_in_ms: u32, technical_losses: u32, choices: ChoiceCounts,
     }
-    /// A round.
-    RoundView { round_id: u32, matches: Vec<MatchView>, }
+    /// A round, and the version of the document in which something changed in it last.
+    RoundView { round_id: u32, matches: Vec<MatchView>, ; optional changed: u64, }
     /// A match. What follows the referee is there once it is recorded; the reason only where no number was drawn.
     MatchView {
         match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
