@@ -6,7 +6,6 @@
 use super::*;
 use crate::net::http::{self, Reply, Service, Visitor};
 use crate::net::letter::answered;
-use crate::net::secret::secret;
 use std::net::TcpListener;
 
 /// Listens, and comes back when an agent has registered and listens too.
@@ -20,7 +19,6 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     let exam = Arc::new(Exam {
         players: [url(&listeners[1])?, url(&listeners[2])?],
         program,
-        secret: secret(32),
         say,
         steps: Mutex::default(),
     });

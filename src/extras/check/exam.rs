@@ -10,8 +10,6 @@ use super::*;
 /// Everything that an examination knows.
 pub struct Exam {
     pub program: Program,
-    /// What all our tokens are made of.
-    pub secret: String,
     /// Where the two players are that a referee is given.
     pub players: [String; 2],
     /// Tells the person at the terminal.
@@ -71,14 +69,21 @@ impl Exam {
 
     /// What is said of Even/Odd, said of the game of the league.
     pub fn named(&self, words: &str) -> String {
-        let legal = |game: &Game| (game.legal)(&[]).join(" or ");
-        let (from, to) = (&even_odd::GAME, self.rules());
-        words
-            .replace(from.game_type, to.game_type)
-            .replace(from.messages.call_name, to.messages.call_name)
-            .replace(from.messages.answer_name, to.messages.answer_name)
-            .replace(from.messages.field, to.messages.field)
-            .replace(&legal(from), &legal(to))
+        let names = |game: &Game| {
+            let (it, legal) = (game.messages, (game.legal)(&[]).join(" or "));
+            [
+                game.game_type,
+                it.call_name,
+                it.answer_name,
+                it.field,
+                &legal,
+            ]
+            .map(String::from)
+        };
+        let pairs = names(&even_odd::GAME).into_iter().zip(names(self.rules()));
+        pairs.fold(words.into(), |words: String, (old, new)| {
+            words.replace(&old, &new)
+        })
     }
 
     /// How the game of P01 and P04 ends, of whom the first always chooses the first legal move and the other the last, if

@@ -1,108 +1,87 @@
 //! What we send are the examples of `protocol.md`, with the agent in the place of P01 (or of REF01), and with our own
-//! addresses, times and tokens. So an agent whose author has tried the page's examples knows what comes.
+//! addresses and times. The tokens are those of the page: an examination has no secrets. So an agent whose author has tried the page's examples knows what comes.
 
 use super::*;
 
 /// The page.
 const PAGE: &str = include_str!("../../protocol.md");
+/// The conversation of the first match.
+pub const CONVERSATION: &str = "conv-r1m1-3f9c2a7e";
+/// The token of P01 in a match.
+pub const MATCH_TOKEN: &str = "tok-p01-89abcdef0123456789abcdef01234567";
+/// The token of P01's registration, which stands in the examples of notices.
+const TOKEN_OF_P01: &str = "tok-p01-0123456789abcdef0123456789abcdef";
 
 /// The example of a message; where there are several, the first that has the word.
 fn example(message_type: &str, word: &str) -> &'static str {
     let name = format!("\"message_type\": \"{message_type}\"");
-    let blocks = PAGE.split("```json\n").skip(1);
-    let blocks = blocks.filter_map(|it| Some(it.split_once("```")?.0));
-    let examples = blocks.filter(|it| it.contains(&name));
-    examples
-        .min_by_key(|it| !it.contains(word))
-        .unwrap_or_default()
+    let examples = PAGE.split("```").filter(|it| it.contains(&name));
+    let found = examples.min_by_key(|it| !it.contains(word));
+    found.unwrap_or_default().trim_start_matches("json")
 }
 
-/// Puts values into a message, where it has a place for them, as `round_id` or `context/round_id`.
+/// Puts values into a message, where it has a place for them.
 pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, Value)>) {
-    for (path, value) in values {
-        if let Some(place) = message.pointer_mut(&format!("/{path}")) {
+    for (key, value) in values {
+        if let Some(place) = message.get_mut(key) {
             *place = value;
         }
     }
 }
 
 impl Exam {
-    /// A message of ours in a match: the page's example, true of this examination.
+    /// A message of ours in a match: the page's example, true of this examination. The agent has the place of P01 or
+    /// REF01; should another of the example have its name, the two change names.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
-        let word = match self.kind() {
-            Kind::Referee => "tok-ref01",
-            _ => "tok-p01",
+        let ([p01, p04], id, meta) = (&self.players, self.id(), self.meta());
+        let (name, referee) = match self.kind() {
+            Kind::Referee => ("REF01", meta.text("contact_endpoint")),
+            _ => ("P01", &*self.program.endpoint),
         };
-        let example = example(message_type, word);
-        let mut whole = Exchange::new("", 200, example.as_bytes()).message().clone();
-        let [conversation, token] = self.game(match_id);
-        let mut own = self.token(&self.id());
-        if whole["sender"] == "referee:REF01" {
-            whole["conversation_id"] = conversation.into();
-            own = token.clone();
-        }
+        let example = Exchange::new("", 200, example(message_type, name).as_bytes());
+        let mut message = example.message().clone();
         let (now, rules) = (Timestamp::now(), self.rules());
         let deadline = now.plus(self.timeouts().move_timeout_sec.0);
-        let round: Option<u32> = match_id[1..2].parse().ok();
         let number = rules.draws.as_ref().map(|numbers| *numbers.start());
-        let result = self.outcome(number);
+        let result = self.outcome(number).map(|it| it.for_players());
         let values = [
             ("timestamp", json!(now)),
             ("deadline", json!(deadline)),
-            ("auth_token", json!(own)),
-            ("round_id", json!(round)),
-            ("context/round_id", json!(round)),
-            ("match_token", json!(token)),
-            ("matches/0/player_A_token", json!(self.token("P01"))),
-            ("matches/0/player_B_token", json!(self.token("P04"))),
             ("move_number", json!(1)),
             ("position", json!((rules.position)(&[]))),
             ("legal_moves", json!((rules.legal)(&[]))),
-            ("game_result", json!(result.map(|it| it.for_players()))),
+            ("game_result", json!(result)),
         ];
-        fill(&mut whole, values);
-        self.with_our_names(&whole, match_id)
-    }
-
-    /// An example with everybody's name and address as they are here. The agent has the place of P01 or REF01; should
-    /// another of the example have its name, the two change names.
-    fn with_our_names(&self, example: &Value, match_id: &str) -> Value {
-        let ([p01, p04], id, own) = (&self.players, self.id(), self.meta());
-        let (name, referee) = match self.kind() {
-            Kind::Referee => ("REF01", own.text("contact_endpoint")),
-            _ => ("P01", &*self.program.endpoint),
-        };
-        let changes = [
+        fill(&mut message, values);
+        let round = format!("\"round_id\":{}", &match_id[1..2]);
+        let changes: [(&str, &str); 10] = [
+            (TOKEN_OF_P01, self.token()),
+            ("\"round_id\":1", &round),
             (name, "#"),
-            (&*id, name),
-            ("#", &*id),
+            (&id, name),
+            ("#", &id),
             ("R1M1", match_id),
+            ("r1m1", &match_id.to_lowercase()),
             ("http://localhost:8001/mcp", referee),
             ("http://localhost:8101/mcp", p01),
             ("http://localhost:8104/mcp", p04),
         ];
         let change = |text: String, (old, new): (&str, &str)| text.replace(old, new);
-        let text = changes.into_iter().fold(example.to_string(), change);
+        let text = changes.into_iter().fold(message.to_string(), change);
         serde_json::from_str(&self.named(&text)).unwrap_or_default()
     }
 
-    /// The token that somebody has of us.
-    pub fn token(&self, id: &str) -> String {
-        token(id, &self.secret)
-    }
-
-    /// The conversation and the token of a player's match.
-    pub fn game(&self, match_id: &str) -> [String; 2] {
-        let conversation = format!("conv-{match_id}-{}", &self.secret[..8]).to_lowercase();
-        [
-            conversation,
-            token(&self.id(), &format!("{}{match_id}", self.secret)),
-        ]
+    /// The agent's own token, that of its registration.
+    pub fn token(&self) -> &'static str {
+        match self.kind() {
+            Kind::Referee => "tok-ref01-00112233445566778899aabbccddeeff",
+            _ => TOKEN_OF_P01,
+        }
     }
 
     /// Judges the token that stands where that of a match should.
     pub fn match_token(&self, it: &Exchange, right: impl Fn(&Value) -> bool) -> Option<Seen> {
-        if it.reply()?["auth_token"] == self.token(&self.id()) {
+        if it.reply()?["auth_token"] == self.token() {
             let own = "its own token, that of its registration, which proves it to the manager";
             return it.shows(own, "the token of the match", false).into();
         }

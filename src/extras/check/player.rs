@@ -37,9 +37,9 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     FORGIVEN "Time" "replies have a UTC timestamp" REPLIES
         it.field("timestamp", TIME, is::<Timestamp>);
     FORGIVEN "Envelope" "replies stay in the conversation" REPLIES
-        it.equals("conversation_id", &exam.game("R1M1")[0]);
+        it.equals("conversation_id", CONVERSATION);
     WISE "Tokens" "replies repeat the match's token" REPLIES
-        exam.match_token(it, |came| *came == exam.game("R1M1")[1]);
+        exam.match_token(it, |came| came == MATCH_TOKEN);
     WISE "Choice" "the same call gets the same choice" "CHOOSE_PARITY_CALL R1M1 with nothing new" {
         let field = exam.named("parity_choice");
         let first = exam.step("CHOOSE_PARITY_CALL R1M1")?.message()[&field].clone();
