@@ -104,7 +104,7 @@ fn a_player_by_hand_passes_though_nobody_chooses() {
     let (all, bad) = findings(&mut check);
     assert_eq!((&*bad, skipped(&all)), ("", 0));
     let mut named = all.iter();
-    let named = named.find(|it| it["check"] == "parity_choice is even or odd");
+    let named = named.find(|it| it["check"] == "parity_choice is legal");
     assert_eq!(named.unwrap()["came"], "parity_choice \"odd\"");
     player.complains("R6M1: nobody chose in time; odd chose odd");
 }
@@ -122,10 +122,10 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
     assert_eq!(check.wait().code(), Some(1));
     let output = check.output();
     for line in [
-        "FAIL  parity_choice is even or odd: sent CHOOSE_PARITY_CALL R1M1, came parity_choice \"Even\", expected exactly \"even\" or \"odd\"; our own league does not forgive it  [Choice]",
+        "FAIL  parity_choice is legal: sent CHOOSE_PARITY_CALL R1M1, came parity_choice \"Even\", expected exactly \"even\" or \"odd\"; our own league does not forgive it  [Choice]",
         "FAIL  replies say who sends them: sent GAME_INVITATION R1M1, came sender \"P90\", expected \"player:P90\"; our own league forgives it  [Envelope]",
         "warn  replies repeat the match's token: sent CHOOSE_PARITY_CALL R1M1, came its own token, that of its registration, which proves it to the manager, expected the token of the match; our own league forgives it  [Tokens]",
-        "2 FAIL, 1 warn, 0 skip\nit would NOT play in our league, by what fails: parity_choice is even or odd",
+        "2 FAIL, 1 warn, 0 skip\nit would NOT play in our league, by what fails: parity_choice is legal",
     ] {
         check_says(&output, line);
     }
@@ -355,7 +355,7 @@ GAME_INVITATION | /reply/result/arrival_timestamp | "now" | FAIL arrival_timesta
 GAME_INVITATION | /reply/result/accept | "true" | FATAL accept is true, a boolean
 CHOOSE_PARITY_CALL | instead | null | FATAL CHOOSE_PARITY_CALL is answered in time | 10
 CHOOSE_PARITY_CALL | /reply/result/player_id | "P9" | FATAL CHOOSE_PARITY_RESPONSE is exact
-CHOOSE_PARITY_CALL | /reply/result/parity_choice | 0 | FATAL parity_choice is even or odd
+CHOOSE_PARITY_CALL | /reply/result/parity_choice | 0 | FATAL parity_choice is legal
 GAME_INVITATION | /reply/jsonrpc | 2 | FAIL replies are JSON-RPC 2.0 with HTTP 200
 CHOOSE_PARITY_CALL | /reply/result/protocol | "v2" | FATAL replies say protocol league.v2
 CHOOSE_PARITY_CALL | /reply/result/protocol | null | FAIL replies say protocol league.v2

@@ -5,8 +5,7 @@ mod support;
 
 use league::extras::trace::{about, diagram, page};
 use std::io::Write;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
 use std::{fs, thread};
 use support::*;
 
@@ -296,24 +295,28 @@ fn however_many_lines_a_stranger_writes_few_are_kept() {
 
 #[test]
 fn one_page_is_made_at_a_time() {
-    let (gate, entered) = (Gate::default(), AtomicBool::new(false));
-    let page = |recorded: &dyn Fn() -> Option<bool>| {
-        page(Path::new("nowhere"), "paper", "R1M1", recorded).status
-    };
+    let world = World::new("");
+    let logs = world.folder.join("logs");
+    let pipe = logs.join("agents/slow.log.jsonl"); // nobody can open it before somebody writes
+    fs::create_dir_all(logs.join("agents")).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let ask = |recorded| page(&logs, "paper", "R1M1", recorded).status;
+    let busy = "503 Service Unavailable";
     thread::scope(|scope| {
         let slow = scope.spawn(|| {
-            page(&|| {
-                entered.store(true, Ordering::SeqCst);
-                gate.pass();
-                None
+            until("it is made", || {
+                Some(ask(Some(true))).filter(|it| *it != busy)
             })
         });
-        wait_until("the first page is being made", || {
-            entered.load(Ordering::SeqCst)
-        });
-        assert_eq!(page(&|| None), "503 Service Unavailable");
-        gate.open();
+        wait_until("the first page is being made", || ask(None) == busy);
+        drop(fs::OpenOptions::new().write(true).open(&pipe).unwrap());
         assert_eq!(slow.join().unwrap(), "404 Not Found");
     });
-    assert_eq!(page(&|| None), "404 Not Found");
+    assert_eq!(ask(None), "404 Not Found");
 }

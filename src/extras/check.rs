@@ -32,6 +32,7 @@ mod player;
 mod referee;
 
 use crate::games::{self, Game, Outcome, even_odd};
+use crate::manager::league::League;
 use crate::net::client::{MAX_NOTICE, Peer, call, ok};
 use crate::net::retry::{pause, quotable};
 use crate::net::sync::lock;
@@ -40,7 +41,7 @@ use crate::program::config::Timeouts;
 use crate::program::terminal::{Terminal, complain, say, shown};
 use crate::program::{Program, end_with_stdin};
 use crate::protocol::*;
-use crate::wire::{DisplayName, Timestamp, Url, Version, Wire, Within};
+use crate::wire::{Timestamp, Wire};
 use crate::words;
 use exam::*;
 use exchange::*;
@@ -99,23 +100,12 @@ const REGISTRATION: &[Check] = checks! { exam, it:
     IF_ANY "Envelope" "conversation_id is a text" ""
         it.field("conversation_id", "a text", is::<String>);
     FORGIVEN "Time" "timestamp is UTC" "" it.field("timestamp", TIME, is::<Timestamp>);
-    MUST "Registration" "it says what it is" ""
-        it.field(&format!("{}_meta", exam.kind()), "an object", Value::is_object);
-    MUST "Registration" "display_name" META
-        it.field("display_name", DisplayName::EXPECTED, is::<DisplayName>);
-    MUST "Registration" "version" META it.field("version", Version::EXPECTED, is::<Version>);
-    MUST "Registration" "game_types" META {
-        let game = json!(exam.rules().game_type);
-        let has_it = |it: &Value| it.as_array().is_some_and(|it| it.contains(&game));
-        it.field("game_types", format!("[{game}]"), has_it)
-    };
-    MUST "Registration" "contact_endpoint" META {
-        let good = |it: &Value| Url::read(it).is_ok_and(|it| it.0.len() <= 200);
-        it.field("contact_endpoint", "a URL that we can call", good)
-    };
-    MUST "Registration" "protocol_version, if any" META {
-        let good = |it: &Value| it.as_str().map_or(it.is_null(), |it| it.starts_with("2."));
-        it.field("protocol_version", "\"2.1.0\", or none", good)
+    MUST "Registration" "it says what it is" "" {
+        let (kind, game) = (exam.kind(), exam.rules().game_type);
+        let meta = AgentMeta::read(&exam.meta()).map_err(|fault| fault.to_string());
+        let taken = meta.and_then(|it| League::check_meta(&it, kind, game).map_err(|it| it.reason));
+        let good = taken.is_ok();
+        it.shows(taken.err().unwrap_or_default(), "what our manager takes", good)
     };
     MUST "Registration" "somebody answers at its contact_endpoint" "ping"
         it.shows(&it.came, "any HTTP answer", it.status != 0);

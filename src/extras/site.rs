@@ -59,8 +59,7 @@ impl Site {
         let figures = self.figures(view);
         if let Some(match_id) = path.strip_prefix("/trace/") {
             let match_id = match_id.to_uppercase();
-            let is_recorded = || recorded(&match_id);
-            let page = trace::page(&self.logs, &view.league_id, &match_id, is_recorded);
+            let page = trace::page(&self.logs, &view.league_id, &match_id, recorded(&match_id));
             return Some(page);
         }
         Some(match path {

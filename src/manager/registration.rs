@@ -100,7 +100,7 @@ impl League {
             let who = "referees register from the manager's machine or with the operator token";
             return reject(format!("Not permitted: {who}"), None);
         }
-        self.check_meta(meta, from)?;
+        League::check_meta(meta, from.kind, &self.rules.game_type)?;
         self.check_endpoint(meta, from)?;
         let listed = self.listed_at(from.kind, meta);
         if let Some(Listed { id, .. }) = listed.filter(|listed| !listed.active) {
@@ -113,8 +113,8 @@ impl League {
         }
     }
 
-    fn check_meta(&self, meta: &AgentMeta, from: &Applicant) -> Result<(), Rejection> {
-        let game = &self.rules.game_type;
+    /// Whether what an agent of a kind says of itself is legal in a league of that game.
+    pub fn check_meta(meta: &AgentMeta, kind: Kind, game: &str) -> Result<(), Rejection> {
         let capacity = meta.max_concurrent_matches;
         let mut code = None;
         let reason = if !DisplayName::is_good(&meta.display_name) {
@@ -122,9 +122,9 @@ impl League {
             format!("Invalid display_name: got {length} characters, must be 1 to 50")
         } else if !Version::is_good(&meta.version) {
             format!("Invalid version: must be {}", Version::EXPECTED)
-        } else if !meta.game_types.contains(game) {
+        } else if !meta.game_types.iter().any(|it| it == game) {
             format!("Unsupported game type: game_types must have {game}")
-        } else if from.kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
+        } else if kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
             "Invalid max_concurrent_matches: must be 1 to 10".into()
         } else if let Some(version) = &meta.protocol_version
             && version.trim_start_matches("league.v").split('.').next() != Some("2")

@@ -30,8 +30,6 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     while exam.heard("").is_empty() {
         pause(Duration::from_millis(10));
     }
-    let meta = exam.meta();
-    lock(&exam.steps).push((META.into(), meta));
     pause(Duration::from_millis(200)); // it has to read that it is in
     let limit = exam.timeouts().game_join_ack_timeout_sec.0;
     until(limit, || {

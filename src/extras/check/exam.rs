@@ -18,9 +18,6 @@ pub struct Exam {
     pub steps: Mutex<Vec<(String, Exchange)>>,
 }
 
-/// The step by which the agent says what it is: the object in its registration.
-pub const META: &str = "meta";
-
 impl Exam {
     /// All that came to us so far of that name, `P01 GAME_OVER R1M1` for instance.
     pub fn heard(&self, step: &str) -> Vec<Exchange> {
@@ -44,12 +41,14 @@ impl Exam {
     }
 
     /// What the agent says of itself.
-    pub fn meta(&self) -> Exchange {
-        let it = self.registration();
-        Exchange {
-            json: it.message()[format!("{}_meta", self.kind())].clone(),
-            ..it
-        }
+    pub fn meta(&self) -> Value {
+        self.registration().message()[format!("{}_meta", self.kind())].clone()
+    }
+
+    /// Where the agent says that it is.
+    pub fn endpoint(&self) -> String {
+        let meta = self.meta();
+        meta["contact_endpoint"].as_str().unwrap_or_default().into()
     }
 
     /// The id under which the agent is examined: that of `--as`, else the one that it asks for, else one that no
@@ -69,21 +68,12 @@ impl Exam {
 
     /// What is said of Even/Odd, said of the game of the league.
     pub fn named(&self, words: &str) -> String {
-        let names = |game: &Game| {
-            let (it, legal) = (game.messages, (game.legal)(&[]).join(" or "));
-            [
-                game.game_type,
-                it.call_name,
-                it.answer_name,
-                it.field,
-                &legal,
-            ]
-            .map(String::from)
-        };
-        let pairs = names(&even_odd::GAME).into_iter().zip(names(self.rules()));
-        pairs.fold(words.into(), |words: String, (old, new)| {
-            words.replace(&old, &new)
-        })
+        let (from, to) = (&even_odd::GAME, self.rules());
+        words
+            .replace(from.game_type, to.game_type)
+            .replace(from.messages.call_name, to.messages.call_name)
+            .replace(from.messages.answer_name, to.messages.answer_name)
+            .replace(from.messages.field, to.messages.field)
     }
 
     /// How the game of P01 and P04 ends, of whom the first always chooses the first legal move and the other the last, if
@@ -109,15 +99,14 @@ impl Exam {
         let step = &*self.named(step);
         let (message, added) = step.split_once(" with ").unwrap_or((step, ""));
         let (name, match_id) = message.rsplit_once(' ').unwrap_or((message, "R1M1"));
-        let is_for_us = name.contains(' ');
-        if is_for_us {
-            self.step(&format!("{} {match_id}", RoundAnnouncement::NAME))?;
-        }
-        let known = self.heard(step).into_iter().next();
-        if known.is_some() || is_for_us {
-            return known;
+        let known = || self.heard(step).into_iter().next();
+        if let Some(known) = known() {
+            return Some(known);
         }
         self.before(name, match_id, added)?;
+        if name.contains(' ') {
+            return known(); // what a referee tells us comes by itself
+        }
         let exchange = self.take(step, name, match_id, added);
         if self.kind() == Kind::Referee && name == RoundAnnouncement::NAME {
             self.wait_for_match(match_id, &exchange);
@@ -130,27 +119,23 @@ impl Exam {
     /// other matches are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
         let call = self.rules().messages.call_name;
-        let first = format!("{call} R1M1");
+        let first = match self.kind() {
+            Kind::Referee => "P04 GAME_OVER R1M1".into(),
+            _ => format!("{call} R1M1"),
+        };
+        let is_announced = name == GameInvitation::NAME || name.contains(' ');
         let earlier = match name {
-            "ping" if added.is_empty() => {
-                return Url::read(&self.meta().json["contact_endpoint"])
-                    .ok()
-                    .map(drop);
-            }
-            RoundAnnouncement::NAME if match_id != "R1M1" => match self.kind() {
-                Kind::Referee => "P04 GAME_OVER R1M1".into(),
-                _ => first,
-            },
-            GameInvitation::NAME => format!("ROUND_ANNOUNCEMENT {match_id}"),
+            "ping" if added.is_empty() => return Some(()),
+            _ if is_announced => format!("ROUND_ANNOUNCEMENT {match_id}"),
             _ if name == call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
-            GameError::NAME | GameOver::NAME => first,
-            _ if name == call => first,
+            _ if [call, GameError::NAME, GameOver::NAME].contains(&name) => first,
+            _ if match_id != "R1M1" => first,
             _ => "ping".into(),
         };
         let it = self.step(&earlier)?;
         let good = match &*earlier {
             "ping" => it.status != 0,
-            _ => name == GameInvitation::NAME || it.reply().is_some(),
+            _ => is_announced || it.reply().is_some(),
         };
         good.then_some(())
     }
@@ -187,7 +172,7 @@ impl Exam {
         let to = Peer {
             kind: self.kind(),
             id: self.id(),
-            endpoint: self.meta().text("contact_endpoint").into(),
+            endpoint: self.endpoint(),
             max: MAX_NOTICE,
             limit,
         };

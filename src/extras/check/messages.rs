@@ -33,10 +33,10 @@ impl Exam {
     /// A message of ours in a match: the page's example, true of this examination. The agent has the place of P01 or
     /// REF01; should another of the example have its name, the two change names.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
-        let ([p01, p04], id, meta) = (&self.players, self.id(), self.meta());
+        let ([p01, p04], id) = (&self.players, self.id());
         let (name, referee) = match self.kind() {
-            Kind::Referee => ("REF01", meta.text("contact_endpoint")),
-            _ => ("P01", &*self.program.endpoint),
+            Kind::Referee => ("REF01", self.endpoint()),
+            _ => ("P01", self.program.endpoint.clone()),
         };
         let example = Exchange::new("", 200, example(message_type, name).as_bytes());
         let mut message = example.message().clone();
@@ -62,7 +62,7 @@ impl Exam {
             ("#", &id),
             ("R1M1", match_id),
             ("r1m1", &match_id.to_lowercase()),
-            ("http://localhost:8001/mcp", referee),
+            ("http://localhost:8001/mcp", &referee),
             ("http://localhost:8101/mcp", p01),
             ("http://localhost:8104/mcp", p04),
         ];

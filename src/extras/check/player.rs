@@ -19,7 +19,7 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     MUST "Choice" "CHOOSE_PARITY_CALL is answered in time" "CHOOSE_PARITY_CALL R1M1" it.taken();
     MUST "Choice" "CHOOSE_PARITY_RESPONSE is exact" "CHOOSE_PARITY_CALL R1M1"
         exam.is_answer(it, exam.rules().messages.answer_name);
-    MUST "Choice" "parity_choice is even or odd" "CHOOSE_PARITY_CALL R1M1"
+    MUST "Choice" "parity_choice is legal" "CHOOSE_PARITY_CALL R1M1"
         it.field(&exam.named("parity_choice"), format!("exactly {}", games::either(&(exam.rules().legal)(&[]))), |it| {
             exam.rules().check(&[], it).is_ok()
         });

@@ -9,10 +9,10 @@ const ALL: &str = "P01 GAME_INVITATION R1M1; P04 GAME_INVITATION R1M1; \
     P01 CHOOSE_PARITY_CALL R1M1; P04 CHOOSE_PARITY_CALL R1M1; \
     P01 GAME_OVER R1M1; P04 GAME_OVER R1M1; manager MATCH_RESULT_REPORT R1M1";
 const REPORT: &str = "manager MATCH_RESULT_REPORT R1M1";
+/// So long a player takes in the first match.
+const HOLD: Duration = Duration::from_secs(1);
 
 pub const CHECKS: &[Check] = checks! { exam, it:
-    MUST "Registration" "max_concurrent_matches" META
-        it.field("max_concurrent_matches", "1 to 10", is::<Within<1, 10>>);
     MUST "Rounds" "ROUND_ANNOUNCEMENT with a match of its own is taken" "ROUND_ANNOUNCEMENT R1M1"
         it.taken();
     MUST "A match" "both players are invited" "ROUND_ANNOUNCEMENT R1M1"
@@ -35,7 +35,7 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     };
     WISE "Tokens" "players are shown their match's token, never its own"
         "P01 GAME_INVITATION R1M1" {
-        let uses_ours = exam.meta().json["uses_match_tokens"] == true;
+        let uses_ours = exam.meta()["uses_match_tokens"] == true;
         exam.match_token(it, |it| if uses_ours { it == MATCH_TOKEN } else { it.is_string() })
     };
     FORGIVEN "Result" "both players are told the result" "ROUND_ANNOUNCEMENT R1M1" {
@@ -93,11 +93,9 @@ impl Exam {
             name if name == messages.call_name => messages.answer_name,
             _ => return Some(ok()),
         };
-        match (match_id, id, name) {
-            ("R1M1", ..) => pause(self.hold()),
-            ("R2M1", "P01", GameInvitation::NAME) => {
-                pause(self.timeouts().game_join_ack_timeout_sec.0 * 2);
-            }
+        match (match_id, id) {
+            ("R1M1", _) => pause(HOLD),
+            ("R2M1", "P01") => pause(self.timeouts().game_join_ack_timeout_sec.0 * 2),
             _ => {}
         }
         let legal = match &asked.message()["legal_moves"] {
@@ -120,12 +118,6 @@ impl Exam {
         ];
         fill(&mut answer, own);
         Some(answer)
-    }
-
-    /// So long a player takes in the first match.
-    fn hold(&self) -> Duration {
-        let limit = self.timeouts().game_join_ack_timeout_sec.0;
-        (limit / 2).min(Duration::from_secs(1))
     }
 
     /// How the first match must have ended, with the number that was drawn in it; nothing if none was played.
@@ -158,7 +150,7 @@ impl Exam {
         let other = self.step(other)?;
         let apart = it.at.elapsed().abs_diff(other.at.elapsed());
         let came = format!("one {} ms after the other", apart.as_millis());
-        Some(it.shows(came, "both before one is answered", apart < self.hold()))
+        Some(it.shows(came, "both before one is answered", apart < HOLD))
     }
 
     /// Judges a message as our own programs read it, and what must stand in it.

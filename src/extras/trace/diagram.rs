@@ -215,28 +215,24 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
     let column = |lane| 1 + LANE * lanes.iter().position(|it| *it == lane).unwrap_or(0);
     let [from, to] = arrow.end.way.map(column);
     let empty = format!(" |{}", format!("{:>LANE$}", "|").repeat(lanes.len() - 1));
-    let dash = if arrow.is_whole() { "-" } else { "." };
-    let line = dash.repeat(from.abs_diff(to) - 2);
+    let mut drawn: Vec<char> = empty.chars().collect();
+    let dash = if arrow.is_whole() { '-' } else { '.' };
+    drawn[from.min(to) + 1..from.max(to)].fill(dash);
     let is_lost = arrow.failed.is_some() && arrow.came.is_none();
-    let tip = if is_lost {
-        "x"
-    } else if from < to {
-        ">"
-    } else {
-        "<"
+    let (end, tip) = match from < to {
+        true => (to - 1, '>'),
+        false => (to + 1, '<'),
     };
-    let shaft = if from < to {
-        line + tip
-    } else {
-        tip.to_string() + &line
-    };
-    let mut drawn = empty.clone();
-    drawn.replace_range(from.min(to) + 1..from.max(to), &shaft);
+    drawn[end] = if is_lost { 'x' } else { tip };
     let end = arrow.came.or(arrow.failed);
     let took = end.and_then(|end| end.line["elapsed_ms"].as_u64());
     let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
     let at = arrow.end.at.distance(begin).as_millis().to_string();
-    let mut rows = vec![row(&at, &drawn, &(what(arrow.end) + &took))];
+    let mut rows = vec![row(
+        &at,
+        &String::from_iter(drawn),
+        &(what(arrow.end) + &took),
+    )];
     if let Some(failed) = arrow.failed {
         let why = cut(&shown(text(failed.line, "message")), LONGEST);
         rows.push(row("", &empty, &format!("✗ {why}")));
@@ -246,23 +242,18 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
 
 /// The type of a message, and the little in it that decides.
 fn what(end: &LogEnd) -> String {
-    let (message, name) = (&end.line["message"], text(end.line, "message_type"));
-    let said = match name {
-        ChooseMoveCall::NAME => {
-            let position = text(message, "position").replace('\n', " / ");
-            format!("{name} {position}")
-        }
-        GameJoinAck::NAME if message["accept"] == false => format!("{name} accept false"),
-        GameError::NAME | LeagueError::NAME => {
-            let error = LeagueError::read(message); // both explain themselves by the same fields
-            format!("{name} {}", error.map_or(String::new(), |it| it.explain()))
-        }
-        GameOver::NAME => format!("{name} {}", text(&message["game_result"], "status")),
-        "" => "an answer that is no message".into(),
-        name => match games::field_of(name) {
-            Some(field) => format!("{name} {}", message[field]),
-            None => name.into(),
+    let (message, name) = (&end.line["message"], end.what);
+    let more = match name {
+        "" => return "an answer that is no message".into(),
+        ChooseMoveCall::NAME => text(message, "position").replace('\n', " / "),
+        GameJoinAck::NAME if message["accept"] == false => "accept false".into(),
+        // Both explain themselves by the same fields.
+        GameError::NAME | LeagueError::NAME => match LeagueError::read(message) {
+            Ok(error) => error.explain(),
+            Err(_) => String::new(),
         },
+        GameOver::NAME => text(&message["game_result"], "status").into(),
+        name => games::field_of(name).map_or(String::new(), |field| message[field].to_string()),
     };
-    cut(&shown(&said), LONGEST)
+    cut(&shown(format!("{name} {more}").trim_end()), LONGEST)
 }
