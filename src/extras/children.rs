@@ -69,16 +69,20 @@ impl Children {
     /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.
     pub fn wait(&mut self) {
         let is_over = |(_, child): &mut (String, Child)| !matches!(child.try_wait(), Ok(None));
-        wait_until(|| self.0.iter_mut().all(is_over));
+        until(FAREWELL, || self.0.iter_mut().all(is_over));
     }
 }
 
-/// Waits until something is so, at most as long as an agent takes to end.
-pub fn wait_until(mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + FAREWELL;
-    while !is_so() && Instant::now() < until {
+/// Waits until something is so, at most so long; whether it is.
+pub fn until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    while !is_so() {
+        if Instant::now() > end {
+            return false;
+        }
         pause(LOOK);
     }
+    true
 }
 
 /// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that
@@ -90,7 +94,7 @@ fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, 
     let Some(mut card) = card else {
         return Ok(None);
     };
-    wait_until(|| card::lock(&program.data, id).is_ok()); // a child of that run is still ending
+    until(FAREWELL, || card::lock(&program.data, id).is_ok()); // a child of that run is still ending
     card.manager = from_here(program);
     card.keep(&program.data)?;
     let endpoint = Endpoint::parse(&card.endpoint);

@@ -10,6 +10,7 @@ use crate::manager::journal;
 use crate::manager::league::League;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
+use crate::program::server::FAREWELL;
 use crate::program::terminal::{counted, say};
 use crate::program::{self, card, storage};
 use crate::protocol::Kind;
@@ -209,7 +210,7 @@ fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
     for folder in there {
         let mut removed = Ok(());
         // Agents of the last practice may still be ending, and write.
-        children::wait_until(|| {
+        children::until(FAREWELL, || {
             removed = fs::remove_dir_all(folder);
             removed.is_ok()
         });

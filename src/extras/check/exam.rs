@@ -129,7 +129,7 @@ impl Exam {
             _ if is_announced => format!("ROUND_ANNOUNCEMENT {match_id}"),
             _ if name == call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
             _ if [call, GameError::NAME, GameOver::NAME].contains(&name) => first,
-            _ if match_id != "R1M1" => first,
+            RoundAnnouncement::NAME if match_id != "R1M1" => first,
             _ => "ping".into(),
         };
         let it = self.step(&earlier)?;
@@ -184,16 +184,4 @@ impl Exam {
             },
         }
     }
-}
-
-/// Looks again and again whether something is so, at most so long.
-pub fn until(limit: Duration, fact: impl Fn() -> bool) -> bool {
-    let end = Instant::now() + limit;
-    while !fact() {
-        if Instant::now() > end {
-            return false;
-        }
-        pause(Duration::from_millis(10));
-    }
-    true
 }

@@ -117,14 +117,6 @@ impl Exchange {
         words.to_uppercase().contains(word)
     }
 
-    /// Whether it is a message without the shell of JSON-RPC.
-    pub fn is_bare(&self) -> bool {
-        self.json
-            .get("jsonrpc")
-            .or(self.json.get("method"))
-            .is_none()
-    }
-
     /// A text of the message.
     pub fn text(&self, key: &str) -> &str {
         self.message()[key].as_str().unwrap_or_default()
@@ -190,11 +182,5 @@ impl Exchange {
     pub fn failed(&self, code: i64) -> Seen {
         let good = self.json["error"]["code"] == code;
         self.shows(&self.came, format!("a JSON-RPC error {code}"), good)
-    }
-
-    /// Whether its JSON-RPC id came back as it is.
-    pub fn echoes(&self, id: &str) -> Seen {
-        let came = self.json["id"].to_string();
-        self.shows(format!("id {came}"), format!("id {id}"), came == id)
     }
 }
