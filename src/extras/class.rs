@@ -20,23 +20,19 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
     if !args.has("--referees") {
         args.set("--referees", REFEREES);
     }
-    if args.text("--contact-endpoint").is_some() {
+    if args.has("--contact-endpoint") {
         return Ok(());
     }
-    let usual = program::load(args)?
-        .system
-        .network
-        .default_league_manager_port;
+    let network = program::load(args)?.system.network;
+    let usual = network.default_league_manager_port;
     let port = args.value("--port")?.unwrap_or(usual);
     let address = match args.text("--host") {
         Some(host) => host.to_string(),
         None => own_address_towards(EXAMPLE, 9).unwrap_or("127.0.0.1".into()),
     };
+    let endpoint = format!("http://{address}:{port}/mcp");
     args.set("--host", "0.0.0.0");
-    args.set(
-        "--contact-endpoint",
-        &format!("http://{address}:{port}/mcp"),
-    );
+    args.set("--contact-endpoint", &endpoint);
     Ok(())
 }
 

@@ -9,7 +9,6 @@ use crate::extras::{children, strategies};
 use crate::manager::journal;
 use crate::manager::league::League;
 use crate::program::args::{Args, Stop};
-use crate::program::config::Config;
 use crate::program::server::FAREWELL;
 use crate::program::terminal::{counted, say};
 use crate::program::{self, card, storage};
@@ -23,8 +22,6 @@ use std::path::{Path, PathBuf};
 type Cycles = Within<1, 1000>;
 /// The file in a league's folder that says with which command each of its players was started.
 pub const ENTRANTS: &str = "entrants.txt";
-/// So many of a game's strategies play a single league, in turn: the others learn, and it gives them nothing to learn from.
-const UNLEARNED: usize = 5;
 /// So few rivals make no comparison.
 const FEWEST_RIVALS: usize = 2;
 
@@ -35,6 +32,10 @@ pub struct Local {
     pub entrants: Vec<Entrant>,
     /// The journal that lay in its folder.
     pub before: String,
+    /// The command line asks for a practice. A comparison is one too.
+    pub is_practice: bool,
+    /// Two players are compared: see `comparison.rs`.
+    pub is_comparison: bool,
     /// The agents of two local leagues have the same ids: only one at a time may have this folder.
     _alone: Option<File>,
 }
@@ -42,14 +43,16 @@ pub struct Local {
 impl Local {
     /// Takes the data folder, and refuses to set a league aside that was not local, or not of these entrants.
     pub fn new(args: &mut Args) -> Result<Local, Stop> {
-        let entrants = enter(args)?;
-        let alone = match is_practice(args)? {
+        let cycles: Option<Cycles> = args.value("--cycles")?;
+        let is_comparison = args.has("--new");
+        let is_practice = cycles.is_some() || args.has("--mine") || is_comparison;
+        let entrants = enter(args, is_practice)?;
+        let alone = match is_practice {
             true => replace_the_last(args)?,
             false => card::lock(&program::data(args), "local")?,
         };
-        let folder = folder(args)?;
+        let (folder, before) = before(args)?;
         let mark = fs::read_to_string(folder.join(ENTRANTS));
-        let before = before(args)?;
         let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
         let is_closed = last("Closed").max(last("Again")) > last("Voided");
         let is_open = last("Registered").is_some() && !is_closed;
@@ -68,32 +71,24 @@ impl Local {
         Ok(Local {
             entrants,
             before,
+            is_practice,
+            is_comparison,
             _alone: Some(alone),
         })
     }
 }
 
-/// The folder of the league that the command line names.
-fn folder(args: &Args) -> Result<PathBuf, Stop> {
+/// The folder of the league that the command line names, and the journal that lies there.
+pub fn before(args: &Args) -> Result<(PathBuf, String), Stop> {
     let league_id = program::load(args)?.league.league_id;
-    Ok(journal::folder(&program::data(args), &league_id))
-}
-
-/// The journal that lies in that folder.
-pub fn before(args: &Args) -> Result<String, Stop> {
-    let journal = fs::read_to_string(folder(args)?.join("journal.jsonl"));
-    Ok(journal.unwrap_or_default())
-}
-
-/// Whether the command line asks for a practice. A comparison is one too.
-pub fn is_practice(args: &Args) -> Result<bool, Stop> {
-    let cycles: Option<Cycles> = args.value("--cycles")?;
-    Ok(cycles.is_some() || args.has("--mine") || args.has("--new"))
+    let folder = journal::folder(&program::data(args), &league_id);
+    let journal = fs::read_to_string(folder.join("journal.jsonl"));
+    Ok((folder, journal.unwrap_or_default()))
 }
 
 /// The players of a local league: those of a file, or those of the command line and strategies of the game in turn. What
 /// the command line leaves open is filled in: how many agents there are, and that there is no lead.
-fn enter(args: &mut Args) -> Result<Vec<Entrant>, Stop> {
+fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     for option in ["--entrants", "--new"] {
         let mut others = ["--new", "--mine", "--cycles", "--players"].into_iter();
         let other = others.find(|other| *other != option && args.has(other));
@@ -104,7 +99,7 @@ fn enter(args: &mut Args) -> Result<Vec<Entrant>, Stop> {
     }
     let entrants = match args.text("--entrants") {
         Some(file) => groups::read(Path::new(file))?,
-        None => chosen(args)?,
+        None => chosen(args, is_practice)?,
     };
     args.set("--players", &entrants.len().to_string());
     for (option, value) in [("--referees", "2"), ("--lead-sec", "0")] {
@@ -115,10 +110,11 @@ fn enter(args: &mut Args) -> Result<Vec<Entrant>, Stop> {
     Ok(entrants)
 }
 
-/// The players that the command line chooses, and as many strategies of the game as are missing.
-fn chosen(args: &Args) -> Result<Vec<Entrant>, Stop> {
+/// The players that the command line chooses, and as many strategies of the game as are missing. In a single league they
+/// are called as the files call them.
+fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     let config = program::load(args)?;
-    let mut finished = strategies::names(&config.league.game_type);
+    let finished = strategies::names(&config.league.game_type);
     let (mine, usual) = match args.text("--new") {
         Some(new) => {
             let old = args.text("--old").unwrap_or("random");
@@ -132,32 +128,17 @@ fn chosen(args: &Args) -> Result<Vec<Entrant>, Stop> {
     };
     let players = args.value("--players")?.unwrap_or(usual);
     if players < mine.len() {
-        let words = format!(
-            "got {players}, expected at least the {} of --mine",
-            mine.len()
-        );
+        let least = mine.len();
+        let words = format!("got {players}, expected at least the {least} of --mine");
         return Err(Stop::usage(format!("--players: {words}")));
     }
-    if is_practice(args)? {
-        return Ok(practice(&mine, &finished, players));
+    let mut entrants = practice(&mine, &finished, players);
+    if !is_practice {
+        for (entrant, listed) in entrants.iter_mut().zip(&config.agents.players) {
+            entrant.name = listed.display_name.0.clone();
+        }
     }
-    finished.truncate(UNLEARNED);
-    let finished = (1..).zip(finished.iter().cycle()).take(players);
-    Ok(finished
-        .map(|(n, name)| usual_player(&config, n, name))
-        .collect())
-}
-
-/// A player of a single league, which is called as the files call it.
-fn usual_player(config: &Config, n: u32, strategy: &str) -> Entrant {
-    let id = Kind::Player.numbered(n);
-    let listed = config.agent(Kind::Player, &id);
-    let name = match listed.id() == id {
-        true => listed.display_name.0.clone(),
-        false => format!("Agent {id}"),
-    };
-    let command = strategy.into();
-    Entrant { name, command }
+    Ok(entrants)
 }
 
 /// The commands of `--mine`: several options, or several commands in one, with commas.
@@ -182,12 +163,13 @@ pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant
     entrants
 }
 
-/// What is about to be played.
-pub fn begins(league: &League) -> String {
+/// What is about to be played, once the league has started.
+pub fn begins(league: &League) -> Option<String> {
     let players = league.members(Kind::Player).len();
     let cycles = counted(league.rules.cycles, "cycle");
-    let matches = counted(league.matches.len() as u32, "match").replace("matchs", "matches");
-    format!("practice: {players} players, {cycles}, {matches}")
+    let matches = league.matches.len();
+    let words = format!("practice: {players} players, {cycles}, {matches} matches");
+    league.started.then_some(words)
 }
 
 /// Puts `practice` below the folders that the command line names, and deletes what the last practice left there. What no

@@ -53,9 +53,6 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
 /// Everything around one manager.
 struct Surroundings {
     local: Local,
-    /// Two players are compared: see `comparison.rs`.
-    is_comparison: bool,
-    is_practice: bool,
     site: Site,
     pages: Arc<Mutex<Pages>>,
     children: Mutex<Children>,
@@ -83,17 +80,14 @@ impl Surroundings {
             Some("local") => local = Local::new(args)?,
             Some("class") => {
                 class::fill_in(args)?;
-                local.before = local::before(args)?;
+                (_, local.before) = local::before(args)?;
             }
             _ => {}
         }
         let logs = program::logs(args);
-        let is_practice = local::is_practice(args)?;
-        let quiet = args.has("--quiet") || is_practice;
+        let quiet = args.has("--quiet") || local.is_practice;
         Ok(Surroundings {
             local,
-            is_comparison: args.has("--new"),
-            is_practice,
             site: Site::new(logs.clone()),
             pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
             children: Mutex::default(),
@@ -106,7 +100,7 @@ impl Surroundings {
 
 impl Around for Surroundings {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
-        if self.is_comparison {
+        if self.local.is_comparison {
             comparison::follow(manager);
         } else {
             *lock(&self.screen) = Some(manager_screen::follow(manager, self.terminal));
@@ -146,14 +140,17 @@ impl Around for Surroundings {
         }
         let here = manager.ids().iter().filter(|id| is_here(id)).count();
         let all_here = here >= children.count();
-        if all_here && self.is_practice && !self.is_comparison {
-            manager.terminal.say(&manager.store.read(local::begins));
+        if all_here && self.local.is_practice && !self.local.is_comparison {
+            let begins = manager.store.read(local::begins);
+            begins.iter().for_each(|line| manager.terminal.say(line));
         }
         Ok(all_here)
     }
 
     fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
-        self.is_comparison.then(|| comparison::pairings(players))
+        self.local
+            .is_comparison
+            .then(|| comparison::pairings(players))
     }
 
     fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
@@ -180,7 +177,7 @@ impl Around for Surroundings {
         let logs = program::logs(&manager.program.args);
         let losses = |league: &League| manager_screen::first_losses(league, &logs);
         let view = manager.view();
-        if self.is_comparison {
+        if self.local.is_comparison {
             lock(&self.pages).write(&view);
             let lines = manager.store.read(losses);
             return lines.iter().for_each(|line| manager.terminal.say(line));
@@ -193,7 +190,7 @@ impl Around for Surroundings {
         if let Some(luck) = &figures.luck {
             self.terminal.say(luck);
         }
-        if self.is_practice {
+        if self.local.is_practice {
             say(&statistics::report(&view));
             let losses = manager.store.read(losses);
             losses.iter().for_each(|line| say(line));
