@@ -141,7 +141,7 @@ P02  日本の\u{fffd}プレーヤー  1.25     -";
     // Whoever fails in every match has no expected points, however many matches there were.
     let failed = paper::told(&["ada!bob"; 12].join(" | "));
     let lines = reported(&failed);
-    let row = "P02  bob            12     0.000 ± 0.000                -  no number was drawn in its matches; 12 lost technically\n";
+    let row = "P02  bob            12     0.000 ± 0.000                -  too few matches to say; 12 lost technically\n";
     assert!(lines.contains(row), "{lines}");
     let first = [
         "\nThe first technical loss of each:",

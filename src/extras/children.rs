@@ -26,16 +26,12 @@ pub struct Children(Vec<(String, Child)>);
 
 impl Children {
     /// Starts the referees and the players of a local league, or the referees of a class. Those of an interrupted league
-    /// come back where they were: an agent that took the port of another could not be told from it.
-    /// `before` is the journal of that league.
+    /// come back where they were: an agent that took the port of another could not be told from it. `before` is the
+    /// journal of that league.
     pub fn start(manager: &Manager, entrants: &[Entrant], before: &str) -> Result<Children, Stop> {
         let program = &manager.program;
         let referees = program.args.value("--referees")?.unwrap_or_default();
-        let here = entrants.iter().filter(|it| !it.is_elsewhere());
-        let here: Vec<&Entrant> = here.collect();
-        // Players of other machines come by themselves and take the lowest ids, so ours have the last.
-        let others = (entrants.len() - here.len()) as u32;
-        let players = (1 + others..).zip(here);
+        let players = (1..).zip(entrants).filter(|(_, it)| !it.is_elsewhere());
         let players = players.map(|(n, entrant)| (Kind::Player.numbered(n), Some(entrant)));
         let referees = (1..=referees).map(|n| (Kind::Referee.numbered(n), None));
         let mut children = Vec::new();
@@ -52,18 +48,20 @@ impl Children {
         Ok(Children(children))
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// A child that has failed, or has ended before it was here. One that was killed later has not failed: it is lost, as
-    /// it would be elsewhere.
-    pub fn failed(&mut self, is_here: impl Fn(&str) -> bool) -> Option<&str> {
-        self.0.iter_mut().find_map(|(id, child)| {
-            let end = child.try_wait().ok()??;
-            (end.code() > Some(0) || !is_here(id)).then_some(&**id)
-        })
+    /// Whether all have registered since this program runs; or which of them has failed, or has ended before it did. One
+    /// that was killed later has not failed: it is lost, as it would be elsewhere.
+    pub fn are_here(&mut self, manager: &Manager) -> Result<bool, Stop> {
+        let is_here = |id: &String| manager.board.contact(id).is_here;
+        for (id, child) in &mut self.0 {
+            let end = child.try_wait().ok().flatten();
+            if end.is_some_and(|end| end.code() > Some(0) || !is_here(id)) {
+                let words = format!("{id} has ended, so the league does not begin");
+                let cure = "what it said stands above, and the same command tries again";
+                return Err(Stop::failed(format!("{words}; {cure}")));
+            }
+        }
+        let here = manager.ids().into_iter().filter(is_here);
+        Ok(here.count() >= self.0.len())
     }
 
     /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.
@@ -86,12 +84,10 @@ pub fn until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 /// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that
-/// the agent had. The card is of that run, and no stranger's, if the journal of that run knows its token or its key.
+/// the agent had. The card is of that run, and no stranger's, if the journal of that run knows its key.
 fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Stop> {
-    let is_known = |secret: &String| !secret.is_empty() && before.contains(&**secret);
     let card: Option<Card> = storage::read_json(&card::file(&program.data, id));
-    let card = card.filter(|card| is_known(&card.token) || is_known(&card.registration_key));
-    let Some(mut card) = card else {
+    let Some(mut card) = card.filter(|card| before.contains(&card.registration_key)) else {
         return Ok(None);
     };
     until(FAREWELL, || card::lock(&program.data, id).is_ok()); // a child of that run is still ending

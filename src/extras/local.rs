@@ -97,10 +97,12 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
             return Err(Stop::usage(words));
         }
     }
-    let entrants = match args.text("--entrants") {
+    let mut entrants = match args.text("--entrants") {
         Some(file) => groups::read(Path::new(file))?,
         None => chosen(args, is_practice)?,
     };
+    // Players of other machines come by themselves and take the lowest ids.
+    entrants.sort_by_key(|it| !it.is_elsewhere());
     args.set("--players", &entrants.len().to_string());
     for (option, value) in [("--referees", "2"), ("--lead-sec", "0")] {
         if !args.has(option) {

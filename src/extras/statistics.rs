@@ -158,13 +158,7 @@ impl<'a> Rows<'a> {
             cells.into_iter().chain(judged).collect()
         });
         let verdict = |player: &&AgentView| {
-            let judged = self.judged(player, None);
-            let verdict = match judged.count {
-                0 if self.own(player, None).next().is_some() => {
-                    "no number was drawn in its matches".into()
-                }
-                _ => judged.verdict(measure, name),
-            };
+            let verdict = self.judged(player, None).verdict(measure, name);
             match player.technical_losses {
                 None | Some(0) => verdict,
                 Some(lost) => format!("{verdict}; {lost} lost technically"),

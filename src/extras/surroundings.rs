@@ -107,23 +107,21 @@ impl Around for Surroundings {
         }
         let program = &manager.program;
         let folder = journal::folder(&program.data, program.league_id());
-        let is_local = program.args.word == Some("local");
-        if is_local {
-            let entrants = groups::text(&self.local.entrants);
+        let Local {
+            entrants, before, ..
+        } = &self.local;
+        if !entrants.is_empty() {
+            let entrants = groups::text(entrants);
             storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
         }
         keep_writing(&self.pages, manager);
         let address = children::from_here(program);
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::Everybody, &address)?;
-        let is_class = program.args.word == Some("class");
-        if is_local || is_class {
-            let Local {
-                entrants, before, ..
-            } = &self.local;
+        if program.args.word.is_some() {
             *lock(&self.children) = Children::start(manager, entrants, before)?;
         }
-        if is_class {
+        if program.args.word == Some("class") {
             class::greet(manager);
         }
         operator::listen(program);
@@ -131,15 +129,7 @@ impl Around for Surroundings {
     }
 
     fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
-        let mut children = lock(&self.children);
-        let is_here = |id: &str| manager.board.contact(id).is_here;
-        if let Some(id) = children.failed(is_here) {
-            let words = format!("{id} has ended, so the league does not begin");
-            let cure = "what it said stands above, and the same command tries again";
-            return Err(Stop::failed(format!("{words}; {cure}")));
-        }
-        let here = manager.ids().iter().filter(|id| is_here(id)).count();
-        let all_here = here >= children.count();
+        let all_here = lock(&self.children).are_here(manager)?;
         if all_here && self.local.is_practice && !self.local.is_comparison {
             let begins = manager.store.read(local::begins);
             begins.iter().for_each(|line| manager.terminal.say(line));
