@@ -209,7 +209,6 @@ impl Participant for Player {
     }
 
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
-        decision::show_panics();
         if fresh {
             *lock(&self.invitations) = no_invitations(&self.session); // those of an older league are nothing
         }

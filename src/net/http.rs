@@ -284,13 +284,14 @@ impl Crew {
 
     /// The server accepts no more: nobody has called for a while, or it broke.
     fn end(&self, error: &io::Error) {
-        if error.kind() != io::ErrorKind::WouldBlock {
+        self.has_ended.store(true, SeqCst);
+        if error.kind() == io::ErrorKind::WouldBlock {
+            self.keeper.unpark();
+        } else {
             let words = format!("the server broke: {error}");
             self.door.service.fault(&words);
-            IS_BROKEN.store(true, SeqCst);
+            IS_BROKEN.store(true, SeqCst); // seen at the next look: a fault may come back at once
         }
-        self.has_ended.store(true, SeqCst);
-        self.keeper.unpark();
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Server {
     pub complain: fn(&str),
     /// The port on which the agent listens.
     pub port: u16,
-    /// The fault of our own that was last shown: the same again is only logged.
+    /// The fault of our own that was last shown, a panic too: the same again is only logged.
     pub shown: Mutex<String>,
 }
 
@@ -76,6 +76,10 @@ impl Service for Server {
 
     fn fault(&self, what: &str) {
         self.client.log.orchestrator(Level::Error, "fault", what);
+        let shown = cut(what, 2 * SHOWN);
+        if mem::replace(&mut *lock(&self.shown), shown.clone()) != shown {
+            (self.complain)(&shown);
+        }
     }
 
     fn start_anew(&self, why: &str) {
@@ -164,14 +168,12 @@ impl Server {
             let fault = Fault::new(&params, "an object").under("params");
             return Err((OK, Denial::rpc(-32602, fault.to_string())));
         }
-        let run = |name: &str, params: Value, as_tool: bool| {
-            self.run(name, params, self.peer(from), as_tool)
-        };
+        let peer = self.peer(from);
         match Mcp::find(method, &params, from) {
             Some(mcp) => mcp.answer(&*self.agent, &self.client.sender(), |name, arguments| {
-                run(name, arguments, true)
+                self.run(name, arguments, peer, true)
             }),
-            None => run(method, params, false).map_err(|denial| (OK, denial)),
+            None => (self.run(method, params, peer, false)).map_err(|denial| (OK, denial)),
         }
     }
 
@@ -214,9 +216,7 @@ impl Server {
 
     fn run_tool(&self, tool: &Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
         if self.client.log.bears(peer) {
-            let facts = json!({"peer": peer});
-            let message = Body::Beginning(arguments);
-            self.client.note("tool_called", arguments, facts, message);
+            self.note_received("tool_called", arguments, &peer.to_string());
         }
         let result = self.guarded(|| (tool.run)(arguments, peer));
         result.or_else(|denial| self.deny(arguments, peer, denial))
@@ -237,9 +237,7 @@ impl Server {
             .is_ok_and(|it| newcomer(it.message.name()).is_none());
         let is_logged = is_known || log.bears(peer);
         if is_logged {
-            let facts = json!({"peer": sender});
-            let message = Body::Beginning(params);
-            self.client.note("message_received", params, facts, message);
+            self.note_received("message_received", params, &sender);
         }
         let outcome = self.guarded(|| {
             let understood = read?;
@@ -256,10 +254,16 @@ impl Server {
         }
     }
 
-    /// A bug of ours is answered too.
+    fn note_received(&self, event_type: &str, params: &Value, from: &str) {
+        let facts = json!({"peer": from});
+        (self.client).note(event_type, params, facts, Body::Beginning(params));
+    }
+
+    /// A panic is answered too: the server's hook has said where it was.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Denial>) -> Result<T, Denial> {
-        catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(Denial::Broken("a bug of ours".into())))
+        let words = "Internal error: a panic; this agent's own terminal says where";
+        let panicked = |_| Err(Denial::rpc(-32603, words));
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
     }
 
     /// What we know of a request, where we supply it: who holds its token, which match it is about, and when it came.
@@ -311,13 +315,7 @@ impl Server {
                 let message = self.refusal(request, refusal);
                 return Ok(self.reply(request, &message, is_logged));
             }
-            Denial::Broken(why) => {
-                self.fault(why);
-                let shown = cut(why, SHOWN);
-                if mem::replace(&mut *lock(&self.shown), shown.clone()) != shown {
-                    (self.complain)(&shown);
-                }
-            }
+            Denial::Broken(why) => self.fault(why),
             Denial::Rpc(..) => {}
         }
         Err(denial)

@@ -52,7 +52,10 @@ impl Agent for Player {
             }
             Message::ChooseMoveCall(it) => return self.answer(&card, request, it, &CHOOSE_MOVE),
             Message::GameOver(it) => self.remember(&card, request, it)?,
-            Message::GameError(it) => self.show_error(request, &it)?,
+            Message::GameError(it) => {
+                self.warn(&sentences::error(&it)); // also where we do not believe it: the refusal is shown too
+                self.joined(request, &it.match_id)?;
+            }
             // From the manager: each of these arms first asks `manager_is_true`, or it would believe anybody.
             Message::RoundAnnouncement(it) => {
                 manager_is_true()?;
@@ -213,16 +216,6 @@ impl Player {
             say(&sentences::about(&over.match_id, &words));
         }
         Ok(())
-    }
-
-    /// Something went wrong in a match of ours. It is shown even where we do not believe it: the refusal is shown too.
-    /// A `choose` that panicked has been shown already.
-    fn show_error(&self, request: &Request, error: &GameError) -> Result<(), Refusal> {
-        let joined = self.joined(request, &error.match_id);
-        if !joined.as_ref().is_ok_and(|it| it.decision.has_panicked()) {
-            self.warn(&sentences::error(error));
-        }
-        joined.map(drop)
     }
 
     /// The league is over, and so are we.
