@@ -105,7 +105,7 @@ pub struct Manager {
     /// What a person sees.
     pub terminal: Terminal,
     /// So many players and referees start the league.
-    pub awaited: Option<(usize, usize)>,
+    pub awaited: Option<(u32, u32)>,
     /// What makes the league repeatable.
     pub seed: Option<u64>,
     /// Between a round's announcement and its matches.
@@ -271,9 +271,9 @@ impl Manager {
     }
 
     /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
-    fn start(&self, players: usize, referees: usize) -> io::Result<()> {
+    fn start(&self, players: u32, referees: u32) -> io::Result<()> {
         let started = self.store.decide(|league| {
-            let has = |kind, wanted| league.members(kind).len() >= wanted;
+            let has = |kind, wanted| league.members(kind).len() as u32 >= wanted;
             if !has(Kind::Player, players) || !has(Kind::Referee, referees) {
                 return None;
             }
@@ -327,9 +327,9 @@ fn signature(config: &Config) -> String {
 }
 
 /// What the public document says of the league beside its state.
-fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
+fn heading(program: &Program, awaited: Option<(u32, u32)>) -> Heading {
     let config = &program.config;
-    let (players, referees) = awaited.unzip();
+    let (players_awaited, referees_awaited) = awaited.unzip();
     Heading {
         display_name: config.league.display_name.clone(),
         name: program.args.text("--name").map(String::from),
@@ -338,8 +338,8 @@ fn heading(program: &Program, awaited: Option<(usize, usize)>) -> Heading {
         register_at: program.endpoint.clone(),
         scoring: config.league.scoring.clone(),
         local: program.args.word == Some("local"),
-        players_awaited: players.map(|players| players as u32),
-        referees_awaited: referees.map(|referees| referees as u32),
+        players_awaited,
+        referees_awaited,
     }
 }
 

@@ -23,7 +23,7 @@ const LEADERS: usize = 16;
 /// How much of a league has been shown.
 struct Shown {
     /// So many players and referees are waited for.
-    awaited: Option<(usize, usize)>,
+    awaited: Option<(u32, u32)>,
     title: String,
     /// Between a round's announcement and its matches.
     lead: Duration,

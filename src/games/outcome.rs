@@ -42,24 +42,19 @@ pub fn forfeit(players: [String; 2], moves: Vec<Move>, failures: [Option<String>
     }
 }
 
-/// The points of both seats.
-pub fn score(ending: Ending, winner: Option<usize>, scoring: &Scoring) -> [i32; 2] {
-    let lost = match ending {
-        Ending::TechnicalLoss => scoring.technical_loss_points,
-        _ => scoring.loss_points,
-    };
-    match winner {
-        Some(0) => [scoring.win_points, lost],
-        Some(_) => [lost, scoring.win_points],
-        None if ending == Ending::Draw => [scoring.draw_points; 2],
-        None => [lost; 2],
-    }
-}
-
 impl Outcome {
     /// The points of both seats.
     pub fn score(&self, scoring: &Scoring) -> [i32; 2] {
-        score(self.ending, self.winner, scoring)
+        let lost = match self.ending {
+            Ending::TechnicalLoss => scoring.technical_loss_points,
+            _ => scoring.loss_points,
+        };
+        match self.winner {
+            Some(0) => [scoring.win_points, lost],
+            Some(_) => [lost, scoring.win_points],
+            None if self.ending == Ending::Draw => [scoring.draw_points; 2],
+            None => [lost; 2],
+        }
     }
 
     /// What the players are told.

@@ -109,7 +109,7 @@ pub fn view(
 
 /// An agent, as its league and whoever calls it know it.
 fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
-    let stats = (member.kind == Kind::Player).then(|| league.stats(member));
+    let career = (member.kind == Kind::Player).then(|| league.career(&member.id));
     let was_called = contact.trouble.is_some() || contact.answers_in.is_some();
     AgentView {
         id: member.id.clone(),
@@ -121,8 +121,8 @@ fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
         trouble: contact.trouble,
         endpoint: Some(member.endpoint.clone()),
         answers_in_ms: contact.answers_in,
-        technical_losses: stats.as_ref().map(|stats| stats.technical_losses),
-        choices: stats.map(|stats| stats.choices),
+        technical_losses: career.map(|career| career.technical_losses),
+        choices: career.map(|career| career.choices),
     }
 }
 

@@ -5,8 +5,8 @@
 //! Read next: `notices.rs`, what is told unasked.
 
 use crate::manager::league::{League, Match, Member, Recorded, matches_of};
-use crate::manager::standings::Career;
-use crate::manager::view::{ChoiceCounts, MatchStatus};
+use crate::manager::standings::{Career, ChoiceCounts};
+use crate::manager::view::MatchStatus;
 use crate::object;
 use crate::protocol::*;
 use crate::wire::{Wire, cut};
@@ -136,18 +136,11 @@ impl League {
     /// What a player has done so far: its row of the table, and what only its matches tell.
     pub fn stats(&self, player: &Member) -> PlayerStats {
         let career = self.career(&player.id);
-        let mut choices = ChoiceCounts { even: 0, odd: 0 };
         let mut opponents = BTreeMap::<String, Career>::new();
         for game in self.games(&player.id) {
-            let Some(Recorded { result, .. }) = &game.recorded else {
-                continue;
-            };
-            let opponent = opponents.entry(game.opponent(&player.id).into());
-            opponent.or_default().add(&player.id, result);
-            match result.details.choices.get(&player.id) {
-                Some(Some(Parity::Even)) => choices.even += 1,
-                Some(Some(Parity::Odd)) => choices.odd += 1,
-                _ => {}
+            if let Some(Recorded { result, .. }) = &game.recorded {
+                let opponent = opponents.entry(game.opponent(&player.id).into());
+                opponent.or_default().add(&player.id, result);
             }
         }
         let row = career.row(&player.id, &player.display_name);
@@ -163,7 +156,7 @@ impl League {
             points: row.points,
             win_rate: f64::from(row.wins) / f64::from(row.played.max(1)),
             technical_losses: career.technical_losses,
-            choices,
+            choices: career.choices,
             opponents: against.map(|(id, career)| (id, career.tally)).collect(),
         }
     }

@@ -47,9 +47,8 @@ impl Deadline {
     }
 }
 
-/// How many matches of a round a referee must have reported, and by when.
+/// How many matches of the open round a referee must have reported, and by when.
 struct Due {
-    round: u32,
     matches: usize,
     until: Deadline,
 }
@@ -57,10 +56,11 @@ struct Due {
 /// The rounds of a manager's league as they are played.
 pub struct Rounds<'a> {
     manager: &'a Manager,
-    /// The round that was announced last, and when its matches may begin: that is after the lead, which passes once,
-    /// however often the round is announced.
-    announced: u32,
-    begins: Deadline,
+    /// The open round.
+    round: u32,
+    /// When its matches may begin, once they are announced: after the lead, which passes once, however often the round is
+    /// announced.
+    begins: Option<Deadline>,
     /// What each referee still has to report.
     due: BTreeMap<String, Due>,
     /// How each referee stood when the loop last looked.
@@ -72,8 +72,8 @@ impl<'a> Rounds<'a> {
     pub fn new(manager: &'a Manager) -> Rounds<'a> {
         Rounds {
             manager,
-            announced: 0,
-            begins: Deadline::after(Duration::ZERO),
+            round: 0,
+            begins: None,
             due: BTreeMap::new(),
             stood: BTreeMap::new(),
         }
@@ -92,21 +92,27 @@ impl<'a> Rounds<'a> {
                 changes = now_changes;
                 last_event = Instant::now();
             }
-            let obstacle = match self.assign(round) {
+            if round != self.round {
+                self.round = round;
+                self.begins = None;
+                self.due.clear(); // a new round has time of its own
+            }
+            let obstacle = match self.assign() {
                 Ok(obstacle) => obstacle,
                 Err(unwritable) => Some(unwritable.to_string()), // tried again with the next look
             };
             board.post();
             let mut next_at = None;
             if obstacle.is_none() {
-                next_at = self.release_after_lead(round);
-                self.expect_reports(round);
+                next_at = self.release_after_lead();
+                self.expect_reports();
             }
             let lead =
                 next_at.map(|at| format!("round {round} is announced: its matches begin at {at}"));
-            let silence = last_event.max(self.begins.at).elapsed(); // the lead is nobody's silence
+            let lead_end = self.begins.as_ref().map_or(last_event, |begins| begins.at);
+            let silence = last_event.max(lead_end).elapsed(); // the lead is nobody's silence
             let reason = match obstacle.or(lead) {
-                None if silence >= SILENCE => self.whom_we_wait_for(round),
+                None if silence >= SILENCE => self.whom_we_wait_for(),
                 reason => reason,
             };
             board.note_waiting(Waiting {
@@ -127,11 +133,11 @@ impl<'a> Rounds<'a> {
 
     /// Assigns what can be; or says why nothing can be played at the moment. First every match of a player whom the
     /// operator removed is recorded without being played, which is a walkover: one event at a time.
-    fn assign(&mut self, round: u32) -> io::Result<Option<String>> {
-        let Manager { store, board, .. } = self.manager;
+    fn assign(&mut self) -> io::Result<Option<String>> {
+        let (Manager { store, board, .. }, round) = (self.manager, self.round);
         let walkover = |league: &League| league.walkover(round, Timestamp::now());
         while store.decide(walkover)? {}
-        self.look_at_referees(round);
+        self.look_at_referees();
         if store.read(|league| league.paused) {
             return Ok(Some(PAUSED.into()));
         }
@@ -147,9 +153,8 @@ impl<'a> Rounds<'a> {
 
     /// Notes who is overdue; and says of each referee that cannot be counted on since the last look (lost, refusing or
     /// overdue) what happens to its matches.
-    fn look_at_referees(&mut self, round: u32) {
+    fn look_at_referees(&mut self) {
         let Manager { store, board, .. } = self.manager;
-        self.due.retain(|_, due| due.round == round); // a new round has time of its own
         for id in store.read(|league| league.ids(Kind::Referee)) {
             if let Some(due) = self.due.get(&id).filter(|due| due.until.has_passed()) {
                 let why = format!("has not reported all its matches by {}", due.until.written);
@@ -168,7 +173,7 @@ impl<'a> Rounds<'a> {
             };
             self.due.remove(&id);
             board.tell_anew(&id);
-            if !store.read(|league| awaited_matches(league, round, &id).is_empty()) {
+            if !store.read(|league| awaited_matches(league, self.round, &id).is_empty()) {
                 let words = format!("{id} {why}; its matches are announced anew");
                 self.warn("referee_lost", &words);
             }
@@ -176,22 +181,21 @@ impl<'a> Rounds<'a> {
     }
 
     /// Lets the referees be told of a round once the lead has passed; before that, says when it will have.
-    fn release_after_lead(&mut self, round: u32) -> Option<Timestamp> {
-        if self.announced != round {
-            self.announced = round;
-            self.begins = Deadline::after(self.manager.lead);
+    fn release_after_lead(&mut self) -> Option<Timestamp> {
+        let Manager {
+            store, board, lead, ..
+        } = self.manager;
+        let begins = self.begins.get_or_insert_with(|| Deadline::after(*lead));
+        if !begins.has_passed() {
+            return Some(begins.written);
         }
-        if !self.begins.has_passed() {
-            return Some(self.begins.written);
-        }
-        let Manager { store, board, .. } = self.manager;
         store.read(|league| board.release(league));
         None
     }
 
     /// Notes by when each referee must have reported. More matches give a referee more time; a repeated announcement of
     /// the same matches does not.
-    fn expect_reports(&mut self, round: u32) {
+    fn expect_reports(&mut self) {
         let Manager {
             store,
             board,
@@ -201,7 +205,7 @@ impl<'a> Rounds<'a> {
         store.read(|league| {
             for referee in league.members(Kind::Referee) {
                 let id = &referee.id;
-                let matches = league.open_matches_of(id, round).count();
+                let matches = league.open_matches_of(id, self.round).count();
                 if matches == 0 {
                     self.due.remove(id);
                 }
@@ -212,22 +216,17 @@ impl<'a> Rounds<'a> {
                 if matches > known && board.has_heard_announcement(id) {
                     let turns = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
                     let until = Deadline::after(program.config.match_limit() * turns);
-                    let due = Due {
-                        round,
-                        matches,
-                        until,
-                    };
-                    self.due.insert(id.clone(), due);
+                    self.due.insert(id.clone(), Due { matches, until });
                 }
             }
         });
     }
 
     /// Whom the league waits for, and until when.
-    fn whom_we_wait_for(&self, round: u32) -> Option<String> {
+    fn whom_we_wait_for(&self) -> Option<String> {
         let mut awaited = Vec::new();
         for (id, due) in &self.due {
-            let read = |league: &League| awaited_matches(league, round, id);
+            let read = |league: &League| awaited_matches(league, self.round, id);
             let open = self.manager.store.read(read);
             let what = match open.len() {
                 0..=3 => open.join(", "),

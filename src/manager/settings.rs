@@ -12,7 +12,7 @@ use crate::wire::token;
 use std::{fs, io, path::PathBuf, time::Duration};
 
 /// The rules of the league: from the files, with at most `most` players, and `--cycles` before the file's.
-pub fn rules(program: &Program, most: Option<usize>) -> Result<Rules, Stop> {
+pub fn rules(program: &Program, most: Option<u32>) -> Result<Rules, Stop> {
     let config = &program.config;
     let people = &config.league.participants;
     let security = &config.system.security;
@@ -24,9 +24,7 @@ pub fn rules(program: &Program, most: Option<usize>) -> Result<Rules, Stop> {
         scoring: config.league.scoring.clone(),
         cycles: cycles.or(from_file).unwrap_or(1),
         min_players: people.min_players.0 as usize,
-        max_players: most
-            .unwrap_or(usize::MAX)
-            .min(people.max_players.0 as usize),
+        max_players: most.unwrap_or(u32::MAX).min(people.max_players.0) as usize,
         listed: listed(config),
         tokens: security.enable_auth_tokens,
         token_lifetime: config.token_lifetime(),
@@ -44,14 +42,14 @@ fn listed(config: &Config) -> Vec<Listed> {
 }
 
 /// How many players and referees start the league, if the command line says so.
-pub fn awaited(program: &Program) -> Result<Option<(usize, usize)>, Stop> {
+pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Stop> {
     let Some(players) = program.args.value("--players")? else {
         return Ok(None);
     };
     let referees = program.args.value("--referees")?.unwrap_or(1);
     let people = &program.config.league.participants;
-    let least = people.min_players.0 as usize;
-    let most = people.max_players.0 as usize;
+    let least = people.min_players.0;
+    let most = people.max_players.0;
     if !(least..=most).contains(&players) {
         let legal = format!("{least} to {most}, as in the league file (participants)");
         return Err(Stop::usage(format!(

@@ -4,7 +4,8 @@
 //! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
 
 use crate::games::scoring::TieBreak;
-use crate::protocol::{Ending, MatchResult, Standing, Tally};
+use crate::object;
+use crate::protocol::{Ending, MatchResult, Parity, Standing, Tally};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,12 @@ pub fn lost_technically(player_id: &str, result: &MatchResult) -> bool {
     ending(result) == Ending::TechnicalLoss && result.winner.as_deref() != Some(player_id)
 }
 
+object! {
+    /// How often a player chose what.
+    #[derive(Copy, Default)]
+    ChoiceCounts { even: u32, odd: u32, }
+}
+
 /// What a player has done in the league so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -35,6 +42,7 @@ pub struct Career {
     pub tally: Tally,
     pub points: i32,
     pub technical_losses: u32,
+    pub choices: ChoiceCounts,
     /// Whether it lost the match technically that was recorded last.
     pub suspended: bool,
 }
@@ -49,6 +57,11 @@ impl Career {
             (Some(winner), _) if winner == player_id => self.tally.wins += 1,
             (None, Ending::Draw) => self.tally.draws += 1,
             _ => self.tally.losses += 1, // a technical loss is a loss, also when both players lose
+        }
+        match result.details.choices.get(player_id) {
+            Some(Some(Parity::Even)) => self.choices.even += 1,
+            Some(Some(Parity::Odd)) => self.choices.odd += 1,
+            _ => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! choice of a match that is not recorded. The manager makes it in `document.rs`.
 
 use crate::games::{self, Move, scoring::Scoring};
+use crate::manager::standings::ChoiceCounts;
 use crate::protocol::{AgentState, Champion, Ending, Kind, MoveMade, Parity, Progress, Standing};
 use crate::wire::Timestamp;
 use crate::{object, words};
@@ -46,8 +47,6 @@ object! {
         ; optional referee_id: String, recorded_at: Timestamp, ending: Ending, winner: String, drawn_number: u32, choices: BTreeMap<String, Option<Parity>>, score: BTreeMap<String, i32>, reason: String,
         moves: Vec<MoveMade>,
     }
-    /// How often a player chose what.
-    ChoiceCounts { even: u32, odd: u32, }
 }
 
 impl LeagueView {
