@@ -340,20 +340,22 @@ REGISTER_REQUEST | /request/params/protocol | null | FAIL protocol is league.v2
 REGISTER_REQUEST | /request/params/sender | "a" | FAIL sender names its kind
 REGISTER_REQUEST | /request/params/conversation_id | null | FAIL conversation_id is a text
 REGISTER_REQUEST | /request/params/timestamp | "2025-01-15T10:00:00+02:00" | FAIL timestamp is UTC
-REGISTER_REQUEST | /request/params/player_meta | "me" | FATAL it says what it is, FATAL somebody answers at its contact_endpoint | 33
+REGISTER_REQUEST | /request/params/player_meta | "me" | FATAL it says what it is, FATAL somebody answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/display_name | "" | FATAL it says what it is
 REGISTER_REQUEST | /request/params/player_meta/version | "1.0" | FATAL it says what it is
 REGISTER_REQUEST | /request/params/player_meta/game_types | "even_odd" | FATAL it says what it is
-REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:8101" | FATAL somebody answers at its contact_endpoint | 33
-REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL somebody answers at its contact_endpoint | 33
+REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:8101" | FATAL somebody answers at its contact_endpoint | 34
+REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL somebody answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/protocol_version | "1.0.0" | FATAL it says what it is
 ROUND_ANNOUNCEMENT R1M1 | instead | {"error": {"code": -32603}, "id": 90} | FAIL ROUND_ANNOUNCEMENT is taken
-GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered in time | 20
-GAME_INVITATION | /reply/result/match_id | "R1" | FATAL GAME_JOIN_ACK is exact
+GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered in time | 21
+GAME_INVITATION | /reply/result/match_id | "R1" | FATAL replies name match and player
+GAME_INVITATION #1 | /reply/result/message_type | "JOINED" | FATAL GAME_JOIN_ACK is the answer
 GAME_INVITATION | /reply/result/arrival_timestamp | "now" | FAIL arrival_timestamp is UTC
 GAME_INVITATION | /reply/result/accept | "true" | FATAL accept is true, a boolean
 CHOOSE_PARITY_CALL | instead | null | FATAL CHOOSE_PARITY_CALL is answered in time | 10
-CHOOSE_PARITY_CALL | /reply/result/player_id | "P9" | FATAL CHOOSE_PARITY_RESPONSE is exact
+CHOOSE_PARITY_CALL | /reply/result/player_id | "P9" | FATAL replies name match and player
+CHOOSE_PARITY_CALL #1 | /reply/result/message_type | "CHOSEN" | FATAL CHOOSE_PARITY_RESPONSE is the answer
 CHOOSE_PARITY_CALL | /reply/result/parity_choice | 0 | FATAL parity_choice is legal
 GAME_INVITATION | /reply/jsonrpc | 2 | FAIL replies are JSON-RPC 2.0 with HTTP 200
 CHOOSE_PARITY_CALL | /reply/result/protocol | "v2" | FATAL replies say protocol league.v2

@@ -10,19 +10,21 @@ const REPLIES: &str = "GAME_INVITATION R1M1; CHOOSE_PARITY_CALL R1M1";
 pub const CHECKS: &[Check] = checks! { exam, it:
     FORGIVEN "Rounds" "ROUND_ANNOUNCEMENT is taken" "ROUND_ANNOUNCEMENT R1M1" it.taken();
     MUST "Invitation" "GAME_INVITATION is answered in time" "GAME_INVITATION R1M1" it.taken();
-    MUST "Invitation" "GAME_JOIN_ACK is exact" "GAME_INVITATION R1M1"
-        exam.is_answer(it, GameJoinAck::NAME);
+    MUST "Invitation" "GAME_JOIN_ACK is the answer" "GAME_INVITATION R1M1"
+        it.equals("message_type", GameJoinAck::NAME);
     FORGIVEN "Invitation" "arrival_timestamp is UTC" "GAME_INVITATION R1M1"
         it.field("arrival_timestamp", TIME, is::<Timestamp>);
     MUST "Invitation" "accept is true, a boolean" "GAME_INVITATION R1M1"
         it.field("accept", "true", |it| *it == true);
     MUST "Choice" "CHOOSE_PARITY_CALL is answered in time" "CHOOSE_PARITY_CALL R1M1" it.taken();
-    MUST "Choice" "CHOOSE_PARITY_RESPONSE is exact" "CHOOSE_PARITY_CALL R1M1"
-        exam.is_answer(it, exam.rules().messages.answer_name);
+    MUST "Choice" "CHOOSE_PARITY_RESPONSE is the answer" "CHOOSE_PARITY_CALL R1M1"
+        it.equals("message_type", exam.rules().messages.answer_name);
     MUST "Choice" "parity_choice is legal" "CHOOSE_PARITY_CALL R1M1"
         it.field(&exam.named("parity_choice"), format!("exactly {}", games::either(&(exam.rules().legal)(&[]))), |it| {
             exam.rules().check(&[], it).is_ok()
         });
+    MUST "A match" "replies name match and player" REPLIES
+        worst([it.equals("match_id", "R1M1"), it.equals("player_id", &exam.id())]);
     FORGIVEN "Transport" "replies are JSON-RPC 2.0 with HTTP 200" REPLIES {
         it.reply()?;
         let good = it.status == 200 && it.json["jsonrpc"] == "2.0";
@@ -65,16 +67,3 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     FORGIVEN "Standings and notices" "LEAGUE_STANDINGS_UPDATE is taken" "LEAGUE_STANDINGS_UPDATE"
         it.taken();
 };
-
-impl Exam {
-    /// Whether the answer in the first match is of that type, about that match, and from this player.
-    fn is_answer(&self, it: &Exchange, message_type: &str) -> Option<Seen> {
-        let id = self.id();
-        let wanted = [
-            ("message_type", message_type),
-            ("match_id", "R1M1"),
-            ("player_id", &id),
-        ];
-        worst(wanted.iter().map(|(name, text)| it.equals(name, text)))
-    }
-}

@@ -98,10 +98,8 @@ impl Exam {
             ("R2M1", "P01") => pause(self.timeouts().game_join_ack_timeout_sec.0 * 2),
             _ => {}
         }
-        let legal = match &asked.message()["legal_moves"] {
-            Value::Null => json!((self.rules().legal)(&[])),
-            legal => legal.clone(),
-        };
+        let known = json!((self.rules().legal)(&[]));
+        let legal = asked.message().get("legal_moves").unwrap_or(&known);
         let choice = match (match_id, id) {
             ("R3M1", "P01") => json!("Even"),
             (_, "P01") => legal[0].clone(),
@@ -127,11 +125,9 @@ impl Exam {
         self.outcome(number.map(|number| number as u32))
     }
 
-    /// Judges what a player of ours must have been told; it may still be on its way.
+    /// Judges what a player of ours must have been told.
     fn is_told(&self, it: &Exchange, step: &str, wanted: Value) -> Seen {
-        let told = || self.step(step);
-        until(self.program.config.game_over_limit(), || told().is_some());
-        match told() {
+        match self.step(step) {
             Some(told) => self.is_exact(&told, wanted),
             None => it.shows(format!("no {step}"), wanted, false),
         }
