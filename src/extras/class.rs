@@ -1,7 +1,6 @@
 //! A league for a class: `league_manager class` starts a manager that stays, with referees beside it, on the address by
 //! which others reach this machine, and prints what the teacher and the students need.
 
-use crate::extras::operator;
 use crate::manager::Manager;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::say;
@@ -36,7 +35,7 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Prints the lines for students while the lobby is open, the page's address, and the words of the operator.
+/// Prints the lines for students while the lobby is open, and the page's address.
 pub fn greet(manager: &Manager) {
     let endpoint = &manager.program.endpoint;
     let Ok(place) = Endpoint::parse(endpoint) else {
@@ -49,13 +48,10 @@ pub fn greet(manager: &Manager) {
         let who = "--display-name Ada --stay";
         say(&format!("  python3 player.py --manager {page} {who}"));
     }
-    say(&format!("\nThe page for the projector is {page}/#wall\n"));
-    say("Your words, typed here:");
-    operator::help().iter().for_each(|line| say(line));
+    say(&format!("\nThe page for the projector is {page}/#wall"));
     if place.is_loopback() {
         say(
             "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
         );
     }
-    say("");
 }

@@ -41,7 +41,7 @@ impl Figures {
             positions: positions(view),
             equals: equal_players(view),
             moves: moves(view),
-            luck: if is_over { luck::sentence(view) } else { None },
+            luck: if is_over { luck(view) } else { None },
         }
     }
 }
@@ -102,6 +102,27 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
     let begun = view.matches().filter(|game| game.moves.is_some());
     let position = |game: &MatchView| (game.match_id.clone(), (rules.position)(&game.played()));
     begun.map(position).collect()
+}
+
+/// What the champion's points are worth; nothing in a game by turns.
+fn luck(view: &LeagueView) -> Option<String> {
+    let outcomes = worth::outcomes(&view.league.game_type, &view.league.scoring);
+    let outcomes: Vec<[i32; 2]> = outcomes.into_values().flatten().collect();
+    let champion = view.standings.first().filter(|_| !outcomes.is_empty())?;
+    let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
+    let (mut held, mut games) = (vec![0; view.standings.len()], Vec::new());
+    for game in view.matches() {
+        match game.ending {
+            None => {}
+            Some(Ending::TechnicalLoss) => {
+                for (id, points) in game.score.iter().flatten() {
+                    held[place(id)?] += points;
+                }
+            }
+            Some(_) => games.push([place(&game.player_A_id)?, place(&game.player_B_id)?]),
+        }
+    }
+    luck::sentence(&held, &games, &outcomes, champion.points)
 }
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the groups, below the folder of their stage.
 pub const FOLDER: &str = "groups";
+/// The file in a league's folder that says with which command each of its players was started.
+pub const FILE: &str = "entrants.txt";
 /// The smallest size of a group: however many enter, nobody is left alone.
 const SMALLEST: usize = 3;
 /// How many characters a name has that is made of a command.

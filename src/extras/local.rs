@@ -6,7 +6,6 @@
 
 use crate::extras::groups::{self, Entrant};
 use crate::extras::{children, strategies};
-use crate::manager::journal;
 use crate::manager::league::League;
 use crate::program::args::{Args, Stop};
 use crate::program::server::FAREWELL;
@@ -20,8 +19,6 @@ use std::path::{Path, PathBuf};
 
 /// The most cycles: the statistics of so many are as good as any.
 type Cycles = Within<1, 1000>;
-/// The file in a league's folder that says with which command each of its players was started.
-pub const ENTRANTS: &str = "entrants.txt";
 /// So few rivals make no comparison.
 const FEWEST_RIVALS: usize = 2;
 
@@ -52,7 +49,7 @@ impl Local {
             false => card::lock(&program::data(args), "local")?,
         };
         let (folder, before) = before(args)?;
-        let mark = fs::read_to_string(folder.join(ENTRANTS));
+        let mark = fs::read_to_string(folder.join(groups::FILE));
         let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
         let is_closed = last("Closed").max(last("Again")) > last("Voided");
         let is_open = last("Registered").is_some() && !is_closed;
@@ -81,7 +78,7 @@ impl Local {
 /// The folder of the league that the command line names, and the journal that lies there.
 pub fn before(args: &Args) -> Result<(PathBuf, String), Stop> {
     let league_id = program::load(args)?.league.league_id;
-    let folder = journal::folder(&program::data(args), &league_id);
+    let folder = storage::league_folder(&program::data(args), &league_id);
     let journal = fs::read_to_string(folder.join("journal.jsonl"));
     Ok((folder, journal.unwrap_or_default()))
 }

@@ -5,10 +5,7 @@
 //! chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of that kind, so they are held as they
 //! were. Of a game by turns nothing of the kind can be said.
 
-use crate::extras::worth;
-use crate::manager::view::LeagueView;
 use crate::program::terminal::counted;
-use crate::protocol::Ending;
 
 /// So many matches are drawn, in as many leagues as that makes.
 const DRAWN: usize = 6_000_000;
@@ -33,42 +30,27 @@ pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points:
     reached.count() as f64 / leagues as f64
 }
 
-/// What the champion's points are worth, in a sentence; none where no match was played, or in a game by turns.
-pub fn sentence(view: &LeagueView) -> Option<String> {
-    let outcomes = worth::outcomes(&view.league.game_type, &view.league.scoring);
-    let outcomes: Vec<[i32; 2]> = outcomes.into_values().flatten().collect();
-    let points = view
-        .standings
-        .first()
-        .filter(|_| !outcomes.is_empty())?
-        .points;
-    let place = |id: &str| view.standings.iter().position(|row| row.player_id == id);
-    let (mut held, mut games) = (vec![0; view.standings.len()], Vec::new());
-    for game in view.matches().filter(|game| game.ending.is_some()) {
-        if game.ending != Some(Ending::TechnicalLoss) {
-            games.push([place(&game.player_A_id)?, place(&game.player_B_id)?]);
-            continue;
-        }
-        for (id, points) in game.score.iter().flatten() {
-            held[place(id)?] += points;
-        }
-    }
+/// What the champion's points are worth, in a sentence; none where no match was played. The champion is the first of those
+/// whose points from technical results are `held`.
+pub fn sentence(
+    held: &[i32],
+    games: &[[usize; 2]],
+    outcomes: &[[i32; 2]],
+    points: i32,
+) -> Option<String> {
     let has = counted(points, "point");
-    let gift = match held[0] {
-        0 => String::new(),
-        held if held == points => format!("all of its {has} came from technical losses"),
-        held => format!("{held} of its {has} came from technical losses"),
+    let gift = match *held.first()? {
+        0 => None,
+        held if held == points => Some(format!("all of its {has} came from technical losses")),
+        held => Some(format!("{held} of its {has} came from technical losses")),
     };
     if games.is_empty() {
-        return (!gift.is_empty()).then(|| format!("Luck: {gift}."));
+        return gift.map(|gift| format!("Luck: {gift}."));
     }
-    let told = match gift.is_empty() {
-        true => "if all chose at random".into(),
-        false => {
-            format!("{gift}. With these as they were, and random choices in all other matches")
-        }
-    };
-    let often = often(chance(&held, &games, &outcomes, points));
+    let told = gift.map_or("if all chose at random".into(), |gift| {
+        format!("{gift}. With these as they were, and random choices in all other matches")
+    });
+    let often = often(chance(held, games, outcomes, points));
     Some(format!(
         "Luck: {told}, somebody would have {has} or more {often}."
     ))

@@ -2,7 +2,6 @@
 //! it in the order in which it happened.
 
 use crate::extras::columns::{bold, columns, pad};
-use crate::extras::operator::called;
 use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{ending, lost_technically};
@@ -61,7 +60,7 @@ impl Shown {
     /// What is there already is taken as shown.
     fn of(manager: &Manager) -> Shown {
         let view = manager.view();
-        let title = format!("{}: {}", called(&view), shown(&view.league.game));
+        let title = shown(&format!("{}: {}", view.league.called(), view.league.game));
         let greeting = |it: &Member| (it.id.clone(), it.registrations);
         manager.store.read(|league| Shown {
             awaited: manager.awaited,

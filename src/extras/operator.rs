@@ -3,7 +3,6 @@
 //! They may be said from any terminal, and typed into the manager's own. Either way a word is a message to the manager
 //! whose data folder this is, and the answer is a sentence that says by name what was done.
 
-use crate::manager::journal;
 use crate::manager::settings::operator_file;
 use crate::manager::view::{AgentView, LeagueView};
 use crate::net::client::{About, Client, Peer, conversation};
@@ -12,7 +11,7 @@ use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::terminal::{counted, say, shown};
-use crate::program::{self, Program};
+use crate::program::{self, Program, storage};
 use crate::protocol::*;
 use crate::wire::Wire;
 use serde_json::json;
@@ -44,7 +43,7 @@ const WORDS: [(&str, &str); 9] = [
 
 /// The file in a league's folder that says where its manager is.
 pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
-    journal::folder(data, league_id).join("manager.url")
+    storage::league_folder(data, league_id).join("manager.url")
 }
 
 /// Says the word of the command line to the manager, and shows what it answers.
@@ -64,7 +63,7 @@ pub fn run(args: &Args) -> Result<(), Stop> {
         let view = LeagueView::read(&answer.map_err(no_answer)?).map_err(|fault| {
             failed(&format!("answered something else than its league: {fault}"))
         })?;
-        say(&format!("{} at {place}", called(&view)));
+        say(&format!("{} at {place}", shown(view.league.called())));
         status_lines(&view).iter().for_each(|line| say(line));
         return Ok(());
     }
@@ -123,11 +122,14 @@ fn problem(error: &LeagueError) -> String {
     shown(&problem.unwrap_or_else(|| error.explain()))
 }
 
-/// Has a thread do what is typed into this terminal.
+/// Has a thread do what is typed into this terminal. In a class the teacher is shown what that can be.
 pub fn listen(program: &Program) {
     let is_class = program.args.word == Some("class");
     let is_typed = stdin().is_terminal() && is_in_foreground();
-    if !is_class && !is_typed {
+    if is_class {
+        say("\nYour words, typed here:");
+        help();
+    } else if !is_typed {
         return;
     }
     let mut args = program.args.clone();
@@ -159,7 +161,7 @@ fn obey(mut args: Args, line: &str) -> Result<(), Stop> {
         .filter_map(|(usage, _)| usage.split(' ').next());
     let known = known.find(|known| *known != "help" && *known == word.to_lowercase());
     if known.is_none() {
-        help().iter().for_each(|line| say(line));
+        help();
         return Ok(());
     }
     args.word = known;
@@ -167,16 +169,11 @@ fn obey(mut args: Args, line: &str) -> Result<(), Stop> {
     run(&args)
 }
 
-/// The words and what they do, as lines.
-pub fn help() -> Vec<String> {
-    let line = |(word, says): &(&str, &str)| format!("  {word:<12} {says}");
-    WORDS.iter().map(line).collect()
-}
-
-/// The name of a league: its own, or what all leagues of its file are called.
-pub fn called(view: &LeagueView) -> String {
-    let heading = &view.league;
-    shown(heading.name.as_ref().unwrap_or(&heading.display_name))
+/// Shows the words and what they do.
+fn help() {
+    for (word, says) in WORDS {
+        say(&format!("  {word:<12} {says}"));
+    }
 }
 
 /// How far a league is, as lines.

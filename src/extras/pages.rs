@@ -4,7 +4,6 @@
 
 use crate::extras::figures::Figures;
 use crate::extras::report;
-use crate::manager::journal;
 use crate::manager::view::{LeagueView, RoundView};
 use crate::program::storage::{self, Access};
 use crate::wire::Timestamp;
@@ -65,7 +64,7 @@ impl Pages {
     }
 
     fn folder(&self, view: &LeagueView) -> PathBuf {
-        journal::folder(&self.data, &view.league_id)
+        storage::league_folder(&self.data, &view.league_id)
     }
 
     fn write_tables(&self, view: &LeagueView) -> [io::Result<()>; 2] {

@@ -72,10 +72,7 @@ pub fn ordered(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
 
 /// The first of the table, and whoever is equal to the first in everything.
 fn champions(league: &LeagueView) -> BTreeSet<String> {
-    let most = league.standings.first().map(|row| row.points);
-    let rows = league.standings.iter();
-    let first = rows.filter(|row| Some(row.points) == most).cloned();
-    let groups = grouped(league, first.collect(), &league.rounds);
+    let groups = grouped(league, league.standings.clone(), &league.rounds);
     groups.into_iter().take(1).flatten().collect()
 }
 
@@ -152,13 +149,9 @@ fn end(league: &LeagueView) -> Option<Timestamp> {
 
 /// When a league was played, what it is called, and who was champion.
 pub fn title(league: &LeagueView) -> String {
-    let day: Option<String> = end(league).map(|at| at.to_string().chars().take(10).collect());
-    let own = [day.as_ref(), league.league.name.as_ref()];
-    let own: String = own
-        .into_iter()
-        .flatten()
-        .map(|it| format!("  {it}"))
-        .collect();
+    let day = end(league).map(|at| format!("{:.10}", at.to_string()));
+    let own = day.iter().chain(&league.league.name);
+    let own: String = own.map(|it| format!("  {it}")).collect();
     let names: Vec<String> = champions(league)
         .iter()
         .map(|id| name(league, id))

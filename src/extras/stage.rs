@@ -6,12 +6,11 @@
 
 use crate::extras::figures::expected_by_player;
 use crate::extras::groups::{self, Entrant};
-use crate::extras::local::ENTRANTS;
 use crate::extras::season::{add, ordered, say_table, title};
-use crate::manager::journal;
 use crate::manager::view::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
+use crate::program::storage;
 use crate::program::terminal::{complain, say, shown};
 use crate::protocol::Standing;
 use crate::words;
@@ -94,7 +93,7 @@ fn folders(named: &[String]) -> BTreeSet<PathBuf> {
 
 /// The document of a group's league that is over; or where the group stands instead.
 fn look(folder: &Path, league_id: &str) -> Result<LeagueView, String> {
-    let league = journal::folder(folder, league_id);
+    let league = storage::league_folder(folder, league_id);
     if folder.exists() && !league.exists() {
         return Err(format!("foreign, for it holds no league {league_id}"));
     }
@@ -122,7 +121,7 @@ fn promoted(
     if most == 0 {
         return Ok(Vec::new());
     }
-    let file = journal::folder(folder, &view.league_id).join(ENTRANTS);
+    let file = storage::league_folder(folder, &view.league_id).join(groups::FILE);
     let entrants = groups::read(&file)?;
     let expected = expected_by_player(view);
     let mut rows: Vec<_> = view.standings.iter().collect();

@@ -4,13 +4,12 @@
 use crate::extras::children::{self, Children};
 use crate::extras::figures::Figures;
 use crate::extras::groups;
-use crate::extras::local::{self, ENTRANTS, Local};
+use crate::extras::local::{self, Local};
 use crate::extras::pages::Pages;
 use crate::extras::site::Site;
 use crate::extras::{
     check, class, comparison, manager_screen, operator, season, stage, statistics, trace,
 };
-use crate::manager::journal;
 use crate::manager::league::League;
 use crate::manager::{Around, Manager};
 use crate::net::http::Reply;
@@ -21,7 +20,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::server::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -58,9 +57,9 @@ struct Surroundings {
     children: Mutex<Children>,
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
-    /// Who was turned away since then, and has been shown. None is shown twice in a while, and no more than a person can
+    /// What was shown of whom was turned away, and when. None is shown twice in a while, and no more than a person can
     /// read: whoever is turned away may come again in a loop.
-    turned_away: Mutex<(Instant, BTreeSet<String>)>,
+    turned_away: Mutex<BTreeMap<String, Instant>>,
     terminal: Terminal,
 }
 
@@ -92,7 +91,7 @@ impl Surroundings {
             pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
-            turned_away: Mutex::new((Instant::now(), BTreeSet::new())),
+            turned_away: Mutex::default(),
             terminal: Terminal { quiet },
         })
     }
@@ -106,13 +105,13 @@ impl Around for Surroundings {
             *lock(&self.screen) = Some(manager_screen::follow(manager, self.terminal));
         }
         let program = &manager.program;
-        let folder = journal::folder(&program.data, program.league_id());
+        let folder = storage::league_folder(&program.data, program.league_id());
         let Local {
             entrants, before, ..
         } = &self.local;
         if !entrants.is_empty() {
             let entrants = groups::text(entrants);
-            storage::replace(&folder.join(ENTRANTS), Access::Everybody, &entrants)?;
+            storage::replace(&folder.join(groups::FILE), Access::Everybody, &entrants)?;
         }
         keep_writing(&self.pages, manager);
         let address = children::from_here(program);
@@ -152,13 +151,9 @@ impl Around for Surroundings {
     }
 
     fn turned_away(&self, words: &str) {
-        let mut turned_away = lock(&self.turned_away);
-        let (since, lines) = &mut *turned_away;
-        if since.elapsed() >= AWHILE {
-            *since = Instant::now();
-            lines.clear();
-        }
-        if lines.len() < TURNED_AWAY && lines.insert(words.into()) {
+        let mut lines = lock(&self.turned_away);
+        lines.retain(|_, shown| shown.elapsed() < AWHILE);
+        if lines.len() < TURNED_AWAY && lines.insert(words.into(), Instant::now()).is_none() {
             self.terminal.say(&shown(words));
         }
     }

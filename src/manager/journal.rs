@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::{
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
@@ -24,11 +24,6 @@ pub struct Journal {
     file: File,
     /// Bytes of whole lines.
     length: u64,
-}
-
-/// The folder of a league below the folder of data: its journal, and the files that are made of it.
-pub fn folder(data: &Path, league_id: &str) -> PathBuf {
-    data.join("leagues").join(league_id)
 }
 
 impl Journal {
@@ -61,7 +56,7 @@ impl Journal {
     /// Opens the league's journal. A league that is closed, that a new lobby replaces, or that a `fresh` start does not
     /// want is set aside first, with its match pages.
     pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
-        let folder = folder(data, &rules.league_id);
+        let folder = storage::league_folder(data, &rules.league_id);
         let path = folder.join("journal.jsonl");
         let mut league = League::new(rules);
         let opened = Journal::open(&path, &mut league);

@@ -1,7 +1,6 @@
 //! What the files and the command line say to a manager: the rules of its league, how many agents start it, the lead
 //! between an announcement and its matches, and the operator's token.
 
-use crate::manager::journal;
 use crate::manager::league::{Listed, Rules};
 use crate::net::secret::secret;
 use crate::program::Program;
@@ -76,7 +75,7 @@ pub fn lead(program: &Program) -> Result<Duration, Stop> {
 
 /// Where the operator's token stands.
 pub fn operator_file(program: &Program) -> PathBuf {
-    journal::folder(&program.data, program.league_id()).join("operator.token")
+    storage::league_folder(&program.data, program.league_id()).join("operator.token")
 }
 
 /// The operator's token: a file that only its owner can read, made with the league.

@@ -49,6 +49,13 @@ object! {
     }
 }
 
+impl Heading {
+    /// The name of the league: its own, or what all leagues of its file are called.
+    pub fn called(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.display_name)
+    }
+}
+
 impl LeagueView {
     /// All matches of the schedule, round by round.
     pub fn matches(&self) -> impl Iterator<Item = &MatchView> {

@@ -21,6 +21,11 @@ pub enum Access {
     Owner,
 }
 
+/// The folder of a league below the folder of data: its journal, and the files that are made of it.
+pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
+    data.join("leagues").join(league_id)
+}
+
 /// Opens a file for writing with the access it must have from its first byte on. An error names the file.
 pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(folder) = path.parent() {
