@@ -37,8 +37,8 @@ class: target/built $(FILE) ## a league for a class, which stays: make class NAM
 	@./target/debug/league_manager class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-again: target/built ## your choose once more, as in a match that was played: make again MATCH=R3M2 MINE=ada
-	@./target/debug/$(or $(MINE),player) --again $(MATCH)
+again: target/built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
+	@./target/debug/$(or $(MINE),player) --again $(MATCH) --data data/practice
 
 check: target/built $(FILE) ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league_manager check $(OF_GAME) $(if $(PORT),--port $(PORT))

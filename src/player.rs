@@ -15,7 +15,7 @@ pub mod invitations;
 pub mod sentences;
 pub mod turn;
 
-pub use crate::player::turn::{Past, Turn};
+pub use crate::player::turn::{Past, Turn, record};
 pub use crate::protocol::Parity;
 
 use crate::Beside;
@@ -30,7 +30,7 @@ use crate::program::args::{Args, Stop, Usage};
 use crate::program::card::Card;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::complain;
-use crate::protocol::{Ending, Kind, Tally};
+use crate::protocol::Kind;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -184,19 +184,6 @@ impl Player {
         let name = card.map_or("player".into(), |card| card.agent_id);
         complain(&format!("{name}: {words}"));
     }
-}
-
-/// What a player has won, drawn and lost in some matches.
-pub fn record(player_id: &str, matches: &[Past]) -> Tally {
-    let mut record = Tally::default();
-    for past in matches {
-        match past.result.status {
-            Ending::Draw => record.draws += 1,
-            _ if past.result.winner_player_id.as_deref() == Some(player_id) => record.wins += 1,
-            _ => record.losses += 1,
-        }
-    }
-    record
 }
 
 fn no_invitations(session: &Session) -> Invitations {

@@ -4,13 +4,12 @@
 
 use crate::games::{self, Game, Move};
 use crate::player::history::HistoryFile;
-use crate::player::{Past, Turn, record};
+use crate::player::turn::{Past, Turn, record};
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::config::Config;
 use crate::program::storage::read_json;
 use crate::program::terminal::say;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,26 +51,20 @@ pub fn run(args: &Args, match_id: &str, choose: impl Fn(&Turn) -> String) -> Res
     Ok(())
 }
 
-/// The newest history with that match, and the place of the match in it: that of a league, or that of a practice.
+/// The player's history, and the place of that match in it.
 fn find(args: &Args, match_id: &str) -> Result<(HistoryFile, usize), Stop> {
-    let data = Path::new(args.text("--data").unwrap_or("data"));
     let id = args.text("--player-id").unwrap_or(FIRST);
-    let below = [data.join("players"), data.join("practice/players")];
-    let known = |folder: PathBuf| {
-        let file = folder.join(id).join("history.json");
-        let history: HistoryFile = read_json(&file)?;
+    let file = program::data(args).join(format!("players/{id}/history.json"));
+    let history: Option<HistoryFile> = read_json(&file);
+    let found = history.and_then(|history| {
         let mut matches = history.matches.iter();
         let at = matches.position(|it| it.match_id == match_id)?;
-        Some((file.metadata().ok()?.modified().ok()?, (history, at)))
-    };
-    let newest = below
-        .into_iter()
-        .filter_map(known)
-        .max_by_key(|(at, _)| *at);
-    newest.map(|(_, found)| found).ok_or_else(|| {
-        let data = data.display();
-        let words = format!("no history of {id} below {data} has a match {match_id}");
-        Stop::failed(format!("{words}; --player-id and --data name others"))
+        Some((history, at))
+    });
+    found.ok_or_else(|| {
+        let words = format!("{} has no match {match_id}", file.display());
+        let cure = "--player-id and --data name others, --data data/practice those of a practice";
+        Stop::failed(format!("{words}; {cure}"))
     })
 }
 

@@ -8,7 +8,7 @@
 use crate::games;
 use crate::net::agent::{Denial, Tool, Toolbox};
 use crate::net::sync::Watched;
-use crate::player::{Past, Turn};
+use crate::player::turn::{Past, Turn};
 use crate::program::session::Session;
 use crate::protocol::{Code, Ending, GameResult, Refusal, Tally};
 use crate::wire::{Unread, cut, equal};
@@ -193,10 +193,9 @@ fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, Refusal> {
 
 /// Whether somebody may choose for us: from this machine, or with our own token.
 fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), Denial> {
-    let card = session.card_now();
-    let own = card.map(|card| card.token).unwrap_or_default();
-    let is_owner = !own.is_empty() && token.is_some_and(|token| equal(token, &own));
-    if is_owner || peer.is_loopback() {
+    let shown = session.card_now().zip(token);
+    let is_own = shown.is_some_and(|(card, token)| !token.is_empty() && equal(token, &card.token));
+    if is_own || peer.is_loopback() {
         return Ok(());
     }
     let (code, problem) = match token {

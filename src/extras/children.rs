@@ -39,11 +39,8 @@ impl Children {
             let port = take_along(program, &id, before)?;
             let mut command = command(manager, player, &id, port);
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-            let child = started.map_err(|error| {
-                let error = storage::named(Path::new(command.get_program()), error);
-                Stop::failed(format!("cannot start the other programs: {error}"))
-            })?;
-            children.push((id, child));
+            let program = Path::new(command.get_program());
+            children.push((id, started.map_err(|error| storage::named(program, error))?));
         }
         Ok(Children(children))
     }

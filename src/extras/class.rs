@@ -38,10 +38,7 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
 /// Prints the lines for students while the lobby is open, and the page's address.
 pub fn greet(manager: &Manager) {
     let endpoint = &manager.program.endpoint;
-    let Ok(place) = Endpoint::parse(endpoint) else {
-        return;
-    };
-    let page = format!("http://{}:{}", place.host, place.port);
+    let page = endpoint.trim_end_matches("/mcp");
     if manager.status().status == Progress::Waiting {
         say("\nEach student types these two lines:");
         say(&format!("  curl -O {page}/player.py"));
@@ -49,7 +46,7 @@ pub fn greet(manager: &Manager) {
         say(&format!("  python3 player.py --manager {page} {who}"));
     }
     say(&format!("\nThe page for the projector is {page}/#wall"));
-    if place.is_loopback() {
+    if Endpoint::parse(endpoint).is_ok_and(|it| it.is_loopback()) {
         say(
             "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
         );

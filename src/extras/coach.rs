@@ -13,6 +13,8 @@ use std::thread;
 
 /// The companion of a player.
 pub struct Coach {
+    /// Who chooses, in a word.
+    name: String,
     /// The name of the example that plays in the place of `choose`, or where nobody chooses by hand.
     example: Option<String>,
     by_hand: Option<ByHand>,
@@ -30,14 +32,14 @@ impl Companion for Coach {
         };
         let by_hand = asked.and_then(|asked| asked.strip_prefix("mcp:"));
         let example = by_hand.or(asked);
-        let is_unknown = |name: &&str| strategies::all_names().all(|known| known != *name);
-        if let Some(name) = example.filter(is_unknown) {
-            let all: Vec<&str> = strategies::all_names().collect();
+        let all: Vec<&str> = strategies::all_names().collect();
+        if let Some(name) = example.filter(|name| !all.contains(name)) {
             let legal = format!("mcp, or one of {}", all.join(", "));
             let words = format!("--strategy: got {name:?}, expected {legal}");
             return Err(Stop::usage(words));
         }
         Ok(Coach {
+            name: asked.unwrap_or("choose").into(),
             example: example.map(String::from),
             by_hand: by_hand.map(|_| ByHand::default()),
         })
@@ -75,12 +77,7 @@ impl Companion for Coach {
     }
 
     fn name(&self) -> String {
-        let example = self.example.as_ref();
-        let name = example.map_or("choose", |name| name);
-        match self.by_hand {
-            Some(_) => format!("mcp:{name}"),
-            None => name.into(),
-        }
+        self.name.clone()
     }
 
     fn toolbox<'a>(&'a self, session: &'a Session) -> Option<Toolbox<'a>> {

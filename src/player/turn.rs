@@ -5,13 +5,26 @@
 
 use crate::games::{self, even_odd, mix};
 use crate::object;
-use crate::protocol::{GameResult, Parity, Tally};
+use crate::protocol::{Ending, GameResult, Parity, Tally};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 object! {
     /// A match that this player has played, as its history keeps it.
     Past { match_id: String, conversation_id: String, opponent_id: String, result: GameResult, }
+}
+
+/// What a player has won, drawn and lost in some matches.
+pub fn record(player_id: &str, matches: &[Past]) -> Tally {
+    let mut record = Tally::default();
+    for past in matches {
+        match past.result.status {
+            Ending::Draw => record.draws += 1,
+            _ if past.result.winner_player_id.as_deref() == Some(player_id) => record.wins += 1,
+            _ => record.losses += 1,
+        }
+    }
+    record
 }
 
 /// What a player knows when it must choose.

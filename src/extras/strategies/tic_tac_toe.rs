@@ -7,15 +7,15 @@ use crate::games::tic_tac_toe::{FIELDS, row};
 
 /// The fields that we have taken, as `159`, and those of the opponent. X begins.
 fn taken(turn: &Turn) -> [String; 2] {
-    let by = |mark: &str| {
+    let marks = match turn.move_number % 2 {
+        0 => ["O", "X"],
+        _ => ["X", "O"],
+    };
+    marks.map(|mark| {
         let shown = FIELDS.into_iter().zip(turn.position.split_whitespace());
         let own = shown.filter(|(_, shown)| *shown == mark);
         own.map(|(field, _)| field).collect()
-    };
-    match turn.move_number % 2 {
-        0 => [by("O"), by("X")],
-        _ => [by("X"), by("O")],
-    }
+    })
 }
 
 /// Every free field, and what one side has with it.
