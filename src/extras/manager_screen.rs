@@ -7,7 +7,7 @@ use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{ending, lost_technically};
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
-use crate::protocol::{Ending, GAME, Kind, Progress, Standing};
+use crate::protocol::{Ending, GAME, Kind, Standing};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -181,12 +181,12 @@ fn grid<'a>(table: impl Iterator<Item = &'a Standing>) -> String {
 
 /// The final table and the champion, once the league is completed.
 fn end(league: &League) -> Option<String> {
-    let is_over = league.progress() == Progress::Completed;
-    let first = league.table().first().filter(|_| is_over)?;
+    let table = league.is_over().then(|| league.table())?; // a running league is not sorted at each look
+    let first = table.first()?;
     let (name, id) = (shown(&first.display_name), &first.player_id);
     let points = counted(first.points, "point");
     let champion = bold(&format!("Champion: {name} ({id}) with {points}"));
-    let table = grid(league.table().iter());
+    let table = grid(table.iter());
     Some(format!("\n{table}\n\n{champion}"))
 }
 
