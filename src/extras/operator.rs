@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     let client = Client::new("launcher", program::log(args, "launcher"));
     client.sign_as("launcher", &config.league.league_id);
     if args.word == Some("status") {
-        let answer = client.send(&manager, "get_league", &json!({}), "{}");
+        let answer = client.post(&manager, "get_league", "{}");
         let view = LeagueView::read(&answer.map_err(no_answer)?).map_err(|fault| {
             failed(&format!("answered something else than its league: {fault}"))
         })?;

@@ -12,7 +12,7 @@
 
 use crate::manager::contact::{Contact, Heard, RefereeState, Waiting, refusal};
 use crate::manager::journal::Store;
-use crate::manager::league::League;
+use crate::manager::league::{League, Member};
 use crate::manager::news::{News, Posted};
 use crate::net::client::{Bulletin, Client, MAX_NOTICE, Peer};
 use crate::net::retry::{CallError, RetryPolicy, pause, retry};
@@ -20,7 +20,7 @@ use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::protocol::*;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -47,7 +47,7 @@ struct Inside {
     notices: Vec<Arc<Notice>>,
     heard: Heard,
     /// The agents that have a thread.
-    readers: BTreeSet<String>,
+    readers: BTreeMap<String, Kind>,
     /// The number of the newest announcement that referees may be told.
     released: u64,
 }
@@ -83,25 +83,32 @@ impl Board {
 
     /// Posts what is new in the league, and sees to it that every member has a thread.
     pub fn post(self: &Arc<Self>) {
-        let (members, news) = self.store.read(|league| {
-            let members = league.members.values().map(|it| (it.id.clone(), it.kind));
-            let news = lock(&self.inside).posted.news(league);
-            (members.collect::<Vec<_>>(), news)
-        });
-        for (id, kind) in &members {
-            let (board, reader, kind) = (Arc::clone(self), id.clone(), *kind);
-            let readers = &mut lock(&self.inside).readers;
-            if !readers.contains(id) && spawn("reader", move || board.serve(&reader, kind)) {
-                readers.insert(id.clone());
+        let news = self.store.read(|league| {
+            let inside = &mut *lock(&self.inside);
+            for Member { id, kind, .. } in league.members.values() {
+                if !inside.readers.contains_key(id) && self.start_reader(id, *kind) {
+                    inside.readers.insert(id.clone(), *kind);
+                }
             }
-        }
+            inside.posted.news(league)
+        });
         for news in news {
             let bulletin = self.client.bulletin(&news.message, &news.about);
-            let readers = members.iter().filter(|(_, kind)| news.is_for(*kind));
-            let facts = json!({"recipients": readers.count()});
+            let is_reader = |kind: &&Kind| news.is_for(**kind);
+            let readers = lock(&self.inside)
+                .readers
+                .values()
+                .filter(is_reader)
+                .count();
+            let facts = vec![("recipients", json!(readers))];
             self.client.note_sent(&bulletin.packet, facts);
             self.put_up(news, bulletin);
         }
+    }
+
+    fn start_reader(self: &Arc<Self>, id: &str, kind: Kind) -> bool {
+        let (board, id) = (Arc::clone(self), id.to_string());
+        spawn("reader", move || board.serve(&id, kind))
     }
 
     /// Puts a notice at the end of the list, and takes down what it makes outdated: the last of its sort, but no end of
@@ -186,7 +193,7 @@ impl Board {
         let mut begun = Instant::now();
         let result = retry(&self.policy, pause, is_worth_more, || {
             begun = Instant::now();
-            self.attempt(id, notice)
+            self.attempt(id, kind, notice)
         });
         let is_announcement = notice.is_some_and(|notice| notice.news.is_announcement());
         let mut is_in_trouble = false;
@@ -213,31 +220,34 @@ impl Board {
 
     /// One attempt, to the agent as it is registered at this moment: it may have moved since the last one. A referee has
     /// its own copy of an announcement, and a player has the token of its match beside it.
-    fn attempt(&self, id: &str, notice: Option<&Notice>) -> Result<Value, CallError> {
-        let Some(member) = self.store.read(|league| league.members.get(id).cloned()) else {
+    fn attempt(&self, id: &str, kind: Kind, notice: Option<&Notice>) -> Result<Value, CallError> {
+        let reached = |league: &League| {
+            let member = league.members.get(id)?;
+            Some((member.endpoint.clone(), member.token.clone()))
+        };
+        let Some((endpoint, token)) = self.store.read(reached) else {
             return Ok(Value::Null); // it was removed before the start
         };
         let to = Peer {
-            kind: member.kind,
-            id: member.id.clone(),
-            endpoint: member.endpoint.clone(),
+            kind,
+            id: id.into(),
+            endpoint,
             max: MAX_NOTICE,
             limit: self.limit,
         };
         let Some(Notice { news, bulletin, .. }) = notice else {
-            let pinged = self.client.ping(&to, &member.token);
-            return pinged.map(|()| Value::Null);
+            return self.client.ping(&to, &token).map(|()| Value::Null);
         };
         let is_over = || self.store.read(League::is_over);
         if matches!(news.message, Message::LeagueCompleted(_)) && !is_over() {
             return Ok(Value::Null); // a match is played again: whoever is back must not leave once more
         }
-        let mut own = json!({"auth_token": member.token});
+        let mut own = json!({"auth_token": token});
         let Message::RoundAnnouncement(open) = &news.message else {
             return self.client.deliver(&to, bulletin, own);
         };
-        if member.kind == Kind::Referee {
-            let copy = |league: &League| league.announcement(open.round_id, Some(&member));
+        if kind == Kind::Referee {
+            let copy = |league: &League| league.announcement(open.round_id, Some(id));
             let copy = self.store.read(copy).into();
             let bulletin = self.client.bulletin(&copy, &news.about);
             return self.client.deliver(&to, &bulletin, own);

@@ -5,14 +5,14 @@
 //! these messages, names and endpoints, has had a bound since the registration, so that no notice is longer than agents
 //! read. See "Rounds" and "Standings and notices" in `protocol.md`.
 
-use crate::manager::league::{League, Match, MatchAssignment, Member};
+use crate::manager::league::{League, Match, MatchAssignment};
 use crate::manager::standings::ending;
 use crate::protocol::*;
 
 impl League {
     /// The announcement of what is still to be played in a round: as all players read it, or in the copy of a
     /// `referee`, who finds in it where the players are, how they stand, and the match tokens of its own matches.
-    pub fn announcement(&self, round_id: u32, referee: Option<&Member>) -> RoundAnnouncement {
+    pub fn announcement(&self, round_id: u32, referee: Option<&str>) -> RoundAnnouncement {
         let assigned = self.assigned(round_id);
         RoundAnnouncement {
             league_id: self.rules.league_id.clone(),
@@ -40,11 +40,11 @@ impl League {
     }
 
     /// A match as everybody may see it, or with what a referee may see beside that.
-    fn entry(&self, game: &Match, given: &MatchAssignment, referee: Option<&Member>) -> MatchEntry {
+    fn entry(&self, game: &Match, given: &MatchAssignment, referee: Option<&str>) -> MatchEntry {
         let [a, b] = &game.players;
         let endpoint = |id: &String| Some(self.members.get(id)?.endpoint.clone());
         let tally = |id: &String| self.career(id).tally;
-        let own = referee.filter(|referee| referee.id == given.referee_id);
+        let own = referee.filter(|id| *id == given.referee_id);
         let token = |seat: usize| {
             let token = own.map(|_| given.tokens[seat].clone());
             token.filter(|token| !token.is_empty())

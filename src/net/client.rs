@@ -10,11 +10,11 @@
 
 pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
 use crate::net::letter::{joined, quoted, written};
-use crate::net::log::{Body, Level, Log};
+use crate::net::log::{Body, Fact, Level, Log};
 use crate::net::retry::CallError;
 use crate::net::sync::lock;
-use crate::protocol::{self, Code, Envelope, GameJoinAck, Message, PROTOCOL, Refusal};
-use crate::wire::{Endpoint, Fault, Timestamp, cut, quotable};
+use crate::protocol::{self, Code, Envelope, Message, PROTOCOL, Refusal};
+use crate::wire::{Fault, Timestamp, quotable};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -94,14 +94,17 @@ impl Client {
     pub fn ask(&self, to: &Peer, message: &Message, about: &About) -> Result<Message, CallError> {
         let started = Instant::now();
         let packet = self.write(message, about);
-        self.note_sent(&packet, json!({"peer": to.id}));
+        self.note_sent(&packet, vec![("peer", json!(to.id))]);
         let mut reply = self.send(to, message.tool(), &packet, &written(&packet))?;
-        let known = known(to, about, &reply);
-        let supplied = protocol::complete(&mut reply, known);
+        let supplied = protocol::complete(&mut reply, |_, field| match field {
+            "sender" => Some(to.sender()),
+            "conversation_id" => Some(about.conversation_id.clone()),
+            _ => None,
+        });
         let understood = protocol::read(&reply).map_err(|refusal| {
             let mut came = reply.clone();
             if let Some(fields) = came.as_object_mut() {
-                fields.retain(|name, _| !supplied.contains(name));
+                fields.retain(|name, _| !supplied.contains(&&**name));
             }
             CallError::wrong(refusal, came)
         });
@@ -119,7 +122,7 @@ impl Client {
     /// Sends a notice to one agent. Any 2xx delivers it.
     pub fn notify(&self, to: &Peer, message: &Message, about: &About) -> Result<Value, CallError> {
         let packet = self.write(message, about);
-        self.note_sent(&packet, json!({"peer": to.id}));
+        self.note_sent(&packet, vec![("peer", json!(to.id))]);
         self.tell(to, message.tool(), &packet, &written(&packet))
     }
 
@@ -163,7 +166,8 @@ impl Client {
             answer => answer?,
         };
         if answer != ok() {
-            let facts = json!({"peer": to.id, "error_code": answer["error_code"]});
+            let code = answer["error_code"].clone();
+            let facts = vec![("peer", json!(to.id)), ("error_code", code)];
             self.note("reply_received", &answer, facts, Body::Beginning(&answer));
         }
         Ok(answer)
@@ -171,7 +175,7 @@ impl Client {
 
     /// Where the three ways out end: posts a call and returns its `result`; a failure is logged. `packet` says what the
     /// call is about, and `params` is the whole of it as text.
-    pub fn send(
+    fn send(
         &self,
         to: &Peer,
         method: &str,
@@ -195,8 +199,8 @@ impl Client {
         }
     }
 
-    /// One JSON-RPC exchange. A JSON-RPC reply counts whatever the status.
-    fn post(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
+    /// One JSON-RPC exchange, of which nothing is logged. A JSON-RPC reply counts whatever the status.
+    pub fn post(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (status, bytes) = self.post_raw(to, &call(method, params, id))?;
         let reply: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -219,12 +223,10 @@ impl Client {
 
     /// Posts a body as it is, wrong or right, and returns the status and the body of the answer, whatever they are.
     pub fn post_raw(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
-        let (url, max, limit) = (&to.endpoint, to.max, to.limit);
-        let wrong = |legal| CallError::Unreachable(format!("{:?} is not {legal}", cut(url, 60)));
-        let endpoint = Endpoint::parse(url).map_err(wrong)?;
+        let (max, limit) = (to.max, to.limit);
         let request = self
             .http
-            .post(endpoint.to_string())
+            .post(&to.endpoint)
             .header("Accept", "application/json, text/event-stream") // some MCP servers insist on both
             .header("Connection", "close")
             .content_type("application/json");
@@ -245,16 +247,15 @@ impl Client {
     }
 
     /// Logs a packet that we send, whole.
-    pub fn note_sent(&self, packet: &Value, facts: Value) {
+    pub fn note_sent(&self, packet: &Value, facts: Vec<Fact>) {
         self.note("message_sent", packet, facts, Body::Whole(packet));
     }
 
     /// Logs what has become of a packet: `facts` are what the packet itself does not say.
-    pub fn note(&self, event_type: &str, packet: &Value, mut facts: Value, message: Body) {
-        for key in ["message_type", "conversation_id", "match_id"] {
-            facts[key] = quoted(packet, key).into();
-        }
-        self.log.note(event_type, facts, message);
+    pub fn note(&self, event_type: &str, packet: &Value, mut facts: Vec<Fact>, message: Body) {
+        let own = ["message_type", "conversation_id", "match_id"];
+        facts.extend(own.map(|key| (key, quoted(packet, key).into())));
+        self.log.note(event_type, &facts, message);
     }
 }
 
@@ -279,27 +280,13 @@ fn result(mut reply: Value) -> Result<Value, CallError> {
 }
 
 /// What the log says of a call beside its message.
-fn facts(to: &Peer, started: Instant, error: Option<&CallError>) -> Value {
-    json!({
-        "peer": to.id,
-        "error_code": error.map(CallError::code),
-        "field": error.and_then(CallError::field),
-        "elapsed_ms": started.elapsed().as_millis() as u64,
-    })
-}
-
-/// What we know of a reply before it comes.
-fn known(to: &Peer, about: &About, reply: &Value) -> Value {
-    let mut known = json!({
-        "protocol": PROTOCOL,
-        "sender": to.sender(),
-        "conversation_id": about.conversation_id,
-        "timestamp": Timestamp::now(),
-    });
-    if reply["message_type"] == GameJoinAck::NAME {
-        known["arrival_timestamp"] = known["timestamp"].clone();
-    }
-    known
+fn facts(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fact> {
+    vec![
+        ("peer", json!(to.id)),
+        ("error_code", json!(error.map(CallError::code))),
+        ("field", json!(error.and_then(CallError::field))),
+        ("elapsed_ms", json!(started.elapsed().as_millis() as u64)),
+    ]
 }
 
 /// Whose fault it was that a call failed.
@@ -333,7 +320,8 @@ fn cause(error: &ureq::Error) -> String {
     }
 }
 
-/// Finds addresses. One that stands in the URL needs no asking: ureq's own resolver starts a thread for every request.
+/// Finds addresses. One that stands in the URL needs no asking, nor does this machine: ureq's own resolver starts a
+/// thread for every request.
 #[derive(Debug, Default)]
 struct Addresses(DefaultResolver);
 
@@ -344,7 +332,10 @@ impl Resolver for Addresses {
         config: &Config,
         limit: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let host = match uri.host().unwrap_or_default() {
+            "localhost" => "127.0.0.1",
+            host => host.trim_matches(['[', ']']),
+        };
         let (Ok(address), Some(port)) = (host.parse::<IpAddr>(), uri.port_u16()) else {
             return self.0.resolve(uri, config, limit);
         };

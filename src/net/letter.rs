@@ -70,8 +70,7 @@ pub struct Bulletin {
 
 /// A JSON-RPC request, written.
 pub fn call(method: &str, params: impl Display, id: impl Display) -> String {
-    let method = json!(method);
-    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params},"id":{id}}}"#)
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#)
 }
 
 /// A JSON-RPC result, written.

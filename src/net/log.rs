@@ -10,7 +10,7 @@ use crate::protocol::Understood;
 use crate::wire::{Timestamp, masked};
 use crate::words;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -23,6 +23,9 @@ words! {
     /// How serious a line is.
     Level { Info = "INFO", Warning = "WARNING", Error = "ERROR", }
 }
+
+/// What a line says beside its message: a key, and a value, null where the fact does not apply.
+pub type Fact = (&'static str, Value);
 
 /// What a line says beside its facts.
 pub enum Body<'a> {
@@ -94,25 +97,22 @@ impl Log {
         target.write_out();
     }
 
-    /// Writes a line about a message. `facts` are the keys beside it; those that are null do not apply. With an
-    /// `error_code` among them the line is a warning.
-    pub fn note(&self, event_type: &str, mut facts: Value, message: Body) {
-        if let Some(facts) = facts.as_object_mut() {
-            facts.retain(|_, fact| !fact.is_null());
-        }
-        let level = match facts["error_code"] {
-            Value::Null => Level::Info,
-            _ => Level::Warning,
+    /// Writes a line about a message. With an `error_code` among the facts it is a warning.
+    pub fn note(&self, event_type: &str, facts: &[Fact], message: Body) {
+        let has_failed = |(key, fact): &Fact| *key == "error_code" && !fact.is_null();
+        let level = match facts.iter().any(has_failed) {
+            true => Level::Warning,
+            false => Level::Info,
         };
-        self.write(level, event_type, &facts, message);
+        self.write(level, event_type, facts, message);
     }
 
     /// Writes a line of words.
     pub fn say(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        self.write(level, event_type, &json!({}), Body::Words(words.into()));
+        self.write(level, event_type, &[], Body::Words(words.into()));
     }
 
-    fn write(&self, level: Level, event_type: &str, facts: &Value, message: Body) {
+    fn write(&self, level: Level, event_type: &str, facts: &[Fact], message: Body) {
         let target = &mut *lock(&self.target);
         if target.lines.len() < MAX_WAITING {
             let names = [&*target.component, event_type];
@@ -127,14 +127,14 @@ impl Log {
         let names = [&*component, event_type];
         let words = Body::Words(words.into());
         let mut line = Vec::new();
-        let added = add_line(&mut line, names, level, &json!({}), words);
+        let added = add_line(&mut line, names, level, &[], words);
         let file = added.and_then(|()| append_to(&self.root.join("system/orchestrator.log.jsonl")));
         let _ = file.and_then(|mut file| file.write_all(&line));
     }
 
     /// Warns of what was taken instead of fields that were not there, of what only informs and is wrong, and of a clock
     /// that is off.
-    pub fn doubts(&self, from: &str, supplied: &[String], understood: &Understood) {
+    pub fn doubts(&self, from: &str, supplied: &[&str], understood: &Understood) {
         if !supplied.is_empty() {
             let fields = supplied.join(", ");
             let words = format!("{from} left out {fields}: what is known was taken");
@@ -179,7 +179,7 @@ fn add_line(
     text: &mut Vec<u8>,
     [component, event_type]: [&str; 2],
     level: Level,
-    facts: &Value,
+    facts: &[Fact],
     message: Body,
 ) -> io::Result<()> {
     let now = Timestamp::to_the_millisecond();
@@ -187,7 +187,7 @@ fn add_line(
         text,
         r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"{level}""#
     )?;
-    for (key, fact) in facts.as_object().into_iter().flatten() {
+    for (key, fact) in facts.iter().filter(|(_, fact)| !fact.is_null()) {
         write!(text, ",\"{key}\":")?;
         serde_json::to_writer(&mut *text, &Masked(key, fact))?;
     }

@@ -15,10 +15,10 @@ use crate::net::log::{Body, Level};
 use crate::net::mcp::Mcp;
 use crate::net::sync::lock;
 use crate::protocol::{
-    self, Code, Entry, GameError, Kind, LeagueError, LeagueRegisterRequest, Message, PROTOCOL,
+    self, Code, Entry, GameError, Kind, LeagueError, LeagueRegisterRequest, Message,
     RefereeRegisterRequest, Refusal, Understood,
 };
-use crate::wire::{Fault, SHOWN, Timestamp, Wire, cut};
+use crate::wire::{Fault, SHOWN, Wire, cut};
 use serde_json::{Value, json};
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
@@ -209,9 +209,12 @@ impl Server {
             let words = format!("method {method}: {name} belongs to {}", entry.tool);
             return Err(Denial::rpc(-32602, words));
         }
-        let known = self.known(name, &params, as_tool);
-        let supplied = protocol::complete(&mut params, known);
-        self.run_message(&params, peer, &supplied)
+        let may_lack = as_tool || !self.strict || newcomer(name).is_some();
+        let supplied = may_lack.then(|| {
+            let known = |packet: &Value, field: &str| self.known(name, packet, field, as_tool);
+            protocol::complete(&mut params, known)
+        });
+        self.run_message(&params, peer, &supplied.unwrap_or_default())
     }
 
     fn run_tool(&self, tool: &Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
@@ -226,7 +229,7 @@ impl Server {
         &self,
         params: &Value,
         peer: IpAddr,
-        supplied: &[String],
+        supplied: &[&str],
     ) -> Result<Value, Denial> {
         let read = protocol::read(params);
         let log = &self.client.log;
@@ -255,7 +258,7 @@ impl Server {
     }
 
     fn note_received(&self, event_type: &str, params: &Value, from: &str) {
-        let facts = json!({"peer": from});
+        let facts = vec![("peer", json!(from))];
         (self.client).note(event_type, params, facts, Body::Beginning(params));
     }
 
@@ -266,27 +269,30 @@ impl Server {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
     }
 
-    /// What we know of a request, where we supply it: who holds its token, which match it is about, and when it came.
-    fn known(&self, message_type: &str, packet: &Value, as_tool: bool) -> Value {
-        let newcomer = newcomer(message_type);
-        if self.strict && newcomer.is_none() && !as_tool {
-            return json!({});
+    /// What we know of a field that a request lacks: who holds its token, which match it is about.
+    fn known(
+        &self,
+        message_type: &str,
+        packet: &Value,
+        field: &str,
+        as_tool: bool,
+    ) -> Option<String> {
+        let text = |field: &str| packet[field].as_str();
+        match field {
+            "sender" => {
+                let holder = || text("auth_token").and_then(|token| self.agent.holder(token));
+                let newcomer = newcomer(message_type).map(String::from);
+                newcomer.or_else(holder).or(Some("launcher".into()))
+            }
+            "conversation_id" => {
+                let about = text("match_id").unwrap_or(message_type);
+                let about = cut(&about.to_ascii_lowercase(), 60);
+                Some(format!("conv-supplied-{about}"))
+            }
+            "message_type" if as_tool => Some(message_type.into()),
+            "league_id" if as_tool => self.client.league_id(),
+            _ => None,
         }
-        let token = packet["auth_token"].as_str();
-        let holder = || token.and_then(|token| self.agent.holder(token));
-        let about = packet["match_id"].as_str().unwrap_or(message_type);
-        let about = cut(&about.to_ascii_lowercase(), 60);
-        let mut known = json!({
-            "protocol": PROTOCOL,
-            "sender": newcomer.map(String::from).or_else(holder).unwrap_or("launcher".into()),
-            "conversation_id": format!("conv-supplied-{about}"),
-            "timestamp": Timestamp::now(),
-        });
-        if as_tool {
-            known["message_type"] = message_type.into();
-            known["league_id"] = json!(self.client.league_id());
-        }
-        known
     }
 
     /// Whether a message is of our league.
@@ -364,11 +370,11 @@ impl Server {
         };
         let reply = self.client.write(message, &about);
         if is_logged {
-            let facts = json!({
-                "peer": quoted(request, "sender"),
-                "error_code": reply["error_code"],
-                "field": reply["context"]["field"],
-            });
+            let facts = vec![
+                ("peer", quoted(request, "sender").into()),
+                ("error_code", reply["error_code"].clone()),
+                ("field", reply["context"]["field"].clone()),
+            ];
             self.client.note_sent(&reply, facts);
         }
         reply

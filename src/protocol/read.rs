@@ -2,7 +2,7 @@
 //! See "Envelope" in `protocol.md` for what is supplied where.
 
 use super::{Code, Refusal};
-use super::{Entry, Envelope, Message, PROTOCOL};
+use super::{Entry, Envelope, GameJoinAck, Message, PROTOCOL};
 use crate::wire::{Fault, FaultKind, Reader, Timestamp, Wire, cut, lookalike};
 use serde_json::{Value, json};
 
@@ -17,16 +17,39 @@ pub struct Understood {
     pub ignored: Vec<Fault>,
 }
 
-/// Puts what is known into a packet, where it is absent or null, or a time that cannot be read. Returns the names of
-/// the fields that were supplied.
-pub fn complete(packet: &mut Value, mut known: Value) -> Vec<String> {
+/// What a packet may lack, if whoever reads it knows it.
+const SUPPLIED: [&str; 7] = [
+    "arrival_timestamp",
+    "conversation_id",
+    "league_id",
+    "message_type",
+    "protocol",
+    "sender",
+    "timestamp",
+];
+
+/// Puts what is known into a packet, where it is absent or null, or a time that cannot be read: the protocol, the time,
+/// and of the other fields what `known` says. Returns the names of the fields that were supplied.
+pub fn complete(
+    packet: &mut Value,
+    known: impl Fn(&Value, &str) -> Option<String>,
+) -> Vec<&'static str> {
     let mut supplied = Vec::new();
-    for (name, value) in known.as_object_mut().into_iter().flatten() {
-        let came = &packet[name];
-        let is_no_time = name.ends_with("timestamp") && Timestamp::read(came).is_err();
-        if packet.is_object() && (came.is_null() || is_no_time) {
-            packet[name] = value.take();
-            supplied.push(name.clone());
+    for field in SUPPLIED {
+        let came = &packet[field];
+        let is_good = || !field.ends_with("timestamp") || Timestamp::read(came).is_ok();
+        if !packet.is_object() || !came.is_null() && is_good() {
+            continue;
+        }
+        let value = match field {
+            "protocol" => Some(PROTOCOL.into()),
+            "arrival_timestamp" if packet["message_type"] != GameJoinAck::NAME => None,
+            "arrival_timestamp" | "timestamp" => Some(Timestamp::now().to_string()),
+            _ => known(packet, field),
+        };
+        if let Some(value) = value {
+            packet[field] = value.into();
+            supplied.push(field);
         }
     }
     supplied

@@ -367,7 +367,7 @@ impl Story {
                 Value::Object(states.collect())
             }
             "announcement" => {
-                let referee = league.members.get(reader);
+                let referee = Some(reader).filter(|id| league.members.contains_key(*id));
                 json!(league.announcement(command.round(), referee))
             }
             "match_token" => json!(league.match_token(command.round(), reader)),
