@@ -15,7 +15,7 @@ pub mod tic_tac_toe;
 
 pub use chance::mix;
 pub use even_odd::{judge, parity};
-pub use messages::{CHOOSE_MOVE, Messages, field_of};
+pub use messages::{CHOOSE_MOVE, Messages};
 pub use outcome::{Outcome, forfeit};
 pub use replay::{made, moves, reported};
 

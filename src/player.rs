@@ -124,7 +124,7 @@ fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
         session::run(args, Kind::Player, |session| {
             let player = Arc::new(Player {
                 invitations: Mutex::new(no_invitations(&session)),
-                history: Mutex::new(None),
+                history: Mutex::default(),
                 session,
                 choose,
                 only,
@@ -151,8 +151,7 @@ struct Player {
     only: Option<&'static str>,
     beside: Arc<Beside>,
     invitations: Mutex<Invitations>,
-    /// There once we are registered.
-    history: Mutex<Option<History>>,
+    history: Mutex<History>,
 }
 
 impl Player {
@@ -162,16 +161,10 @@ impl Player {
         self.beside.plays(game_type).unwrap_or_else(own)
     }
 
-    /// Every match of ours that is over.
-    fn matches(&self) -> Arc<Vec<Past>> {
-        let history = lock(&self.history);
-        history.as_ref().map(History::matches).unwrap_or_default()
-    }
-
     /// Writes the history's file. A file that cannot be written stops nothing.
     fn write_history(&self) {
-        let written = lock(&self.history).as_mut().map(History::write);
-        if let Some(Err(error)) = written {
+        let written = lock(&self.history).write();
+        if let Err(error) = written {
             let log = self.session.program.log();
             log.say(Level::Warning, "page", error.to_string());
         }
@@ -201,8 +194,7 @@ impl Participant for Player {
         }
         let folder = self.session.program.data.join("players");
         let folder = folder.join(&card.agent_id);
-        let history = History::open(&folder, &card.agent_id, &card.league_id, fresh)?;
-        *lock(&self.history) = Some(history);
+        *lock(&self.history) = History::open(&folder, &card.agent_id, &card.league_id, fresh)?;
         Ok(())
     }
 }

@@ -82,7 +82,7 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
         index out of bounds: the len is 0 but the index is 0
         a panic; this agent's own terminal says where";
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 0.5 s; attempt 1 of 3
-        attempt 3 of 3, the last; expected CHOOSE_PARITY_RESPONSE; Technical loss";
+        attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
     for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
         let said = agent.output();
         assert!(said.contains(&format!("R1M1: {over}")), "{said}");

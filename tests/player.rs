@@ -77,7 +77,7 @@ manager ends: ok";
 /// What it sees in its terminal meanwhile.
 const SEEN: &str = "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token
 P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R1M1\", which we
-P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3, asked again, 29.5 s are left; expected CHOOSE_PARITY_RESPONSE; Technical loss";
+P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
 
 #[test]
 fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {

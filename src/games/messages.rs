@@ -2,7 +2,6 @@
 //! the protocol names them. A referee speaks through the table of its game, as if every game had the shared pair; a
 //! player answers in the pair in which it was asked. Pure.
 
-use super::GAMES;
 use crate::protocol::{ChooseMoveCall, ChooseMoveResponse, Message};
 
 /// A pair of messages. Both can be made from the pair that most games share; the answer can be read as that of the pair.
@@ -33,10 +32,3 @@ pub static CHOOSE_MOVE: Messages = Messages {
     answer_name: ChooseMoveResponse::NAME,
     field: "move",
 };
-
-/// The field in which an answer of that `message_type` has its move.
-pub fn field_of(answer_name: &str) -> Option<&'static str> {
-    let mut pairs = GAMES.iter().map(|game| game.messages);
-    let found = pairs.find(|pair| pair.answer_name == answer_name)?;
-    Some(found.field)
-}

@@ -27,6 +27,7 @@ use tiny_http::{Method, Request, Server};
 
 /// The usual status.
 pub const OK: &str = "200 OK";
+const NOT_ALLOWED: &str = "405 Method Not Allowed";
 /// How long a client may say nothing while its request is read.
 const SILENCE: Duration = Duration::from_secs(10);
 /// How often we look whether the program has grown too big. It wakes an idle program, so not more often.
@@ -101,14 +102,10 @@ impl Reply {
 
     /// No body, but a header of its own.
     fn headed(status: &'static str, header: &str) -> Reply {
-        let mut reply = Reply::new(status, "");
-        reply.headers += &format!("{header}\r\n");
-        reply
-    }
-
-    /// That the path wants another method.
-    fn only(method: &str) -> Reply {
-        Reply::headed("405 Method Not Allowed", &format!("Allow: {method}"))
+        Reply {
+            headers: format!("{header}\r\n"),
+            ..Reply::new(status, "")
+        }
     }
 
     /// The whole response as it goes over the wire.
@@ -325,10 +322,10 @@ impl Door {
         let reply = match (path, request.method()) {
             ("/mcp", Method::Post) => self.post(&mut request),
             ("/mcp", Method::Get) => self.at_the_wrong_door(&Visitor(&request)),
-            ("/mcp", _) => Reply::only("POST"),
+            ("/mcp", _) => Reply::headed(NOT_ALLOWED, "Allow: POST"),
             (path, method) => match self.service.page(path, &Visitor(&request)) {
                 Some(page) if *method == Method::Get => page,
-                Some(_) => Reply::only("GET"),
+                Some(_) => Reply::headed(NOT_ALLOWED, "Allow: GET"),
                 None => Reply::new("404 Not Found", ""),
             },
         };
@@ -343,7 +340,7 @@ impl Door {
         if accepted.contains("text/html") && self.service.page("/", visitor).is_some() {
             return Reply::headed("303 See Other", "Location: /");
         }
-        Reply::only("POST")
+        Reply::headed(NOT_ALLOWED, "Allow: POST")
     }
 
     fn post(&self, request: &mut Request) -> Reply {

@@ -141,7 +141,7 @@ impl Player {
         Ok(Some(ack.into()))
     }
 
-    /// Our move, which is the same whenever it is asked for again.
+    /// Our move, which is the same whenever it is asked for again. The companion chooses, or leaves it to `choose`.
     fn answer(
         &self,
         card: &Card,
@@ -150,7 +150,7 @@ impl Player {
         messages: &Messages,
     ) -> Result<Option<Message>, Denial> {
         if !self.plays_game(&call.game_type) {
-            return Err(Denial::not_taken(Kind::Player, messages.call_name));
+            return Err(Denial::not_taken(Kind::Player, &call.game_type));
         }
         let joined = self.joined(request, &call.match_id)?;
         check_is_for_us(card, Some(&call.player_id))?;
@@ -167,12 +167,16 @@ impl Player {
             position: call.position,
             legal_moves: call.legal_moves,
             standings: call.context.and_then(|context| context.your_standings),
-            history: self.matches(),
+            history: lock(&self.history).matches(),
             seed: self.session.program.seed,
             deadline: Instant::now() + time,
         };
         let number = turn.move_number;
-        let chosen = joined.decision.make(number, || self.think(&turn))?;
+        let is_announced = self.is_announced(&turn.match_id);
+        let chosen = joined.decision.make(number, || {
+            let chosen = self.beside.choose(&turn, is_announced);
+            chosen.unwrap_or_else(|| (self.choose)(&turn))
+        })?;
         let response = ChooseMoveResponse {
             match_id: turn.match_id,
             player_id: turn.player_id,
@@ -181,13 +185,6 @@ impl Player {
             auth_token: joined.token,
         };
         Ok(Some((messages.answer)(response)))
-    }
-
-    /// Asks the companion, and if that leaves it to us, our own `choose`.
-    fn think(&self, turn: &Turn) -> String {
-        let is_announced = self.is_announced(&turn.match_id);
-        let chosen = self.beside.choose(turn, is_announced);
-        chosen.unwrap_or_else(|| (self.choose)(turn))
     }
 
     /// A match is over. Where the manager has shown how it announces matches, one that it has not announced is a
@@ -209,8 +206,8 @@ impl Player {
         let mut is_news = true;
         if card.proves_itself == Some(true) && !self.is_announced(&over.match_id) {
             words += " (not announced by the manager, so not remembered)";
-        } else if let Some(history) = lock(&self.history).as_mut() {
-            is_news = history.remember(past);
+        } else {
+            is_news = lock(&self.history).remember(past);
         }
         if is_news {
             say(&sentences::about(&over.match_id, &words));
@@ -231,7 +228,7 @@ impl Player {
     /// `get_player_state` is open to everybody: it shows no token, and a choice only when its match is over.
     fn state(&self) -> PlayerState {
         let player_id = self.session.card_now().map(|card| card.agent_id);
-        let matches = self.matches();
+        let matches = lock(&self.history).matches();
         PlayerState {
             display_name: self.session.program.entry.display_name.0.clone(),
             state: self.session.state(),

@@ -13,10 +13,12 @@ use std::sync::Arc;
 
 object! {
     /// The file: every match of ours that is over, oldest first.
+    #[derive(Default)]
     HistoryFile { player_id: String, league_id: String, matches: Arc<Vec<Past>>, }
 }
 
-/// What a player has played, and where that is written.
+/// What a player has played, and where that is written; nothing and nowhere before it is registered.
+#[derive(Default)]
 pub struct History {
     path: PathBuf,
     file: HistoryFile,
@@ -41,11 +43,10 @@ impl History {
             league_id: league_id.into(),
             matches: Arc::default(),
         });
-        let is_stale = false;
         Ok(History {
             path,
             file,
-            is_stale,
+            is_stale: false,
         })
     }
 

@@ -24,11 +24,6 @@ pub fn error(error: &GameError) -> String {
     let mut words = cut(&error.explain(), SHOWN);
     if let Some(retry) = &error.retry_info {
         words += &format!("; attempt {} of {}", retry.retry_count, retry.max_retries);
-        words += &match (retry.next_retry_at, retry.time_remaining) {
-            (Some(next), _) => format!(", asked again at {next}"),
-            (None, Some(left)) if left > 0.0 => format!(", asked again, {left} s are left"),
-            _ => ", the last".into(),
-        };
     }
     let expected = format!("expected {}", cut(&error.action_required, NAME));
     if !words.contains(&expected) {

@@ -5,7 +5,6 @@
 //! have spoken here by themselves, or were spoken to; and what came in somebody's name is drawn only if that one's
 //! log has it too, or is not here.
 
-use crate::games;
 use crate::program::terminal::shown;
 use crate::protocol::*;
 use crate::wire::{Timestamp, Wire, cut};
@@ -253,7 +252,9 @@ fn what(end: &LogEnd) -> String {
             Err(_) => String::new(),
         },
         GameOver::NAME => text(&message["game_result"], "status").into(),
-        name => games::field_of(name).map_or(String::new(), |field| message[field].to_string()),
+        ChooseParityResponse::NAME => message["parity_choice"].to_string(),
+        ChooseMoveResponse::NAME => message["move"].to_string(),
+        _ => String::new(),
     };
     cut(&shown(format!("{name} {more}").trim_end()), LONGEST)
 }
