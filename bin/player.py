@@ -105,11 +105,10 @@ def respond(player, body):
     elif kind in NEEDED:  # the type of the message decides, not the method
         try:
             reply["result"] = player.answer(kind, message)
-        except Failed as problem:
+        except Exception as problem:
+            if not isinstance(problem, Failed):
+                traceback.print_exc()
             reply = failed(-32603, str(problem))
-        except Exception as bug:
-            traceback.print_exc()
-            reply = failed(-32603, repr(bug))
     else:
         reply = failed(-32601, "Method not found: " + call["method"])
     return reply if "id" in call else None
@@ -190,7 +189,7 @@ class Player:
         elif kind == "GAME_OVER":
             self.remember(it)
         elif kind in ("GAME_ERROR", "LEAGUE_ERROR"):
-            self.show_error(kind, it)
+            self.tell(f"{it.get('match_id') or kind}: {explain(it)}")
         elif kind == "LEAGUE_COMPLETED" and not self.has_heard_the_end:  # it may come twice
             champion = it["champion"] if isinstance(it.get("champion"), dict) else {}
             say(f"Champion: {champion.get('display_name')} ({champion.get('player_id')})")
@@ -215,7 +214,7 @@ class Player:
         if match_id not in self.joined or self.joined[match_id].marks != marks:
             self.joined[match_id] = types.SimpleNamespace(
                 marks=marks, opponent_id=it["opponent_id"], round_id=it["round_id"],
-                choices={}, has_failed=False, thinking=threading.Lock())
+                choices={}, thinking=threading.Lock())
         return self.reply("GAME_JOIN_ACK", it, accept=True, arrival_timestamp=now())
 
     def move(self, kind, it):
@@ -244,9 +243,7 @@ class Player:
             move_number=number, legal_moves=[*legal])
         try:
             choice = choose(turn)
-            game.has_failed = False
         except (Exception, SystemExit) as bug:
-            game.has_failed = True
             places = traceback.extract_tb(bug.__traceback__)
             at = [place for place in places if place.filename == __file__][-1]
             what = f"{type(bug).__name__}: {bug}"
@@ -272,13 +269,6 @@ class Player:
                 **result, "match_id": match_id, "opponent_id": game.opponent_id,
                 "round_id": game.round_id, "choices": choices, "moves": moves}
             say(f"{match_id}: {result.get('reason') or it.get('reason') or json.dumps(result)}")
-
-    def show_error(self, kind, it):
-        """Something went wrong in a match, or with the manager: says what, and what follows."""
-        match_id = it.get("match_id") if kind == "GAME_ERROR" else None
-        if match_id and self.joined[match_id].has_failed:
-            return  # our `choose` raised an exception, which has been told
-        self.tell(f"{match_id or kind}: {explain(it)}")
 
     def tell(self, words):
         """Says once what the person at the terminal should look at."""

@@ -200,12 +200,9 @@ fn a_faulty_choose_is_explained_once() {
             "true complains R1M1 /context/problem=referee: ok\ntrue ends R1M1 P02: ok",
         );
         player.complains(words);
-        let says_more = usize::from(answer != "-32603"); // whoever raises has been told all there is
-        if says_more > 0 {
-            player.complains("referee");
-        }
+        player.complains("referee");
         let counts = ["your choose", "Traceback", "referee"].map(|words| count(&player, words));
-        assert_eq!(counts, [1, 0, says_more], "{body}");
+        assert_eq!(counts, [1, 0, 1], "{body}");
     }
 }
 
