@@ -53,7 +53,7 @@ use std::time::Duration;
 /// How often the manager asks, before the start, whether what is around it has failed.
 const LOOK: Duration = Duration::from_secs(2);
 /// How long those that do not answer are asked once more when the league starts.
-const LAST_CALL: Duration = Duration::from_secs(1);
+const LAST_CALL: Duration = Duration::from_secs(3);
 /// How long the manager sleeps at most while nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
 

@@ -45,6 +45,8 @@ struct Referee {
     assignments: Watched<Assignments>,
     /// Whether it has been said that results wait for the manager.
     said: AtomicBool,
+    /// Whether a report is under way.
+    is_reporting: Watched<bool>,
 }
 
 impl Referee {
@@ -54,6 +56,7 @@ impl Referee {
             session,
             assignments: Watched::default(),
             said: AtomicBool::new(false),
+            is_reporting: Watched::default(),
         });
         for _ in 0..at_once {
             referee.start("match", |it| {
@@ -61,7 +64,10 @@ impl Referee {
             });
         }
         referee.start("report", |it| {
-            it.report(&it.assignments.wait_for(|all| all.outbox.next_due()));
+            let kept = it.assignments.wait_for(|all| all.outbox.next_due());
+            it.is_reporting.change(|is| *is = true);
+            it.report(&kept);
+            it.is_reporting.change(|is| *is = false);
         });
         referee
     }
@@ -86,12 +92,13 @@ impl Referee {
         };
         let played = catch_unwind(AssertUnwindSafe(|| play(playing, &venue)));
         let outcome = played.unwrap_or_default();
+        let match_id = &playing.match_id;
+        if let Some(outcome) = &outcome {
+            say(&format!("{match_id}: {}", shown(&outcome.reason))); // once it is reported, all may end
+        }
         let ended = |all: &mut Assignments| all.ended(playing, outcome.as_ref());
         let is_ours = self.assignments.change(ended);
-        let match_id = &playing.match_id;
-        if let Some(outcome) = outcome {
-            say(&format!("{match_id}: {}", shown(&outcome.reason)));
-        } else if is_ours {
+        if outcome.is_none() && is_ours {
             let words = "could not be played, by a fault of our own machine";
             fault(&self.session.program, &format!("{match_id} {words}"));
         }

@@ -60,7 +60,7 @@ fn turn(match_id: &str, seconds: u64) -> Turn {
 
 #[test]
 fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
-    let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 25), turn("R62M1", 15));
+    let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 250), turn("R62M1", 150));
     let choose = |match_id: &str, choice: &str| {
         let made = json!({"match_id": match_id, "choice": choice});
         by_hand.make_choice(&MakeChoice::read(&made).unwrap())
@@ -75,7 +75,10 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         offered("R61M1");
         let soon = scope.spawn(|| by_hand.ask(&soon));
         let offer = offered("R62M1");
-        assert!((9..=13).contains(&offer.seconds_left.unwrap()), "{offer:?}");
+        assert!(
+            (90..=148).contains(&offer.seconds_left.unwrap()),
+            "{offer:?}"
+        );
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
         let wrong = choose("R62M1", "Even").unwrap_err();
@@ -99,9 +102,14 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
 
 #[test]
 fn a_league_is_played_through_the_tools_to_its_end() {
-    let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:even");
+    let (_world, [mut manager, _referee, player, _other]) = league(3, 120, "mcp:even");
     let url = player.url();
-    let next = || tool(&url, "next_turn", json!({})).unwrap();
+    let next = || {
+        until("there is news", || {
+            let turn = tool(&url, "next_turn", json!({})).unwrap();
+            (turn["status"] != "wait").then_some(turn)
+        })
+    };
     let choose = |match_id: &str, choice: &str| {
         let made = json!({"match_id": match_id, "choice": choice});
         tool(&url, "make_choice", made)
@@ -118,7 +126,7 @@ fn a_league_is_played_through_the_tools_to_its_end() {
             assert_eq!(past["outcome"], outcome, "{past}");
         }
         let left = turn["seconds_left"].as_u64().unwrap();
-        assert!((20..=28).contains(&left), "{turn}");
+        assert!((60..=118).contains(&left), "{turn}");
         assert_eq!(choose(&match_id, "Odd"), Err("E004".into()));
         assert_eq!(choose("R9M9", "odd"), Err("E015".into()));
         assert_eq!(choose(&match_id, "odd").unwrap()["choice"], "odd");
@@ -138,7 +146,7 @@ fn where_nobody_chooses_the_fallback_plays_and_says_so() {
     let end = tool(&player.url(), "next_turn", json!({})).unwrap();
     let words = "R1M1: nobody chose in time; odd chose odd";
     assert_eq!([&end["status"], &end["notes"][0]], ["over", words]);
-    assert!(player.said().contains(words));
+    player.complains(words);
 }
 
 #[test]
@@ -152,7 +160,7 @@ fn a_match_that_nobody_announced_is_not_offered() {
     let call = stand_in::spoken(&format!("strange asks R7M1 deadline={deadline}"));
     let began = Instant::now();
     assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(50));
     assert!(!player.said().contains("nobody chose"));
 }
 

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
             turn.legal_moves[turn.legal_moves.len() - 1].clone()
         }),
         Ok(_) => run(|_| {
-            thread::park_timeout(Duration::from_millis(2600)); // it thinks
+            thread::park_timeout(Duration::from_secs(5)); // it thinks
             Parity::Even
         }),
         Err(_) => {
@@ -68,7 +68,7 @@ fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
 
 fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let world = World::new(
-        "system timeouts.move_timeout_sec=0.5; system retry_policy.backoff_strategy=\"fixed\"",
+        "system timeouts.move_timeout_sec=1.5; system retry_policy.backoff_strategy=\"fixed\"",
     );
     let mut manager = world.manager("--players 2");
     let _referee = world.agent(&manager, "REF01", "");
@@ -77,11 +77,11 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     manager.ends_well();
     panics.ends_well();
     slow.ends_well();
-    let over = "P02 gave no answer to choose_parity within 0.5 s, at the last of 3 attempts - P01 wins by default";
+    let over = "P02 gave no answer to choose_parity within 1.5 s, at the last of 3 attempts - P01 wins by default";
     let seen_by_the_one = "panicked at tests/choose.rs:
         index out of bounds: the len is 0 but the index is 0
         a panic; this agent's own terminal says where";
-    let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 0.5 s; attempt 1 of 3
+    let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
     for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
         let said = agent.output();

@@ -162,7 +162,10 @@ fn without_a_folder_the_files_that_are_built_in_hold() {
     check_line(&line, &["leagues/chess.json is not built in"]);
     let world = World::new("");
     let mut command = Command::new(env!("CARGO_BIN_EXE_player"));
-    command.args(["--port", "0", "--until-stdin-closes"]);
+    let nobody = ["--manager", "http://127.0.0.1:1"];
+    command
+        .args(["--port", "0", "--until-stdin-closes"])
+        .args(nobody);
     let player = Agent::new(command.current_dir(world.folder.join("config/leagues")));
     player.line("no folder config is here: the built-in configuration holds");
     player.line("listening on ");

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::*;
@@ -261,10 +262,12 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     });
     let referee = world.agent(&manager, "REF01", "--stay");
     wait_for_leagues(&world, 1);
-    // Whoever looks at the page is waited for, so the old league stays a while.
+    // Whoever has not said all is waited for, so the old league stays a while.
+    let mut talking = connect(&manager.url(), patience()).unwrap();
+    let half = "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{";
+    talking.write_all(half.as_bytes()).unwrap();
     let order = json!({"league_id": stand_in::LEAGUE, "action": "again"});
     let order = message("LEAGUE_CONTROL", "launcher", order);
-    manager.page("/league.json");
     send(&manager.url(), &order);
     let before = leagues(&world);
     manager.kill();

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use support::*;
 
-/// Plays a stage with two processes, in the folder in which it is started. A group that is over is not played again.
+/// Plays a stage with two processes, in the folder in which it is started. A group that is over is not played again. One
+/// group may be slow.
 const STAGE: &str = r#"
 ls season/groups | sed s/.txt// | xargs -P 2 -I {} sh -c '
     "$MANAGER" local --entrants season/groups/{}.txt --data season/{} --logs logs/{} --config ../config \
-        --port 0 --referees 1 --lead-sec 0.3 --seed {} --quiet &
+        --port 0 --referees 1 --lead-sec $(test {} = "$SLOW" && echo 3 || echo 0) --seed {} --quiet &
     echo $! > {}.pid; wait $!'
 "#;
 
@@ -54,7 +55,10 @@ fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
         said(&mut shell(&folder, deal), 0);
         if name == "killed" {
             let mut stage = shell(&folder, STAGE);
-            stage.stdout(Stdio::null()).stderr(Stdio::null()); // the shell says "Killed"
+            stage
+                .env("SLOW", "003")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()); // the shell says "Killed"
             let mut stage = stage.spawn().unwrap();
             let league = folder.join("season/003/leagues/league_2025_even_odd");
             let count = || json_lines(&league.join("journal.jsonl")).len();

@@ -17,7 +17,7 @@ const RUDE: &str = "Loud";
 const MISTAKES: &str = r#"
     Okay | GAME_INVITATION | body {"jsonrpc": "2.0", "result": {"status": "ok", "token": "tok-p02-0123456789abcdef0123"}, "id": 1} | answered {"status":"ok","token":"tok-p02-***"} to handle_game_invitation, expected GAME_JOIN_ACK
     Naming | CHOOSE_PARITY_CALL | but parity_choice>choice | answered choose_parity wrongly, at the last of 3 attempts: parity_choice: has "choice", expected "parity_choice"
-    Silent | CHOOSE_PARITY_CALL | silence | gave no answer to choose_parity within 0.5 s, at the last of 3 attempts
+    Silent | CHOOSE_PARITY_CALL | silence | gave no answer to choose_parity within 2 s, at the last of 3 attempts
     Gone | | | could not be reached (connection refused) for handle_game_invitation, at the last of 3 attempts
     Loud | CHOOSE_PARITY_CALL | but parity_choice="EVEN" | answered choose_parity wrongly, at the last of 3 attempts: parity_choice: got "EVEN", must be "even" or "odd"
     Broken | CHOOSE_PARITY_CALL | body {"jsonrpc": "2.0", "error": {"code": -32603, "message": "name 'rnadom' is not defined\u001b[2J"}, "id": 1} | answered JSON-RPC error -32603 "name 'rnadom' is not defined\u{1b}[2J" to choose_parity, at the last of 3 attempts, expected CHOOSE_PARITY_RESPONSE
@@ -43,8 +43,7 @@ fn is_against_ada(request: &Value) -> bool {
 
 #[test]
 fn everybody_learns_why_a_match_was_lost() {
-    let world =
-        World::new("system timeouts.move_timeout_sec=0.5; system retry_policy.base_delay_sec=0.05");
+    let world = World::new("system timeouts.move_timeout_sec=2");
     let mistakes: Vec<[&str; 4]> = rows(MISTAKES).collect();
     let players = mistakes.len() + 1;
     let mut manager = world.manager(&format!("--players {players}"));
@@ -178,7 +177,7 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
 fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let world = World::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
-         system timeouts.game_over_timeout_sec=2; system timeouts.generic_response_timeout_sec=1.5; \
+         system timeouts.game_over_timeout_sec=8; system timeouts.generic_response_timeout_sec=1.5; \
          system retry_policy.max_retries=1; league scheduling.cycles=2",
     );
     let mut manager = world.manager("--players 2 --referees 2");
@@ -267,7 +266,7 @@ fn matches_that_are_added_give_a_referee_more_time() {
     });
     wait_until("there is more time for both", || {
         let (_, health) = manager.page("/health");
-        health.contains("to report R1M1 of") && until_when(&health) > first
+        health.contains("to report R1M1 of") && until_when(&health) != first
     });
     manager.kill();
 }
@@ -413,8 +412,8 @@ fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
         assert_eq!(send(&manager.url(), &request)["status"], "ACCEPTED");
     }
     wait_until("it is called once more", || called() > 1);
-    let most = 2 + begun.elapsed().as_secs();
-    assert!(called() <= most, "{} calls, at most {most}", called());
+    let (came, most) = (called(), 2 + begun.elapsed().as_secs());
+    assert!(came <= most, "{came} calls, at most {most}");
     assert_eq!(
         world.count("Registered"),
         1,

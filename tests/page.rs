@@ -22,7 +22,7 @@ fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
 
 #[test]
 fn the_document_follows_the_league_and_tells_no_choice_before_the_draw() {
-    let (world, manager) = with_manager("--lead-sec 0");
+    let (world, manager) = with_manager("--stay --lead-sec 0");
     let url = manager.url();
     let empty = document(&url);
     let told = ["status", "agents", "champion"].map(|key| empty[key].clone());
@@ -155,7 +155,7 @@ fn data(page: &str) -> Value {
 
 #[test]
 fn a_page_gets_only_the_rounds_that_have_changed_since_its_version() {
-    let (world, manager) = with_manager("--lead-sec 3");
+    let (world, manager) = with_manager("--lead-sec 5");
     let url = manager.url();
     let since = |version: &Value| -> Value {
         let (_, _, body) = get(&url, &format!("/league.json?since={version}"));

@@ -76,6 +76,10 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
     let (mut manager, second) = (world.manager(""), other.manager(""));
     let mut player = world.agent(&manager, "P01", "");
     player.line("is P01 in");
+    world.data("leagues/league_2025_even_odd/rounds.json");
+    wait_until("all is written that a lobby has", || {
+        world.league_file("manager.url").exists()
+    });
     let path = world.league_file("journal.jsonl");
     let refused = |program: &str, arguments: &str, words: &str| {
         let before = contents(&world);
@@ -157,10 +161,11 @@ fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow()
         let (world, mut league) = with_manager("local --lead-sec 60");
         world.starts();
         wait_until("all have their cards", || cards(&world).len() == 6);
-        let before = league.url();
+        let port = league.port();
         league.kill(); // its children are still ending when it is started again
+        let _taken = TcpListener::bind(format!("127.0.0.1:{port}"));
         let mut again = world.manager(&format!("local --lead-sec 0 {fresh}"));
-        assert_ne!(again.url(), before);
+        assert_ne!(again.port(), port);
         again.ends_well();
         world.check_played(4);
         wait_until("all processes end", || processes(&world).is_empty());

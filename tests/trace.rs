@@ -52,7 +52,7 @@ fn check(name: &str, text: &str, expected: &str) {
 
 /// A league of a real P01, which says even, and P02, which answers a call as `script` says.
 fn play(script: impl Fn(Does) -> Does + Send + Sync + 'static) -> World {
-    let world = World::new("system timeouts.move_timeout_sec=1; system retry_policy.max_retries=2");
+    let world = World::new("system timeouts.move_timeout_sec=3; system retry_policy.max_retries=2");
     let mut manager = world.manager("--players 2");
     let mut referee = world.agent(&manager, "REF01", "--seed 7");
     let mut player = world.agent(&manager, "P01", "--strategy even");
@@ -90,8 +90,8 @@ const END: &str = " |         |-------->|         |  GAME_OVER HOW
 const CALL: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  CHOOSE_PARITY_RESPONSE \"odd\"\n";
 const SILENCE: &str = " |         |..................x|  CHOOSE_PARITY_CALL
- |         |         |         |  ✗ gave no answer within 1 s
- |         |..................>|  GAME_ERROR E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1 s\n";
+ |         |         |         |  ✗ gave no answer within 3 s
+ |         |..................>|  GAME_ERROR E001 TIMEOUT_ERROR: gave no answer to choose_parity within 3 s\n";
 const WRONG: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  CHOOSE_PARITY_RESPONSE \"blue\"
  |         |..................>|  GAME_ERROR E004 INVALID_PARITY_CHOICE: parity_choice: got \"blue\", must be \"even\" or \"odd\"\n";

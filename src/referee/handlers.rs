@@ -4,6 +4,7 @@
 use crate::net::agent::{Agent, Denial, Done, Request, Tool, Toolbox};
 use crate::net::retry::SHOWN;
 use crate::object;
+use crate::program::server::FAREWELL;
 use crate::program::terminal::{complain, say};
 use crate::protocol::*;
 use crate::referee::Referee;
@@ -43,6 +44,8 @@ impl Agent for Referee {
             }
             Message::LeagueCompleted(_) => {
                 self.assignments.lock().outbox.clear();
+                // The manager has recorded the last report, but its answer may still be on the way.
+                drop(self.is_reporting.wait_until(FAREWELL, |is| !is));
                 if self.session.league_is_over() {
                     say("the league is over"); // once, though the notice may come twice
                 }

@@ -78,11 +78,20 @@ impl World {
         command
     }
 
-    /// Starts a program on a free port and waits until it listens.
+    /// Starts a program and waits until it listens: on a free port, or on one that it had. Somebody else may have got
+    /// that one meanwhile, and lets it go again.
     pub fn start(&self, program: &str, arguments: &str) -> Agent {
-        let agent = self.start_unheard(program, arguments);
-        agent.line("listening on ");
-        agent
+        until("the port is free", || {
+            let agent = self.start_unheard(program, arguments);
+            wait_until("it says a word", || {
+                !(agent.stdout.so_far() + &agent.said()).is_empty()
+            });
+            if agent.said().contains(" is in use; end the program") {
+                return None;
+            }
+            agent.line("listening on ");
+            Some(agent)
+        })
     }
 
     /// Starts a program that perhaps never listens.
@@ -374,9 +383,14 @@ impl Agent {
         http("GET", &self.url().replace("/mcp", path), "", b"")
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it has ended by itself, and all is heard that it said.
     pub fn wait(&mut self) -> ExitStatus {
-        until("the program ends", || self.child.try_wait().unwrap())
+        let end = until("the program ends", || self.child.try_wait().unwrap());
+        let is_all = |it: &Stream| it.reader.is_finished();
+        wait_until("it has said all", || {
+            is_all(&self.stdout) && is_all(&self.stderr)
+        });
+        end
     }
 
     /// Waits until it has ended by itself, and well.
