@@ -61,7 +61,7 @@ fn open_page(manager: String) {
 }
 
 /// One league: what it took.
-fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, f64); 11] {
+fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, f64); 9] {
     let world = World::new("");
     let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
     let manager = world.manager(&arguments);
@@ -93,8 +93,6 @@ fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, 
     let reports = times("message_received", "MATCH_RESULT_REPORT");
     let first = times("message_sent", "ROUND_ANNOUNCEMENT")[0];
     let last = *times("message_sent", "LEAGUE_COMPLETED").last().unwrap();
-    let is_request = |line: &&Value| line["event_type"] == "message_received";
-    let requests = logs.iter().filter(is_request).count() as f64;
     let matches = (players * (players - 1) / 2) as f64;
     let seconds = last.distance(first).as_secs_f64();
     let some = reports.len().min(100);
@@ -107,8 +105,6 @@ fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, 
         ("seconds", seconds),
         ("matches_per_second", matches / seconds),
         ("cpu_ms_per_match", used * 1000.0 / matches),
-        ("requests_per_match", requests / matches),
-        ("cpu_us_per_request", used * 1e6 / requests),
         ("manager_mib", memory(pid).unwrap_or_default()),
         ("player_mib", player_mib),
         ("last_to_first", last_to_first),

@@ -248,35 +248,14 @@ fn wrong_use_ends_with_2_and_one_line() {
     }
 }
 
+/// Which options there are is compared with the page in `guide.rs`.
 #[test]
-fn help_lists_every_option_and_version_says_which() {
-    let common = "--help --version --host --port --config --data --logs --league-id --contact-endpoint \
-        --until-stdin-closes --operator-token-file --seed";
-    let own = [
-        "--players --referees --lead-sec --stay --fresh --quiet start status local",
-        "--manager --display-name --referee-id --max-concurrent-matches",
-        "--manager --display-name --player-id --strategy",
-    ];
-    let world = World::new("");
-    for (program, own) in PROGRAMS.into_iter().zip(own) {
-        let shown = |option: &str| {
-            let mut agent = Agent::new(&mut world.command(program, option));
-            agent.ends_well();
-            agent.output()
-        };
-        let help = shown("--help");
-        for option in [common, own].join(" ").split_whitespace() {
-            let row = format!("{option} ");
-            let mut lines = help.lines().map(str::trim_start);
-            assert!(
-                lines.any(|line| line.starts_with(&row)),
-                "{program} {option}: {help}"
-            );
-        }
-        assert_eq!(
-            shown("--version"),
-            format!("{program} {}", env!("CARGO_PKG_VERSION"))
-        );
+fn version_says_which() {
+    for program in PROGRAMS {
+        let mut agent = Agent::new(&mut World::new("").command(program, "--version"));
+        agent.ends_well();
+        let version = format!("{program} {}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(agent.output(), version);
     }
 }
 

@@ -173,53 +173,6 @@ fn players_and_manager_are_told_how_it_ended() {
 }
 
 #[test]
-fn choices_are_those_of_the_seats_and_nobody_else_has_chosen() {
-    let [a, b] = players();
-    let players = [b, a]; // the first by name sits at B
-    let outcome = judge(players.clone(), [Parity::Even, Parity::Odd], 8);
-    let mut details = outcome.for_manager(&usual()).details;
-    let reported = games::reported(&players, &details.choices, &None);
-    assert_eq!(reported.unwrap(), made("eo"));
-    details.choices.insert("P99".into(), Some(Parity::Odd));
-    let reported = games::reported(&players, &details.choices, &None);
-    assert!(reported.unwrap_err().contains("P99"));
-}
-
-/// What a perfect player makes of a position, for whoever moves: 1 a win, 0 a draw, -1 a loss.
-fn worth(moves: &mut Vec<Move>) -> i32 {
-    let game = &tic_tac_toe::GAME;
-    let [seat] = game.asked(moves)[..] else {
-        let outcome = game.judge(players(), moves.clone(), None);
-        return if outcome.winner.is_some() { -1 } else { 0 };
-    };
-    let mut best = -1;
-    for text in (game.legal)(moves) {
-        moves.push(Move {
-            seat,
-            text: text.into(),
-        });
-        best = best.max(-worth(moves));
-        moves.pop();
-    }
-    best
-}
-
-#[test]
-fn perfect_play_of_tic_tac_toe_is_a_draw() {
-    let rows = [
-        ("1", 0),
-        ("2", 0),
-        ("5", 0),
-        ("12", 1),
-        ("1524", 1),
-        ("13524", -1),
-    ];
-    for (text, expected) in rows {
-        assert_eq!(worth(&mut made(text)), expected, "{text}");
-    }
-}
-
-#[test]
 fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
     let worth = by_pair("even_odd", &usual());
     for (text, expected) in [

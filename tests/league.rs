@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use support::*;
 
@@ -142,5 +143,46 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
             let came = [count("ROUND_COMPLETED"), count("LEAGUE_COMPLETED")];
             assert_eq!(came, [rounds, 1], "{id}");
         }
+    }
+}
+
+/// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and
+/// choice and no more.
+fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
+    let own_id = Arc::clone(own_id);
+    Peer::new(move |request| {
+        let id = own_id.get().map_or("", String::as_str);
+        let Does::Answer(Value::Object(mut answer)) = good_player(id, "even", request) else {
+            return Does::Close;
+        };
+        let printed = "message_type match_id player_id arrival_timestamp accept parity_choice";
+        answer.retain(|key, _| printed.contains(key));
+        Does::Answer(answer.into())
+    })
+}
+
+#[test]
+fn a_player_that_prints_no_envelope_plays() {
+    for strict in [false, true] {
+        let world = World::new(&format!("system security.strict_envelope={strict}"));
+        let mut manager = world.manager("--players 2");
+        let (url, id) = (manager.url(), Arc::new(OnceLock::new()));
+        let bare = bare_player(&id);
+        let mut request = application("Agent Alpha", &bare.url);
+        request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
+        let answer = send(&url, &request);
+        assert_eq!(answer["status"], "ACCEPTED", "{answer}"); // a registration proves nothing anyway
+        let own_id = id.get_or_init(|| text_of(&answer["player_id"]).into());
+        let _real = world.agent(&manager, "P02", "--strategy odd");
+        let _referee = world.agent(&manager, "REF01", "");
+        manager.ends_well();
+        let recorded = &world.events("Recorded")[0];
+        let choices = &recorded["result"]["details"]["choices"];
+        assert_eq!(
+            *choices,
+            json!({own_id: "even", "P02": "odd"}),
+            "{recorded}"
+        );
+        assert_eq!(bare.received("GAME_OVER").len(), 1);
     }
 }

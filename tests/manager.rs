@@ -300,59 +300,6 @@ fn whoever_registers_before_it_listens_raises_no_alarm() {
     assert!(!said.contains("P01 has registered, but"), "{said}");
 }
 
-/// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and
-/// choice and no more.
-fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
-    let own_id = Arc::clone(own_id);
-    Peer::new(move |request| {
-        let id = own_id.get().map_or("", String::as_str);
-        let Does::Answer(Value::Object(mut answer)) = good_player(id, "even", request) else {
-            return Does::Close;
-        };
-        let printed = "message_type match_id player_id arrival_timestamp accept parity_choice";
-        answer.retain(|key, _| printed.contains(key));
-        Does::Answer(answer.into())
-    })
-}
-
-#[test]
-fn a_player_that_prints_no_envelope_plays() {
-    for strict in [false, true] {
-        let world = World::new(&format!("system security.strict_envelope={strict}"));
-        let mut manager = world.manager("--players 2");
-        let (url, id) = (manager.url(), Arc::new(OnceLock::new()));
-        let bare = bare_player(&id);
-        let mut request = application("Agent Alpha", &bare.url);
-        request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
-        let answer = send(&url, &request);
-        assert_eq!(answer["status"], "ACCEPTED", "{answer}"); // a registration proves nothing anyway
-        let own_id = id.get_or_init(|| text_of(&answer["player_id"]).into());
-        let mut query = json!({"message_type": "LEAGUE_QUERY", "query_type": "GET_STANDINGS"});
-        query["league_id"] = json!(LEAGUE);
-        query["auth_token"] = answer["auth_token"].clone();
-        let answer = send(&url, &query);
-        if strict {
-            assert_eq!(answer["error_code"], "E003", "{answer}");
-            let told = answer["context"].to_string();
-            let missing = ["protocol", "sender", "timestamp", "conversation_id"]; // all at once
-            assert!(missing.iter().all(|field| told.contains(field)), "{told}");
-        } else {
-            assert_eq!(answer["success"], true, "{answer}");
-        }
-        let _real = world.agent(&manager, "P02", "--strategy odd");
-        let _referee = world.agent(&manager, "REF01", "");
-        manager.ends_well();
-        let recorded = &world.events("Recorded")[0];
-        let choices = &recorded["result"]["details"]["choices"];
-        assert_eq!(
-            *choices,
-            json!({own_id: "even", "P02": "odd"}),
-            "{recorded}"
-        );
-        assert_eq!(bare.received("GAME_OVER").len(), 1);
-    }
-}
-
 #[test]
 fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
     let Some(own) = own_address() else { return };

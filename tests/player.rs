@@ -4,7 +4,7 @@
 mod support;
 
 use std::{fs, sync::mpsc::channel, thread, time::Duration};
-use support::stand_in::{self, LEAGUE, TOKEN, converse, spoken, told};
+use support::stand_in::{self, TOKEN, converse, spoken, told};
 use support::*;
 
 /// Starts a player and waits until it is registered.
@@ -26,31 +26,6 @@ fn silent_about_tokens() -> Peer {
 
 fn state(player: &Agent) -> Value {
     ask(&player.url(), "get_player_state", json!({}))
-}
-
-#[test]
-fn it_joins_and_chooses_under_the_match_token() {
-    let (world, manager) = (World::new(""), stand_in::manager());
-    let player = player(&world, &manager, "--strategy even");
-    for (line, message_type, own, value) in [
-        ("true invites R1M1", "GAME_JOIN_ACK", "accept", json!(true)),
-        (
-            "true asks R1M1",
-            "CHOOSE_PARITY_RESPONSE",
-            "parity_choice",
-            json!("even"),
-        ),
-    ] {
-        let reply = send(&player.url(), &spoken(line));
-        let expected = json!({
-            "protocol": "league.v2", "message_type": message_type, "sender": "player:P01", "match_id": "R1M1",
-            "conversation_id": "conv-true", "auth_token": "tok-true", "player_id": "P01", "league_id": LEAGUE,
-            own: value,
-        });
-        for (field, value) in expected.as_object().unwrap() {
-            assert_eq!(reply[field], *value, "{field} in {reply}");
-        }
-    }
 }
 
 /// Whom a player believes whose manager has promised a token.
