@@ -381,7 +381,7 @@ ROUND_COMPLETED "auth_token":null | /reply/result | {"status": "ok"} | warn a no
 "method":"ping" "id":90 #1 | instead | {"error": {"code": -32603}, "id": 90} | warn ping is answered
 no_such_method | instead | {"result": {}} | FAIL an unknown method is an error
 {"request":null} | instead | null | warn broken JSON is an error
-"method":"ping" #4 | instead | null | FATAL it survives a large body
+"method":"ping" "id":90 #3 | instead | null | FATAL it survives a large body
 tools/list | instead | {"error": {"code": -32603}, "id": 90} | warn its tools are listed
 LEAGUE_COMPLETED | instead | {"error": {"code": -32603}, "id": 90} | FAIL LEAGUE_COMPLETED is taken
 "#;
