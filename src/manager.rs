@@ -246,7 +246,7 @@ impl Manager {
     /// Waits until everybody has been told that the league is over, and closes it.
     fn say_farewell(&self) -> io::Result<()> {
         let limit = self.program.config.generic_limit();
-        let longest = self.program.config.retry().longest(limit) + limit;
+        let longest = self.program.config.system.retry_policy.longest(limit) + limit;
         let is_told = |league: &League| self.board.has_told_the_end(league);
         if !self.store.wait(longest, is_told) {
             let words = "not everybody could be told that the league is over";

@@ -48,8 +48,6 @@ pub struct Program {
     pub operator_token: Option<String>,
     /// The folder of what must survive.
     pub data: PathBuf,
-    /// The URL of the manager.
-    pub manager: String,
     /// The URL under which others reach us.
     pub endpoint: String,
     /// The port on which we listen.
@@ -69,7 +67,7 @@ impl Program {
     pub fn new(args: Args, kind: Kind) -> Result<Program, Stop> {
         let config = load(&args)?;
         let operator_token = operator_token(&args)?;
-        let wish = args.value::<Plain>(id_option(kind))?.map(|id| id.0);
+        let wish = args.value::<Plain>(&format!("--{kind}-id"))?.map(|id| id.0);
         let id = wish.as_deref().unwrap_or("new");
         let sender = match kind {
             Kind::Manager => kind.to_string(),
@@ -84,8 +82,7 @@ impl Program {
         entry.max_concurrent_matches = most.or(config.referee_defaults.max_concurrent_matches);
         let seed = args.value("--seed")?;
         let contact = args.value::<Url>("--contact-endpoint")?;
-        let manager = manager(&args, &config);
-        let (host, name) = hosts(&args, &config, kind, &manager)?;
+        let (host, name) = hosts(&args, &config, kind)?;
         let listener = listen(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
         let url = |host: &str| format!("http://{host}:{port}/mcp");
@@ -106,7 +103,6 @@ impl Program {
             entry,
             seed,
             operator_token,
-            manager,
             port,
             listener,
         })
@@ -139,7 +135,8 @@ impl Program {
 
 /// The host on which we listen, and the one as which others reach us unless `--contact-endpoint` says it: as the
 /// configuration names us, or, where the manager is on another machine, the address by which the manager sees us.
-fn hosts(args: &Args, config: &Config, kind: Kind, url: &str) -> Result<(String, String), Stop> {
+fn hosts(args: &Args, config: &Config, kind: Kind) -> Result<(String, String), Stop> {
+    let url = config.manager();
     let remedy = "say with --contact-endpoint URL where others reach us";
     let base_host = config.system.network.base_host.clone();
     let manager = Endpoint::parse(url).map_err(Stop::usage)?;
@@ -168,15 +165,6 @@ pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
     Ok(socket.local_addr()?.ip().to_string())
 }
 
-/// The option that names the id of a referee or a player.
-pub fn id_option(kind: Kind) -> &'static str {
-    if kind == Kind::Referee {
-        "--referee-id"
-    } else {
-        "--player-id"
-    }
-}
-
 /// The folder of what must survive that the command line names.
 pub fn data(args: &Args) -> PathBuf {
     args.text("--data").unwrap_or("data").into()
@@ -199,20 +187,17 @@ fn folder(args: &Args) -> Option<&Path> {
     args.text("--config").map(Path::new).or(found)
 }
 
-/// The configuration that the command line names.
+/// The configuration that the command line names, with the manager where `--manager` says. A bare address gets its
+/// `/mcp`.
 pub fn load(args: &Args) -> Result<Config, Stop> {
-    args.value::<Url>("--manager")?;
+    let given = args.value::<Url>("--manager")?;
     let league_id = args.value("--league-id")?;
-    Config::load(folder(args), league_id).map_err(Stop::usage)
-}
-
-/// The URL of the manager: `--manager`, else as listed. A bare address gets its `/mcp`.
-pub fn manager(args: &Args, config: &Config) -> String {
-    let listed = &config.agents.league_manager.endpoint.0;
-    let url = args.text("--manager").unwrap_or(listed);
-    let url = url.trim_end_matches('/');
+    let mut config = Config::load(folder(args), league_id).map_err(Stop::usage)?;
+    let manager = &mut config.agents.league_manager.endpoint;
+    let url = given.as_ref().unwrap_or(manager).0.trim_end_matches('/');
     let is_bare = url.matches('/').count() == 2;
-    format!("{url}{}", if is_bare { "/mcp" } else { "" })
+    *manager = Url(format!("{url}{}", if is_bare { "/mcp" } else { "" }));
+    Ok(config)
 }
 
 /// The operator token, if a file with it was named.

@@ -129,7 +129,8 @@ impl Referee {
                 }
             }
         }
-        pause(self.session.program.config.retry().base_delay);
+        let config = &self.session.program.config;
+        pause(config.system.retry_policy.base_delay_sec);
         self.assignments.lock().outbox.send_again(kept);
     }
 
@@ -146,7 +147,7 @@ impl Referee {
     fn send_report(&self, card: &Card, kept: &Kept) -> Result<Message, CallError> {
         let about = About {
             conversation_id: kept.conversation_id.clone(),
-            auth_token: Some(card.token.clone()).filter(|token| !token.is_empty()),
+            auth_token: card.token.clone(),
             round_id: Some(kept.report.round_id),
             match_id: Some(kept.report.match_id.clone()),
         };

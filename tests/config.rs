@@ -87,7 +87,7 @@ fn every_key_is_needed_typed_bounded_and_known() {
             }
         }
     }
-    let expected = "limits limits.max_message_bytes security.strict_envelope timeouts.game_over_timeout_sec \
+    let expected = "limits security.strict_envelope timeouts.game_over_timeout_sec \
         players[0].active players[0].game_types referees[0].active referees[0].game_types \
         referees[0].max_concurrent_matches scheduling.cycles scheduling.round_announcement_lead_sec \
         games[0].choices games[0].number_range game_types max_concurrent_matches game_types";
@@ -267,10 +267,13 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
     let quarter = |path: &str| read("system", path, json!(0.25));
     let timeouts = quarter("timeouts.move_timeout_sec").system.timeouts;
     let times = [
-        timeouts.move_timeout_sec.0,
+        timeouts.move_timeout_sec,
         quarter("timeouts.game_over_timeout_sec").game_over_limit(),
         quarter("timeouts.generic_response_timeout_sec").generic_limit(),
-        quarter("retry_policy.base_delay_sec").retry().base_delay,
+        quarter("retry_policy.base_delay_sec")
+            .system
+            .retry_policy
+            .base_delay_sec,
         quarter("security.token_ttl_hours").token_lifetime() / 3600,
     ];
     assert_eq!(times, [Duration::from_millis(250); 5]);

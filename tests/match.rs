@@ -10,7 +10,7 @@ use league::net::retry::{Backoff, CallError, RetryPolicy};
 use league::protocol::*;
 use league::referee::assignments::Assignment;
 use league::referee::match_play::{Limits, Venue, play};
-use league::wire::{Timestamp, Wire};
+use league::wire::{Timestamp, Wire, Within};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -258,9 +258,9 @@ impl Venue for Script {
             join: Duration::from_secs(5),
             choice: Duration::from_secs(30),
             retry: RetryPolicy {
-                attempts: 3,
-                base_delay: Duration::from_secs(2),
-                backoff: self.backoff,
+                max_retries: Within(3),
+                base_delay_sec: Duration::from_secs(2),
+                backoff_strategy: self.backoff,
             },
         }
     }

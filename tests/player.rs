@@ -248,7 +248,7 @@ fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
         let mut killed = start();
         let first = key(0);
         let card = world.data(&format!("agents/{id}.json"));
-        assert_eq!((first.len(), &card["token"]), (32, &json!("")), "{program}");
+        assert!(first.len() == 32 && card["token"].is_null(), "{program}");
         killed.kill();
         gate.open();
         start().line(&format!("is {id}"));

@@ -8,7 +8,7 @@ use league::manager::league::Rules;
 use league::manager::schedule::round_robin;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Refusal};
-use league::wire::Wire;
+use league::wire::{Wire, Within};
 use std::collections::{BTreeMap, BTreeSet};
 use std::{cell::RefCell, time::Duration};
 use support::paper::{rules, scoring, told_by};
@@ -84,9 +84,9 @@ fn table(row: &str) -> String {
 fn retried(row: &str) -> String {
     let words: Vec<&str> = row.split(' ').collect();
     let policy = RetryPolicy {
-        attempts: words[0].parse().unwrap(),
-        base_delay: Duration::from_secs(2),
-        backoff: Backoff::read(&words[1].into()).unwrap(),
+        max_retries: Within(words[0].parse().unwrap()),
+        base_delay_sec: Duration::from_secs(2),
+        backoff_strategy: Backoff::read(&words[1].into()).unwrap(),
     };
     let failure = |word: &&str| match *word {
         "late" => CallError::Late(Duration::from_secs(30)),

@@ -98,6 +98,6 @@ fn turn(config: &Config, game: &Game, history: &HistoryFile, at: usize, moves: &
         standings: Some(record(&history.player_id, &before)),
         history: Arc::new(before),
         seed: None,
-        deadline: Instant::now() + config.system.timeouts.move_timeout_sec.0,
+        deadline: Instant::now() + config.system.timeouts.move_timeout_sec,
     }
 }

@@ -193,8 +193,10 @@ fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, Refusal> {
 
 /// Whether somebody may choose for us: from this machine, or with our own token.
 fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), Denial> {
-    let shown = session.card_now().zip(token);
-    let is_own = shown.is_some_and(|(card, token)| !token.is_empty() && equal(token, &card.token));
+    let own = session.card_now().and_then(|card| card.token);
+    let is_own = token
+        .zip(own)
+        .is_some_and(|(token, own)| equal(token, &own));
     if is_own || peer.is_loopback() {
         return Ok(());
     }

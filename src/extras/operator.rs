@@ -94,7 +94,7 @@ fn address(args: &Args, config: &Config) -> String {
     let file = address_file(&program::data(args), &config.league.league_id);
     match fs::read_to_string(file) {
         Ok(here) if !args.has("--manager") => here.trim().into(),
-        _ => program::manager(args, config),
+        _ => config.manager().into(),
     }
 }
 

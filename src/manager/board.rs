@@ -74,7 +74,7 @@ impl Board {
         Arc::new(Board {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
-            policy: program.config.retry(),
+            policy: program.config.system.retry_policy,
             limit: program.config.generic_limit(),
             inside: Mutex::new(inside),
             bell: Condvar::new(),
@@ -165,7 +165,7 @@ impl Board {
                     None => return None,
                     Some(at) if is_watched && newest(notices, LeagueCompleted::NAME).is_none() => {
                         let rarely = if notices.is_empty() { LOBBY } else { 1 };
-                        (self.policy.base_delay * rarely).saturating_sub(at.elapsed())
+                        (self.policy.base_delay_sec * rarely).saturating_sub(at.elapsed())
                     }
                     Some(_) => IDLE,
                 };

@@ -14,11 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 object! {
-    /// The file. The token is empty until the manager has let us in, and where it gives none.
+    /// The file. There is no token until the manager has let us in, and where it gives none.
     Card {
-        agent_id: String, token: String, registration_key: String, league_id: String, manager: String,
-        endpoint: String,
-        ; optional proves_itself: bool, over: bool,
+        agent_id: String, registration_key: String, league_id: String, manager: String, endpoint: String,
+        ; optional token: String, proves_itself: bool, over: bool,
     }
 }
 
@@ -46,30 +45,28 @@ impl Card {
     /// The card of an earlier run, for an agent that has this new one: of the same id, else of the same endpoint. One
     /// with a token is better than one of an agent that was killed while it asked.
     pub fn earlier(&self, data: &Path) -> Result<Option<Card>, Stop> {
-        let of_id = storage::read_json(&file(data, &self.agent_id));
         let files = fs::read_dir(data.join("agents"));
         let files = files.into_iter().flatten().flatten();
-        let all = files.filter_map(|file| storage::read_json(&file.path()));
-        let is_here = |card: &Card| Endpoint::same(&card.endpoint, &self.endpoint);
-        let found = of_id
-            .into_iter()
-            .chain(all.filter(is_here))
+        let all = files.filter_map(|file| storage::read_json::<Card>(&file.path()));
+        let has_our_id = |card: &Card| card.agent_id == self.agent_id;
+        let found = all
+            .filter(|card| has_our_id(card) || Endpoint::same(&card.endpoint, &self.endpoint))
             .filter(|card| card.is_of_league(self) || card.is_under_way())
-            .min_by_key(|card| card.token.is_empty());
+            .min_by_key(|card| (card.token.is_none(), !has_our_id(card)));
         found
             .iter()
             .try_for_each(|card| card.make_way(self, data))?;
         Ok(found)
     }
 
-    /// Whether both cards are of one league.
+    /// Whether both cards are of one league. Its id does not say so: a new card has that of our own files.
     fn is_of_league(&self, other: &Card) -> bool {
-        self.league_id == other.league_id && Endpoint::same(&self.manager, &other.manager)
+        Endpoint::same(&self.manager, &other.manager)
     }
 
     /// Whether a league is played with the card: the manager has let its agent in, and has not said that it is over.
     fn is_under_way(&self) -> bool {
-        !self.token.is_empty() && self.over != Some(true)
+        self.token.is_some() && self.over != Some(true)
     }
 
     /// Whether a newer card may stand in the place of this one: not while another league is played with it.

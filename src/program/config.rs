@@ -7,13 +7,10 @@
 //! all of them. Read next: `args.rs`.
 
 use crate::games::{self, scoring::Scoring};
-use crate::net::retry::{Backoff, RetryPolicy};
+use crate::net::retry::RetryPolicy;
 use crate::protocol::Kind;
-use crate::wire::{
-    DisplayName, Endpoint, Fault, Plain, Reader, Url, Version, Wire, Within, unknown_key,
-};
+use crate::wire::{DisplayName, Endpoint, Fault, Plain, Url, Version, Wire, Within, unknown_key};
 use crate::{object, words};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +31,7 @@ object! {
     /// `system.json`.
     SystemFile {
         schema_version: String, system_id: String, protocol_version: ProtocolVersion, default_league_id: Plain,
-        network: Network, security: Security, timeouts: Timeouts, retry_policy: RetryKeys,
+        network: Network, security: Security, timeouts: Timeouts, retry_policy: RetryPolicy,
         ; optional limits: Limits,
     }
     /// Where agents listen.
@@ -49,14 +46,12 @@ object! {
     }
     /// How long things may take.
     Timeouts {
-        register_referee_timeout_sec: Seconds, register_player_timeout_sec: Seconds,
-        game_join_ack_timeout_sec: Seconds, move_timeout_sec: Seconds, generic_response_timeout_sec: Seconds,
-        ; optional game_over_timeout_sec: Seconds,
+        register_referee_timeout_sec: Duration, register_player_timeout_sec: Duration,
+        game_join_ack_timeout_sec: Duration, move_timeout_sec: Duration, generic_response_timeout_sec: Duration,
+        ; optional game_over_timeout_sec: Duration,
     }
-    /// `max_retries` is the number of attempts in all.
-    RetryKeys { max_retries: Within<1, 100>, base_delay_sec: Seconds, backoff_strategy: Backoff, }
     /// Bytes of a message from an agent.
-    Limits { ; optional max_message_bytes: Within<1024, 1048576>, }
+    Limits { max_message_bytes: Within<1024, 1048576>, }
     /// `agents/agents_config.json`.
     AgentsFile {
         schema_version: String, last_updated: String, league_manager: ManagerEntry,
@@ -89,24 +84,6 @@ object! {
     GameEntry {
         game_type: String, display_name: String, players: Within<2, 2>,
         ; optional choices: Vec<String>, number_range: Vec<u32>,
-    }
-}
-
-/// A time limit or a delay: seconds, also in fractions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Seconds(pub Duration);
-
-impl Wire for Seconds {
-    fn read_in(value: &Value, reader: &mut Reader) -> Option<Seconds> {
-        let seconds = f64::read_in(value, reader)?;
-        let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        if time.is_zero() || time > Duration::from_secs(86_400) {
-            return reader.wrong(value, "more than 0 seconds, at most 86400");
-        }
-        Some(Seconds(time))
-    }
-    fn schema() -> Value {
-        json!({"type": "number"})
     }
 }
 
@@ -171,6 +148,11 @@ impl Config {
         })
     }
 
+    /// The URL of the manager.
+    pub fn manager(&self) -> &str {
+        &self.agents.league_manager.endpoint.0
+    }
+
     /// What the files say of a referee or a player: its own entry, or the defaults for one that no list names.
     pub fn agent(&self, kind: Kind, id: &str) -> &AgentEntry {
         let listed = self
@@ -211,19 +193,8 @@ impl Config {
 
     /// The largest message of an agent, in bytes: 10 KB unless the file says otherwise.
     pub fn max_message_bytes(&self) -> usize {
-        let limits = self.system.limits.as_ref();
-        let given = limits.and_then(|limits| limits.max_message_bytes.as_ref());
-        given.map_or(10 << 10, |bytes| bytes.0 as usize)
-    }
-
-    /// How often a call is tried, and when again.
-    pub fn retry(&self) -> RetryPolicy {
-        let keys = &self.system.retry_policy;
-        RetryPolicy {
-            attempts: keys.max_retries.0,
-            base_delay: keys.base_delay_sec.0,
-            backoff: keys.backoff_strategy,
-        }
+        let given = self.system.limits.as_ref();
+        given.map_or(10 << 10, |limits| limits.max_message_bytes.0 as usize)
     }
 
     /// From a round's announcement to its matches.
@@ -234,31 +205,31 @@ impl Config {
 
     /// How long a player may take to note how its match ended.
     pub fn game_over_limit(&self) -> Duration {
-        let given = self.system.timeouts.game_over_timeout_sec.as_ref();
-        given.map_or(Duration::from_secs(5), |limit| limit.0)
+        let given = self.system.timeouts.game_over_timeout_sec;
+        given.unwrap_or(Duration::from_secs(5))
     }
 
     /// How long an answer may take that has no time limit of its own.
     pub fn generic_limit(&self) -> Duration {
-        self.system.timeouts.generic_response_timeout_sec.0
+        self.system.timeouts.generic_response_timeout_sec
     }
 
     /// How long the manager may take to answer whoever registers.
     pub fn registration_limit(&self, kind: Kind) -> Duration {
         let timeouts = &self.system.timeouts;
         match kind {
-            Kind::Player => timeouts.register_player_timeout_sec.0,
-            _ => timeouts.register_referee_timeout_sec.0,
+            Kind::Player => timeouts.register_player_timeout_sec,
+            _ => timeouts.register_referee_timeout_sec,
         }
     }
 
     /// The longest that one match can take, from its invitation to its report: what a referee is waited for.
     pub fn match_limit(&self) -> Duration {
-        let retry = self.retry();
+        let retry = &self.system.retry_policy;
         let timeouts = &self.system.timeouts;
         let turns = games::named(&self.league.game_type).map_or(1, |game| game.turns);
-        let asked = retry.longest(timeouts.game_join_ack_timeout_sec.0)
-            + retry.longest(timeouts.move_timeout_sec.0) * turns;
+        let asked = retry.longest(timeouts.game_join_ack_timeout_sec)
+            + retry.longest(timeouts.move_timeout_sec) * turns;
         asked + self.game_over_limit() + retry.longest(self.generic_limit())
     }
 }

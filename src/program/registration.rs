@@ -13,18 +13,17 @@ use crate::program::terminal::complain;
 use crate::protocol::*;
 use crate::wire::Plain;
 
-/// Asks the manager to let us in until it answers, for the games that our program `plays`. We show the key and the token
-/// of our card; where another run of the league does not know these, the operator's word may help.
+/// Asks the manager to let us in until it answers, for the games that our program `plays`. We show the key of our card,
+/// and the operator's token where we were given one, else our own.
 pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, Stop> {
     let limit = program.config.registration_limit(program.kind);
-    let to = Peer::manager(&program.manager, limit);
+    let to = Peer::manager(program.config.manager(), limit);
     let manager = format!("the league manager at {}", to.endpoint);
     let application = application(program, card, plays);
-    let own = Some(card.token.clone()).filter(|token| !token.is_empty());
-    let mut tokens = own.into_iter().chain(program.operator_token.clone());
-    let mut about = About {
+    let token = program.operator_token.as_ref().or(card.token.as_ref());
+    let about = About {
         conversation_id: conversation(&format!("{}-registration", program.kind)),
-        auth_token: tokens.next(),
+        auth_token: token.cloned(),
         ..About::default()
     };
     let mut said = String::new();
@@ -34,10 +33,6 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
                 let answer = answer(reply)?;
                 if answer.status == Verdict::Accepted {
                     return accepted(card, answer);
-                }
-                if let Some(other) = tokens.next() {
-                    about.auth_token = Some(other);
-                    continue;
                 }
                 let reason = answer.reason.unwrap_or_default();
                 let is_late = answer.error_code.as_deref() == Some(Code::E019.word());
@@ -55,7 +50,7 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
             complain(&words);
             said = words;
         }
-        pause(program.config.retry().base_delay);
+        pause(program.config.system.retry_policy.base_delay_sec);
     }
 }
 
@@ -118,7 +113,7 @@ fn accepted(card: &Card, answer: RefereeRegisterResponse) -> Result<Card, Stop> 
     let id = answer.referee_id.filter(|id| Plain::is_good(id));
     Ok(Card {
         agent_id: id.ok_or_else(|| Stop::failed(no_id))?,
-        token: answer.auth_token.unwrap_or_default(),
+        token: answer.auth_token,
         league_id: answer.league_id.unwrap_or(card.league_id.clone()),
         proves_itself: answer.proves_itself,
         over: None,

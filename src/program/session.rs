@@ -116,10 +116,10 @@ impl Session {
         let any = format!("new-{}", program.port);
         Card {
             agent_id: program.wish.clone().unwrap_or(any),
-            token: String::new(),
+            token: None,
             registration_key: secret(32),
             league_id: program.league_id().into(),
-            manager: program.manager.clone(),
+            manager: program.config.manager().into(),
             endpoint: program.endpoint.clone(),
             proves_itself: None,
             over: None,
@@ -143,7 +143,7 @@ impl Session {
         asking.keep(data)?;
         let card = registration::register(&self.program, &asking, &participant.plays())?;
         // A token that we do not know means a registration of its own, perhaps in another run of the league.
-        let is_fresh = card.token.is_empty() || card.token != asking.token;
+        let is_fresh = card.token.is_none() || card.token != asking.token;
         let id = &card.agent_id;
         self.hold(id)?;
         if let Some(other) = storage::read_json::<Card>(&card::file(data, id)) {
@@ -158,7 +158,7 @@ impl Session {
         }
         participant.begin(&card, is_fresh)?;
         card.keep(data)?;
-        if asking.agent_id != *id && asking.token.is_empty() {
+        if asking.agent_id != *id && asking.token.is_none() {
             let _ = fs::remove_file(card::file(data, &asking.agent_id));
         }
         self.life.change(|life| {
@@ -186,16 +186,18 @@ impl Session {
     pub fn check_manager(&self, token: Option<&str>) -> Result<(), Refusal> {
         let card = self.wait_for_card()?;
         let security = &self.program.config.system.security;
+        let is_proof_due = self.program.kind == Kind::Referee || card.proves_itself == Some(true);
         let denied = |code, problem| Err(Refusal::field(code, "auth_token", problem));
-        match token {
-            _ if !security.enable_auth_tokens || card.token.is_empty() => {}
-            Some(token) if equal(token, &card.token) => {}
-            Some(_) => return denied(Code::E012, "only the league manager knows the right one"),
-            None if self.program.kind == Kind::Referee || card.proves_itself == Some(true) => {
+        match (token, &card.token) {
+            _ if !security.enable_auth_tokens => {}
+            (Some(token), Some(own)) if !equal(token, own) => {
+                return denied(Code::E012, "only the league manager knows the right one");
+            }
+            (None, Some(_)) if is_proof_due => {
                 let problem = "missing; the league manager's requests carry it";
                 return denied(Code::E011, problem);
             }
-            None => {}
+            _ => {}
         }
         self.life.lock().is_called = true;
         Ok(())

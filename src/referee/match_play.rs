@@ -156,7 +156,7 @@ impl Next {
         left: Duration,
     ) -> Next {
         match failures {
-            _ if failures.len() >= policy.attempts as usize => Next::Forfeit,
+            _ if failures.len() >= policy.max_retries.0 as usize => Next::Forfeit,
             [.., last] if is_invited && last.code() != Code::E009 => Next::Forfeit,
             [.., last] if !last.is_silence() => Next::Mend(left),
             [.., before, last] if !before.is_silence() && last.code() == Code::E001 => {

@@ -107,9 +107,9 @@ impl Venue for OverHttp<'_> {
     fn limits(&self) -> Limits {
         let timeouts = &self.program.config.system.timeouts;
         Limits {
-            join: timeouts.game_join_ack_timeout_sec.0,
-            choice: timeouts.move_timeout_sec.0,
-            retry: self.program.config.retry(),
+            join: timeouts.game_join_ack_timeout_sec,
+            choice: timeouts.move_timeout_sec,
+            retry: self.program.config.system.retry_policy,
         }
     }
 

@@ -145,7 +145,7 @@ impl Next {
         };
         let retry_info = RetryInfo {
             retry_count: failed as u32,
-            max_retries: policy.attempts,
+            max_retries: policy.max_retries.0,
             next_retry_at,
             time_remaining,
         };

@@ -1,4 +1,4 @@
-//! Texts and numbers with bounds: names, versions, URLs, tokens. Each is checked where it is read. Pure.
+//! Texts and numbers with bounds: names, versions, URLs, tokens, time limits. Each is checked where it is read. Pure.
 
 use super::endpoint::Endpoint;
 use super::object::{Reader, Wire, cut, whole};
@@ -123,5 +123,20 @@ impl<const LEAST: u32, const MOST: u32> Wire for Within<LEAST, MOST> {
     }
     fn schema() -> Value {
         json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
+    }
+}
+
+/// A time limit or a delay: seconds, also in fractions.
+impl Wire for Duration {
+    fn read_in(value: &Value, reader: &mut Reader) -> Option<Duration> {
+        let seconds = f64::read_in(value, reader)?;
+        let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        if time.is_zero() || time > Duration::from_secs(86_400) {
+            return reader.wrong(value, "more than 0 seconds, at most 86400");
+        }
+        Some(time)
+    }
+    fn schema() -> Value {
+        json!({"type": "number"})
     }
 }

@@ -31,7 +31,7 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
         pause(Duration::from_millis(10));
     }
     pause(Duration::from_millis(200)); // it has to read that it is in
-    let limit = exam.timeouts().game_join_ack_timeout_sec.0;
+    let limit = exam.timeouts().game_join_ack_timeout_sec;
     until(limit, || {
         exam.post("", &call("ping", json!({}), 1), limit).status != 0
     });

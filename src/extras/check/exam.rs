@@ -147,9 +147,9 @@ impl Exam {
         let timeouts = self.timeouts();
         let limit = match name {
             _ if added == "a caller that gives up" => Duration::from_millis(1),
-            GameInvitation::NAME => timeouts.game_join_ack_timeout_sec.0,
-            _ if name == self.rules().messages.call_name => timeouts.move_timeout_sec.0,
-            _ => timeouts.generic_response_timeout_sec.0,
+            GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
+            _ if name == self.rules().messages.call_name => timeouts.move_timeout_sec,
+            _ => timeouts.generic_response_timeout_sec,
         };
         let mut more: Packet = serde_json::from_str(added).unwrap_or_default();
         let id = more.remove("id").unwrap_or(json!(90));

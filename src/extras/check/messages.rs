@@ -41,7 +41,7 @@ impl Exam {
         let example = Exchange::new("", 200, example(message_type, name).as_bytes());
         let mut message = example.message().clone();
         let (now, rules) = (Timestamp::now(), self.rules());
-        let deadline = now.plus(self.timeouts().move_timeout_sec.0);
+        let deadline = now.plus(self.timeouts().move_timeout_sec);
         let number = rules.draws.as_ref().map(|numbers| *numbers.start());
         let result = self.outcome(number).map(|it| it.for_players());
         let values = [

@@ -95,7 +95,7 @@ impl Exam {
         };
         match (match_id, id) {
             ("R1M1", _) => pause(HOLD),
-            ("R2M1", "P01") => pause(self.timeouts().game_join_ack_timeout_sec.0 * 2),
+            ("R2M1", "P01") => pause(self.timeouts().game_join_ack_timeout_sec * 2),
             _ => {}
         }
         let known = json!((self.rules().legal)(&[]));
