@@ -12,9 +12,8 @@
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board (who is told),
 //!                 handlers (what is answered); registration, start, assignment, results, control (what is decided);
-//!                 standings, queries, notices, news, document and view (what is made of the state); schedule (who
-//!                 meets whom); contact (what is known of an agent beside its registration); admission (how a
-//!                 registration is answered), rules, settings, about
+//!                 standings, queries, notices, news, document and view (what is made of the state); contact (what
+//!                 is known of an agent beside its registration), settings, about
 //! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to be played),
 //!                 outbox (what is to be reported), questions (what is asked and answered), handlers
 //! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,

@@ -6,7 +6,6 @@
 //! pages, the children of a local league) comes in from outside, as an [`Around`].
 
 pub mod about;
-pub mod admission;
 pub mod assignment;
 pub mod board;
 pub mod contact;
@@ -21,8 +20,6 @@ pub mod queries;
 pub mod registration;
 pub mod results;
 pub mod rounds;
-pub mod rules;
-pub mod schedule;
 pub mod settings;
 pub mod standings;
 pub mod start;
@@ -30,7 +27,7 @@ pub mod view;
 
 use crate::manager::board::Board;
 use crate::manager::document::Document;
-use crate::manager::journal::{Journal, Store};
+use crate::manager::journal::Store;
 use crate::manager::league::{Event, League};
 use crate::manager::rounds::Rounds;
 use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
@@ -131,11 +128,10 @@ impl Manager {
         let rules = rules(&program, awaited.map(|(players, _)| players))?;
         client.sign_as(&signature(&program.config), program.league_id());
         let is_fresh = program.args.has("--fresh");
-        let (league, journal) = Journal::find(&program.data, rules, is_fresh)?;
+        let store = Arc::new(Store::find(&program.data, rules, is_fresh)?);
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         client.log.open("league_manager", &log_file);
-        let seed = program.seed.or(league.seed);
-        let store = Arc::new(Store::new(league, journal));
+        let seed = program.seed.or(store.read(|league| league.seed));
         let board = Board::new(&store, &program);
         Ok(Manager {
             document: Document::new(heading(&program, awaited)),

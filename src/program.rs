@@ -237,7 +237,8 @@ fn listen(
     let mut ports: Vec<u16> = match args.value("--port")?.or(listed) {
         Some(port) => vec![port],
         None => {
-            let taken: Vec<_> = config.listed().map(|(_, entry)| port_of(entry)).collect();
+            let listed = config.agents.referees.iter().chain(&config.agents.players);
+            let taken: Vec<_> = listed.map(port_of).collect();
             let is_free = |port: &u16| !taken.contains(&Some(*port));
             config.port_range(kind).filter(is_free).collect()
         }

@@ -225,7 +225,7 @@ const WRONG_USE: &str = "
     league_manager | local --fresh | TAKEN --port
     league_manager | --port 0 --players 1 | --players 2 to 100
     league_manager | --port 0 --players two | --players two
-    league_manager | --port 0 --players 2 --referees 0 | --referees at least 1
+    league_manager | --port 0 --players 2 --referees 0 | --referees 1 to 100
     league_manager | --port 0 --lead-sec -1 | --lead-sec -1
     player | --port 0 --manager here | --manager http://
     referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";

@@ -51,7 +51,7 @@ fn tie() {
     let tie = TieBreak::read(&json!("technical_losses")).expect("a word of TieBreak");
     // P01 does not choose, and P02 loses as one loses.
     let mut league = paper::told("P04!P01 P03>P02");
-    league.rules.scoring.tiebreakers = vec![tie];
+    league.config.league.scoring.tiebreakers = vec![tie];
     let table = league.table().iter().map(|row| &*row.player_id);
     let table: Vec<&str> = table.collect();
     assert_eq!(table, ["P03", "P04", "P02", "P01"]);

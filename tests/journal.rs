@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::manager::journal::{Journal, Store};
+use league::manager::journal::Store;
 use league::manager::league::{Event, League};
 use league::program::storage;
 use league::protocol::Standing;
@@ -18,7 +18,7 @@ const HEAD: &str = "{\"journal_version\":4}\n";
 
 /// The league's folder below a data folder.
 fn folder(data: &Path) -> PathBuf {
-    data.join("leagues").join(rules().league_id)
+    data.join("leagues").join(rules().league.league_id)
 }
 
 /// The bytes of the journal below a data folder.
@@ -42,9 +42,9 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let (league, journal) = Journal::find(data, rules(), fresh)?;
-    let resumed = league.changes > 0;
-    Ok((Store::new(league, journal), resumed))
+    let store = Store::find(data, rules(), fresh)?;
+    let resumed = store.read(|league| league.changes > 0);
+    Ok((store, resumed))
 }
 
 fn decide(store: &Store, decide: impl FnOnce(&League) -> Option<Event>) {
@@ -66,7 +66,7 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
     };
     decide(store, |league| {
         let known = league.members.get(id);
-        if known.is_some_and(|known| known.registrations > u32::from(again)) {
+        if known.is_some_and(|known| known.registered_at >= from.now) {
             return None;
         }
         let (event, admission) = paper::register(league, &meta(from.kind, &local(port)), &from);
@@ -84,14 +84,14 @@ fn play_on(store: &Store) {
     for n in 1..=4 {
         register(store, &format!("P0{n}"), false, 0, 8100 + n);
     }
-    register(store, "P02", true, 0, 9002);
+    register(store, "P02", true, 1, 9002);
     decide(store, |league| league.start(Some(7), league.pairings()));
     let both = ["REF01".to_string(), "REF02".to_string()];
     for round in 1..=3 {
         decide(store, |league| assignment(league, round, &both));
         match round {
             2 => {
-                register(store, "REF02", true, 0, 9003);
+                register(store, "REF02", true, 1, 9003);
                 decide(store, |league| assignment(league, round, &both[1..]));
             }
             3 => register(store, "P03", true, 24, 8103),
@@ -245,7 +245,7 @@ fn fresh_and_closed_leagues_are_set_aside_whole() {
         "nothing has happened, so nothing is set aside"
     );
     let (whole, _) = finished(&data);
-    let pages = data.join("matches").join(rules().league_id);
+    let pages = data.join("matches").join(rules().league.league_id);
     for (n, fresh, is_killed) in [(1, false, false), (2, true, false), (3, false, true)] {
         fs::create_dir_all(&pages).unwrap();
         fs::write(pages.join("R1M1.json"), "{}").unwrap();

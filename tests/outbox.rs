@@ -12,7 +12,7 @@ use league::protocol::{MatchState, Parity, RoundAnnouncement};
 use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Kept, Outbox};
 use league::wire::Wire;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use support::paper::usual;
 use support::{World, files, golden, report};
@@ -26,21 +26,31 @@ fn kept(match_id: &str, conversation: &str) -> Kept {
 fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
     let world = World::new("");
     let path = world.folder.join("lines.jsonl");
-    let (mut lines, _) = Lines::open(&path).unwrap();
+    let open = || {
+        let mut read: Vec<Value> = Vec::new();
+        let lines = Lines::open(&path, |line| {
+            read.push(serde_json::from_slice(line)?);
+            Ok(())
+        });
+        (lines.unwrap(), read)
+    };
+    let mut lines = open().0;
     let records = [0, 1, 2, 3].map(|n| json!({"n": n, "text": "ünö\n".repeat(n)}));
     let mut ends = vec![0];
     for record in &records {
         lines.append(record).unwrap();
         ends.push(fs::metadata(&path).unwrap().len() as usize);
     }
+    drop(lines);
     let whole = fs::read(&path).unwrap();
     for length in 0..=whole.len() {
         fs::write(&path, &whole[..length]).unwrap();
-        let (mut lines, read) = Lines::open(&path).unwrap();
+        let (mut lines, read) = open();
         let left = ends.iter().filter(|end| **end <= length).count() - 1;
         assert_eq!(read, records[..left], "cut at {length}");
         lines.append(&json!("later")).unwrap();
-        let (_, read) = Lines::open(&path).unwrap();
+        drop(lines);
+        let (_, read) = open();
         let expected = [&records[..left], &[json!("later")]].concat();
         assert_eq!(read, expected, "cut at {length}");
     }
@@ -68,7 +78,10 @@ fn the_story_of_an_outbox() {
             }
             ["forget", id] => outbox.forget(id),
             ["clear"] => outbox.clear(),
-            _ => outbox = open(),
+            _ => {
+                outbox = Outbox::default(); // the old program is gone
+                outbox = open();
+            }
         }
         String::new()
     });
@@ -142,7 +155,8 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
         "the old says nothing of the new"
     );
 
-    let restarted = &mut Assignments::default();
+    let restarted = all;
+    *restarted = Assignments::default();
     restarted.begin(&world.folder, false).unwrap();
     assert_eq!(take(restarted, "three", 8101, OURS), None);
     assert_eq!(

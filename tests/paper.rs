@@ -9,6 +9,7 @@ use league::games::mix;
 use league::manager::league::{League, Match};
 use league::manager::standings::ending;
 use league::protocol::{Ending, Kind, MatchResult, Progress};
+use league::wire::Within;
 use std::collections::{BTreeMap, BTreeSet};
 use support::paper::{referees, rules};
 use support::script::Story;
@@ -135,7 +136,8 @@ fn check(league: &League) {
     assert!(table.is_sorted_by_key(|row| std::cmp::Reverse(row.points)));
     let players = league.members(Kind::Player);
     assert_eq!(table.len(), players.len());
-    assert!(players.len() <= league.rules.max_players);
+    let room = league.config.league.participants.max_players.0;
+    assert!(players.len() <= room as usize);
     for (rank, row) in (1..).zip(table) {
         let games = league.games(&row.player_id);
         let own: Vec<&MatchResult> = games
@@ -170,8 +172,10 @@ fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
     let (mut finished, mut steps, mut replayed) = (0, 0, 0);
     for seed in 0..150 {
         let (rng, mut rules) = (&mut Rng::with_seed(seed), rules());
-        (rules.cycles, rules.max_players) = (rng.u32(1..3), rng.usize(2..7));
-        rng.shuffle(&mut rules.scoring.tiebreakers);
+        let league = &mut rules.league;
+        league.scheduling.cycles = Some(Within(rng.u32(1..3)));
+        league.participants.max_players = Within(rng.u32(2..7));
+        rng.shuffle(&mut league.scoring.tiebreakers);
         let story = &mut Story::new(rules);
         for _ in 0..rng.u32(20..200) {
             let before = story.clone();

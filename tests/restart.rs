@@ -97,7 +97,7 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
             .any(|cure| said.contains(cure));
         assert!(cure && contents(&world) == before, "{said}");
     };
-    let running = "journal.jsonl: another league manager is running on it";
+    let running = "journal.jsonl: another program is running on it";
     refused("league_manager", "", running);
     refused("league_manager", "--fresh", running);
     let as_p01 = |manager: &Agent, words: &str| {
@@ -226,7 +226,7 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     let broken = |answer: &Value| {
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
         let why = text_of(&answer["error"]["message"]);
-        assert!(why.contains("the journal cannot be written"), "{answer}");
+        assert!(why.contains("journal.jsonl cannot be written"), "{answer}");
     };
     let on_a_full_disk =
         |kib: usize| world.start_limited(&format!("ulimit -f {kib}"), "league_manager", arguments);

@@ -4,8 +4,7 @@
 mod support;
 
 use league::games::scoring::{Scoring, TieBreak};
-use league::manager::league::Rules;
-use league::manager::schedule::round_robin;
+use league::manager::start::round_robin;
 use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
 use league::protocol::{Code, Refusal};
 use league::wire::{Wire, Within};
@@ -75,7 +74,8 @@ fn table(row: &str) -> String {
         tiebreakers: ties.map(|it| TieBreak::read(&it.into()).unwrap()).collect(),
         ..scoring(points.try_into().unwrap())
     };
-    let rules = Rules { scoring, ..rules() };
+    let mut rules = rules();
+    rules.league.scoring = scoring;
     script::table(&told_by(rules, script))
 }
 

@@ -33,7 +33,7 @@ mod referee;
 
 use crate::extras::children::until;
 use crate::games::{self, Game, Outcome, even_odd};
-use crate::manager::league::League;
+use crate::manager::registration::check_meta;
 use crate::net::client::{MAX_NOTICE, Peer, call, ok};
 use crate::net::retry::{pause, quotable};
 use crate::net::sync::lock;
@@ -102,7 +102,7 @@ const REGISTRATION: &[Check] = checks! { exam, it:
     MUST "Registration" "it says what it is" "" {
         let (kind, game) = (exam.kind(), exam.rules().game_type);
         let meta = AgentMeta::read(&exam.meta()).map_err(|fault| fault.to_string());
-        let taken = meta.and_then(|it| League::check_meta(&it, kind, game).map_err(|it| it.reason));
+        let taken = meta.and_then(|it| check_meta(&it, kind, game).map_err(|(reason, _)| reason));
         let good = taken.is_ok();
         it.shows(taken.err().unwrap_or_default(), "what our manager takes", good)
     };

@@ -165,7 +165,7 @@ pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant
 /// What is about to be played, once the league has started.
 pub fn begins(league: &League) -> Option<String> {
     let players = league.members(Kind::Player).len();
-    let cycles = counted(league.rules.cycles, "cycle");
+    let cycles = counted(league.config.cycles(), "cycle");
     let matches = league.matches.len();
     let words = format!("practice: {players} players, {cycles}, {matches} matches");
     league.started.then_some(words)

@@ -8,6 +8,7 @@ use crate::manager::standings::{ending, lost_technically};
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind, Standing};
+use crate::wire::Timestamp;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,8 +27,8 @@ struct Shown {
     title: String,
     /// Between a round's announcement and its matches.
     lead: Duration,
-    /// How often each agent had registered when it was last greeted.
-    greeted: BTreeMap<String, u32>,
+    /// When each agent had registered when it was last greeted.
+    greeted: BTreeMap<String, Timestamp>,
     round: u32,
     results: usize,
 }
@@ -61,7 +62,7 @@ impl Shown {
     fn of(manager: &Manager) -> Shown {
         let view = manager.view();
         let title = shown(&format!("{}: {}", view.league.called(), view.league.game));
-        let greeting = |it: &Member| (it.id.clone(), it.registrations);
+        let greeting = |it: &Member| (it.id.clone(), it.registered_at);
         manager.store.read(|league| Shown {
             awaited: manager.awaited,
             title,
@@ -122,9 +123,9 @@ impl Shown {
         let mut lines = Vec::new();
         for member in league.members.values() {
             let (id, kind) = (&member.id, member.kind);
-            let times = self.greeted.insert(id.clone(), member.registrations);
-            let said = match times {
-                Some(times) if times == member.registrations => continue,
+            let before = self.greeted.insert(id.clone(), member.registered_at);
+            let said = match before {
+                Some(before) if before == member.registered_at => continue,
                 Some(_) => "is back".into(),
                 None => {
                     let of_kind = league.members(kind);
@@ -249,7 +250,7 @@ fn result_line(league: &League, game: &Match, logs: &str) -> String {
 
 /// What `make trace` must be told of the game.
 fn of_game(league: &League) -> String {
-    match league.rules.game_type.as_str() {
+    match league.config.league.game_type.as_str() {
         GAME => String::new(),
         other => format!(" GAME={other}"),
     }

@@ -62,7 +62,7 @@ impl League {
             match_id: game.id.clone(),
             referee_id: Kind::Manager.word().into(),
             conversation_id: String::new(),
-            result: outcome.for_manager(&self.rules.scoring),
+            result: outcome.for_manager(&self.config.league.scoring),
             at,
         }))
     }

@@ -1,15 +1,14 @@
 //! What the manager answers: one `match` over the messages, exhaustive, and below it what each arm does.
 //!
 //! A handler asks the league for a decision, has the journal keep it (`Store::commit`), and answers. No lock is held
-//! while an answer is sent. Who is let in is decided in `registration.rs` and told in `admission.rs`; which reports are
-//! taken, in `results.rs`. What is shown beside the messages is in `about.rs`. `around` is whatever shows the league, its
-//! pages and screens (`Around` in `src/manager.rs`).
+//! while an answer is sent. Who is let in is decided in `registration.rs`; which reports are taken, in `results.rs`. What
+//! is shown beside the messages is in `about.rs`. `around` is whatever shows the league, its pages and screens (`Around`
+//! in `src/manager.rs`).
 
 use crate::manager::Manager;
-use crate::manager::admission::{Admission, Rejection, for_player, for_referee};
 use crate::manager::contact::RefereeState;
 use crate::manager::league::{League, Member};
-use crate::manager::registration::Applicant;
+use crate::manager::registration::{Applicant, answer};
 use crate::net::agent::{Agent, Denial, Request, Toolbox};
 use crate::net::http::Reply;
 use crate::net::log::Level;
@@ -26,15 +25,12 @@ impl Agent for Manager {
     }
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
-        let league_id = self.program.league_id();
         Ok(Some(match message {
             Message::RefereeRegisterRequest(it) => {
-                let admission = self.admit(Kind::Referee, &it.referee_meta, request)?;
-                for_referee(admission, league_id).into()
+                self.admit(Kind::Referee, &it.referee_meta, request)?
             }
             Message::LeagueRegisterRequest(it) => {
-                let admission = self.admit(Kind::Player, &it.player_meta, request)?;
-                for_player(admission, league_id).into()
+                self.admit(Kind::Player, &it.player_meta, request)?
             }
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
@@ -100,7 +96,7 @@ impl Agent for Manager {
 
 impl Manager {
     /// Lets an agent in, or says why not.
-    fn admit(&self, kind: Kind, meta: &AgentMeta, request: &Request) -> io::Result<Admission> {
+    fn admit(&self, kind: Kind, meta: &AgentMeta, request: &Request) -> io::Result<Message> {
         let nobody_referees = |league: &League| self.board.usable_referees(league).is_empty();
         let applicant = Applicant {
             kind,
@@ -117,8 +113,8 @@ impl Manager {
                 self.board.note_registered(&member.id);
                 self.store.nudge(); // what the board noted is no event
             }
-            Err(it) if it.code == Some(Code::E019) && self.store.read(League::is_over) => {} // it waits for the next league
-            Err(Rejection { reason, .. }) => {
+            Err((_, Some(Code::E019))) if self.store.read(League::is_over) => {} // it waits for the next league
+            Err((reason, _)) => {
                 let name = cut(&meta.display_name, 50);
                 let endpoint = cut(&meta.contact_endpoint, 200);
                 let peer = request.peer;
@@ -126,7 +122,7 @@ impl Manager {
                 self.around.turned_away(&words); // the log has the answer, which says why
             }
         }
-        Ok(admission)
+        Ok(answer(kind, admission, self.program.league_id()))
     }
 
     fn turn_away(&self, event_type: &str, words: &str) {

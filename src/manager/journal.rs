@@ -4,13 +4,13 @@
 //! appends, syncs, applies: in this order, under the lock. The lock is never held during a call to another agent.
 //! Read next: `rounds.rs`, which plays the league, and `board.rs`, which tells of it.
 
-use crate::manager::league::{Event, League, Rules};
+use crate::manager::league::{Event, League};
 use crate::net::sync::lock;
-use crate::program::storage::{self, Access};
+use crate::program::config::Config;
+use crate::program::storage::{self, Lines};
 use serde_json::{Value, json};
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, BufRead, BufReader, Write},
+    io,
     path::Path,
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
@@ -19,102 +19,23 @@ use std::{
 /// The version of the journal, which its first line names: a change of `Event` needs a new version.
 const VERSION: u32 = 4;
 
-/// The file, open and locked against a second manager.
-pub struct Journal {
-    file: File,
-    /// Bytes of whole lines.
-    length: u64,
-}
-
-impl Journal {
-    /// Opens or creates it, applies every event, and cuts off a last line that a crash left unfinished. Any other
-    /// damage is refused with its line number.
-    pub fn open(path: &Path, league: &mut League) -> io::Result<Journal> {
-        let file = storage::create(
-            path,
-            Access::Owner,
-            OpenOptions::new().read(true).append(true),
-        )?;
-        file.try_lock().map_err(|_| {
-            let remedy = "end that one, or name other data with --data DIR";
-            let words = format!(
-                "{}: another league manager is running on it; {remedy}",
-                path.display()
-            );
-            io::Error::new(io::ErrorKind::WouldBlock, words)
-        })?;
-        let length = apply_all(&file, path, league)?;
-        file.set_len(length)?;
-        let mut journal = Journal { file, length };
-        if length == 0 {
-            journal.append(&json!({"journal_version": VERSION}))?;
-        }
-        journal.file.sync_all()?;
-        Ok(journal)
-    }
-
-    /// Opens the league's journal. A league that is closed, that a new lobby replaces, or that a `fresh` start does not
-    /// want is set aside first, with its match pages.
-    pub fn find(data: &Path, rules: Rules, fresh: bool) -> io::Result<(League, Journal)> {
-        let folder = storage::league_folder(data, &rules.league_id);
-        let path = folder.join("journal.jsonl");
-        let mut league = League::new(rules);
-        let opened = Journal::open(&path, &mut league);
-        let unwanted = match &opened {
-            Ok(_) => league.closed || league.again || fresh && league.changes > 0,
-            Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
-        };
-        if !unwanted {
-            return Ok((league, opened?));
-        }
-        // The old journal stays locked until it is out of the way. It goes last, so that a manager that dies between
-        // the two finds it at its next start.
-        storage::set_aside(&data.join("matches").join(&league.rules.league_id))?;
-        storage::set_aside(&folder)?;
-        drop(opened);
-        let mut league = League::new(league.rules);
-        let journal = Journal::open(&path, &mut league)?;
-        Ok((league, journal))
-    }
-
-    /// Adds one line and syncs it. What was written of it before an error is cut off again: nothing has changed.
-    fn append(&mut self, line: &impl serde::Serialize) -> io::Result<()> {
-        let line = serde_json::to_string(line)? + "\n";
-        if let Err(error) = self.file.write_all(line.as_bytes()) {
-            if self.file.set_len(self.length).is_err() {
-                end(&error); // half a line that cannot be cut off
-            }
-            return Err(io::Error::other(format!(
-                "the journal cannot be written: {error}"
-            )));
-        }
-        self.file.sync_data().unwrap_or_else(|error| end(&error));
-        self.length += line.len() as u64;
-        Ok(())
-    }
-}
-
-/// Applies the event of every whole line; says how many bytes those are.
-fn apply_all(file: &File, path: &Path, league: &mut League) -> io::Result<u64> {
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    let mut length = 0;
-    for number in 1.. {
-        line.clear();
-        reader.read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            break; // the end, or a last line that a crash left unfinished
-        }
+/// Opens the journal of a league, and applies every event in it. Damage is refused with its line number.
+fn open(path: &Path, league: &mut League) -> io::Result<Lines> {
+    let mut number = 0;
+    let mut lines = Lines::open(path, |line| {
+        number += 1;
         let faulty = |why| io::Error::other(format!("{}: line {number} {why}", path.display()));
         if number == 1 {
-            check_head(&line).map_err(faulty)?;
-        } else {
-            let event: Event = serde_json::from_slice(&line).map_err(|it| faulty(damaged(it)))?;
-            league.apply(&event);
+            return check_head(line).map_err(faulty);
         }
-        length += line.len() as u64;
+        let event: Event = serde_json::from_slice(line).map_err(|it| faulty(damaged(it)))?;
+        league.apply(&event);
+        Ok(())
+    })?;
+    if number == 0 {
+        lines.append(&json!({"journal_version": VERSION}))?;
     }
-    Ok(length)
+    Ok(lines)
 }
 
 /// Whether the journal is of our version.
@@ -134,28 +55,38 @@ fn damaged(error: serde_json::Error) -> String {
     format!("is damaged ({error}); mend it, or start with --fresh")
 }
 
-/// The disk does not do what it must: only a restart is safe.
-fn end(error: &io::Error) -> ! {
-    eprintln!(
-        "league_manager: the journal cannot be trusted any more: {error}; mend the disk and start again"
-    );
-    std::process::exit(1);
-}
-
 /// League and journal.
 pub struct Store {
-    book: Mutex<(League, Journal)>,
+    book: Mutex<(League, Lines)>,
     /// Rung when something is new.
     changed: Condvar,
 }
 
 impl Store {
-    /// Puts a league and the journal it was read from together.
-    pub fn new(league: League, journal: Journal) -> Store {
-        Store {
-            book: Mutex::new((league, journal)),
-            changed: Condvar::new(),
+    /// Finds the league in the folder of data, as its journal says. A league that is closed, that a new lobby replaces, or
+    /// that a `fresh` start does not want is set aside first, with its match pages.
+    pub fn find(data: &Path, config: Config, fresh: bool) -> io::Result<Store> {
+        let folder = storage::league_folder(data, &config.league.league_id);
+        let path = folder.join("journal.jsonl");
+        let mut league = League::new(config);
+        let mut opened = open(&path, &mut league);
+        let unwanted = match &opened {
+            Ok(_) => league.closed || league.again || fresh && league.changes > 0,
+            Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
+        };
+        if unwanted {
+            // The old journal stays locked until it is out of the way. It goes last, so that a manager that dies between
+            // the two finds it at its next start.
+            let league_id = &league.config.league.league_id;
+            storage::set_aside(&data.join("matches").join(league_id))?;
+            storage::set_aside(&folder)?;
+            league = League::new(league.config);
+            opened = open(&path, &mut league);
         }
+        Ok(Store {
+            book: Mutex::new((league, opened?)),
+            changed: Condvar::new(),
+        })
     }
 
     /// Looks at the league.
@@ -192,7 +123,7 @@ impl Store {
     /// Waits until the league is as asked, at most `limit`; says whether it is.
     pub fn wait(&self, limit: Duration, until: impl Fn(&League) -> bool) -> bool {
         let book = lock(&self.book);
-        let not_yet = |book: &mut (League, Journal)| !until(&book.0);
+        let not_yet = |book: &mut (League, Lines)| !until(&book.0);
         let waited = self.changed.wait_timeout_while(book, limit, not_yet);
         let (book, end) = waited.unwrap_or_else(PoisonError::into_inner);
         drop(book);

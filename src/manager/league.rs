@@ -9,8 +9,8 @@
 //! what the operator may do (`control.rs`). So is what is made of the state: answers (`queries.rs`) and notices
 //! (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust. Read next: `journal.rs`.
 
-pub use crate::manager::rules::{Listed, Rules};
 use crate::manager::standings::{Career, by_number, ranked};
+use crate::program::config::Config;
 use crate::protocol::{AgentState, Kind, MatchResult, Progress, Standing};
 use crate::wire::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,11 +33,9 @@ pub struct Member {
     pub expires: Timestamp,
     /// A secret that the agent made before it asked, by which the same agent is known when it asks again.
     pub registration_key: Option<String>,
-    /// The address from which it registered, and when.
+    /// The address from which it last registered with something new, and when.
     pub peer: IpAddr,
     pub registered_at: Timestamp,
-    /// How many of its registrations are in the journal.
-    pub registrations: u32,
 }
 
 /// A match handed to a referee, with the match tokens of both players (empty where the referee makes its own).
@@ -109,10 +107,11 @@ pub struct Match {
 }
 
 /// The state of a league.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct League {
-    pub rules: Rules,
+    /// What the files and the command line say: the rules.
+    pub config: Config,
     pub members: BTreeMap<String, Member>,
     pub matches: Vec<Match>,
     pub seed: Option<u64>,
@@ -147,10 +146,27 @@ pub struct League {
 
 impl League {
     /// A league in which nothing has happened yet.
-    pub fn new(rules: Rules) -> League {
+    pub fn new(config: Config) -> League {
         League {
-            rules,
-            ..League::default()
+            config,
+            members: BTreeMap::new(),
+            matches: Vec::new(),
+            seed: None,
+            started: false,
+            closed: false,
+            paused: false,
+            again: false,
+            removed: BTreeSet::new(),
+            let_in: BTreeMap::new(),
+            played: Vec::new(),
+            rounds_completed: 0,
+            changes: 0,
+            tables: 0,
+            announcements: 0,
+            places: BTreeMap::new(),
+            games: BTreeMap::new(),
+            careers: BTreeMap::new(),
+            table: OnceLock::new(),
         }
     }
 
@@ -363,7 +379,11 @@ impl League {
                 let score = |game: &Match| Some(*game.recorded.as_ref()?.result.score.get(id)?);
                 among.filter_map(score).sum()
             };
-            ranked(rows.collect(), &self.rules.scoring.tiebreakers, against)
+            ranked(
+                rows.collect(),
+                &self.config.league.scoring.tiebreakers,
+                against,
+            )
         })
     }
 

@@ -15,7 +15,7 @@ impl League {
     pub fn announcement(&self, round_id: u32, referee: Option<&str>) -> RoundAnnouncement {
         let assigned = self.assigned(round_id);
         RoundAnnouncement {
-            league_id: self.rules.league_id.clone(),
+            league_id: self.config.league.league_id.clone(),
             round_id,
             matches: assigned
                 .map(|(game, given)| self.entry(game, given, referee))
@@ -51,7 +51,7 @@ impl League {
         };
         MatchEntry {
             match_id: game.id.clone(),
-            game_type: self.rules.game_type.clone(),
+            game_type: self.config.league.game_type.clone(),
             player_A_id: a.clone(),
             player_B_id: b.clone(),
             referee_endpoint: endpoint(&given.referee_id).unwrap_or_default(),
@@ -70,7 +70,7 @@ impl League {
     pub fn standings_update(&self) -> LeagueStandingsUpdate {
         let last = self.played.last().and_then(|id| self.find(id));
         LeagueStandingsUpdate {
-            league_id: self.rules.league_id.clone(),
+            league_id: self.config.league.league_id.clone(),
             round_id: last.map_or(1, |game| game.round),
             standings: self.table().to_vec(),
         }
@@ -83,7 +83,7 @@ impl League {
         let endings: Vec<Ending> = recorded.map(|it| ending(&it.result)).collect();
         let count = |wanted| endings.iter().filter(|it| **it == wanted).count() as u32;
         RoundCompleted {
-            league_id: self.rules.league_id.clone(),
+            league_id: self.config.league.league_id.clone(),
             round_id: round,
             matches_completed: endings.len() as u32,
             next_round_id: (round < self.rounds()).then_some(round + 1),
@@ -107,7 +107,7 @@ impl League {
             display_name: Some(row.display_name.clone()),
         };
         Some(LeagueCompleted {
-            league_id: self.rules.league_id.clone(),
+            league_id: self.config.league.league_id.clone(),
             total_rounds: self.rounds(),
             total_matches: self.matches.len() as u32,
             champion: Champion {

@@ -166,7 +166,7 @@ impl League {
         let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED.to_string());
         LeagueStatus {
-            league_id: self.rules.league_id.clone(),
+            league_id: self.config.league.league_id.clone(),
             status: self.progress(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),

@@ -4,9 +4,10 @@
 //! be true. The rules in words stand in `protocol.md`, under "Reporting".
 
 use crate::games::{self, Outcome};
-use crate::manager::league::{Event, League, Match, Member, Recorded, Rules};
+use crate::manager::league::{Event, League, Match, Member, Recorded};
 use crate::manager::standings::ending;
 use crate::net::agent::Request;
+use crate::program::config::LeagueFile;
 use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
 use crate::wire::{Timestamp, cut};
 
@@ -49,7 +50,7 @@ impl League {
                 format!("{} is not the referee of {id}", sender.id),
             );
         }
-        check_result(&result, &game.players, &self.rules)?;
+        check_result(&result, &game.players, &self.config.league)?;
         Ok(Some(Event::Recorded(Recorded {
             match_id: id.clone(),
             referee_id: sender.id.clone(),
@@ -71,7 +72,7 @@ impl League {
             let problem = format!("got {came}, but {id} is in round {round}");
             return wrong("round_id", problem);
         }
-        let expected = &self.rules.game_type;
+        let expected = &self.config.league.game_type;
         if report.game_type != *expected {
             let came = cut(&report.game_type, 60);
             return wrong("game_type", format!("got {came:?}, expected {expected:?}"));
@@ -92,7 +93,11 @@ fn shortened(result: &MatchResult) -> MatchResult {
 
 /// Whether a result can be true: played over by the rules of the game, the match must end as it is said to have ended.
 /// That somebody failed is believed; the points must fit in any case.
-fn check_result(result: &MatchResult, players: &[String; 2], rules: &Rules) -> Result<(), Refusal> {
+fn check_result(
+    result: &MatchResult,
+    players: &[String; 2],
+    rules: &LeagueFile,
+) -> Result<(), Refusal> {
     let details = &result.details;
     let game = games::named(&rules.game_type);
     if details.status.is_none() && game.is_some_and(|game| game.draws.is_none()) {

@@ -1,43 +1,26 @@
 //! What the files and the command line say to a manager: the rules of its league, how many agents start it, the lead
 //! between an announcement and its matches, and the operator's token.
 
-use crate::manager::league::{Listed, Rules};
 use crate::net::secret::secret;
 use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::config::Config;
 use crate::program::storage::{self, Access};
-use crate::wire::token;
+use crate::wire::{Within, token};
 use std::{fs, io, path::PathBuf, time::Duration};
 
-/// The rules of the league: from the files, with at most `most` players, and `--cycles` before the file's.
-pub fn rules(program: &Program, most: Option<u32>) -> Result<Rules, Stop> {
-    let config = &program.config;
-    let people = &config.league.participants;
-    let security = &config.system.security;
-    let cycles = program.args.value("--cycles")?;
-    let from_file = config.league.scheduling.cycles.map(|cycles| cycles.0);
-    Ok(Rules {
-        league_id: config.league.league_id.clone(),
-        game_type: config.league.game_type.clone(),
-        scoring: config.league.scoring.clone(),
-        cycles: cycles.or(from_file).unwrap_or(1),
-        min_players: people.min_players.0 as usize,
-        max_players: most.unwrap_or(u32::MAX).min(people.max_players.0) as usize,
-        listed: listed(config),
-        tokens: security.enable_auth_tokens,
-        token_lifetime: config.token_lifetime(),
-    })
-}
-
-fn listed(config: &Config) -> Vec<Listed> {
-    let listed = config.listed().map(|(kind, entry)| Listed {
-        kind,
-        id: entry.id().into(),
-        endpoint: entry.url().into(),
-        active: entry.active != Some(false),
-    });
-    listed.collect()
+/// The configuration by which the league is played: that of the files, but with at most `most` players, and with the
+/// `--cycles` of the command line.
+pub fn rules(program: &Program, most: Option<u32>) -> Result<Config, Stop> {
+    let mut config = program.config.clone();
+    let league = &mut config.league;
+    if let Some(cycles) = program.args.value("--cycles")? {
+        league.scheduling.cycles = Some(Within(cycles));
+    }
+    if let Some(most) = most {
+        league.participants.max_players = Within(most);
+    }
+    Ok(config)
 }
 
 /// How many players and referees start the league, if the command line says so.
@@ -45,32 +28,29 @@ pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Stop> {
     let Some(players) = program.args.value("--players")? else {
         return Ok(None);
     };
-    let referees = program.args.value("--referees")?.unwrap_or(1);
+    let referees = program.args.value("--referees")?;
     let people = &program.config.league.participants;
-    let least = people.min_players.0;
-    let most = people.max_players.0;
+    let (least, most) = (people.min_players.0, people.max_players.0);
     if !(least..=most).contains(&players) {
         let legal = format!("{least} to {most}, as in the league file (participants)");
-        return Err(Stop::usage(format!(
-            "--players: got {players}, expected {legal}"
-        )));
+        let words = format!("--players: got {players}, expected {legal}");
+        return Err(Stop::usage(words));
     }
-    if referees == 0 {
-        return Err(Stop::usage("--referees: got 0, expected at least 1"));
-    }
-    Ok(Some((players, referees)))
+    Ok(Some((
+        players,
+        referees.map_or(1, |it: Within<1, 100>| it.0),
+    )))
 }
 
-/// Between a round's announcement and its matches.
+/// Between a round's announcement and its matches: 60 seconds, unless the league file or the command line says otherwise.
 pub fn lead(program: &Program) -> Result<Duration, Stop> {
-    match program.args.value("--lead-sec")? {
-        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
-            Stop::usage(format!(
-                "--lead-sec: got {seconds}, expected seconds, 0 or more"
-            ))
-        }),
-        None => Ok(program.config.announcement_lead()),
-    }
+    let file = &program.config.league.scheduling.round_announcement_lead_sec;
+    let usual = file.as_ref().map_or(60.0, |lead| lead.0.into());
+    let seconds: f64 = program.args.value("--lead-sec")?.unwrap_or(usual);
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let words = format!("--lead-sec: got {seconds}, expected seconds, 0 or more");
+        Stop::usage(words)
+    })
 }
 
 /// Where the operator's token stands.

@@ -116,7 +116,7 @@ built_in! {
 type Check<'a> = &'a mut dyn FnMut(&str, bool, &str);
 
 /// All files, as they were read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "one file each")]
 pub struct Config {
     pub system: SystemFile,
@@ -155,20 +155,26 @@ impl Config {
 
     /// What the files say of a referee or a player: its own entry, or the defaults for one that no list names.
     pub fn agent(&self, kind: Kind, id: &str) -> &AgentEntry {
-        let listed = self
-            .listed()
-            .find(|(its, entry)| *its == kind && entry.id() == id);
         let default = match kind {
             Kind::Referee => &self.referee_defaults,
             _ => &self.player_defaults,
         };
-        listed.map_or(default, |(_, entry)| entry)
+        let mut listed = self.listed(kind).iter();
+        listed.find(|it| it.id() == id).unwrap_or(default)
     }
 
-    /// The listed agents.
-    pub fn listed(&self) -> impl Iterator<Item = (Kind, &AgentEntry)> {
-        let referees = self.agents.referees.iter().map(|it| (Kind::Referee, it));
-        referees.chain(self.agents.players.iter().map(|it| (Kind::Player, it)))
+    /// The listed referees, or the listed players.
+    pub fn listed(&self, kind: Kind) -> &[AgentEntry] {
+        match kind {
+            Kind::Referee => &self.agents.referees,
+            _ => &self.agents.players,
+        }
+    }
+
+    /// How often everybody meets everybody.
+    pub fn cycles(&self) -> u32 {
+        let given = self.league.scheduling.cycles.as_ref();
+        given.map_or(1, |cycles| cycles.0)
     }
 
     /// The ports for agents that no list names.
@@ -195,12 +201,6 @@ impl Config {
     pub fn max_message_bytes(&self) -> usize {
         let given = self.system.limits.as_ref();
         given.map_or(10 << 10, |limits| limits.max_message_bytes.0 as usize)
-    }
-
-    /// From a round's announcement to its matches.
-    pub fn announcement_lead(&self) -> Duration {
-        let lead = &self.league.scheduling.round_announcement_lead_sec;
-        Duration::from_secs(lead.as_ref().map_or(60, |lead| lead.0.into()))
     }
 
     /// How long a player may take to note how its match ended.

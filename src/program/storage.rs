@@ -1,15 +1,14 @@
 //! Files that survive a program, of two sorts.
 //!
 //! Cards and pages for people are replaced whole: whoever reads one sees the old text or the new one, never half of it.
-//! A referee's outbox grows by a line a record, which costs less than a new file each time: these are `Lines`. The
-//! manager's journal grows in the same way, and is stricter. Read next: `card.rs` for the first sort,
-//! `manager/journal.rs` and `referee/outbox.rs` for the second.
+//! The manager's journal and a referee's outbox grow by a line a record, which costs less than a new file each time: these
+//! are `Lines`. Read next: `card.rs` for the first sort, `manager/journal.rs` and `referee/outbox.rs` for the second.
 
 use crate::wire::{Timestamp, Wire};
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Who may read a file.
@@ -97,38 +96,50 @@ pub fn set_aside(path: &Path) -> io::Result<()> {
     fs::rename(path, aside)
 }
 
-/// A file of JSON lines, a record each, that only grows. It bears being killed at any moment: a record is there whole,
-/// or, where `append` has not returned, perhaps not at all.
+/// A file of JSON lines, a record each, that only grows, and that one program has at a time. It bears being killed at any
+/// moment: a record is there whole, or, where `append` has not returned, perhaps not at all.
 pub struct Lines {
-    path: PathBuf,
+    name: String,
     file: File,
     /// Bytes of whole lines.
     length: u64,
 }
 
 impl Lines {
-    /// Opens or creates the file, and returns the records in it. A line that is not JSON is left out, and so is a last
-    /// one that was never finished.
-    pub fn open(path: &Path) -> io::Result<(Lines, Vec<Value>)> {
-        let file = create(path, Access::Everybody, OpenOptions::new().append(true))?;
-        let bytes = fs::read(path).map_err(|error| named(path, error))?;
-        let last_end = bytes.iter().rposition(|byte| *byte == b'\n');
-        let length = last_end.map_or(0, |end| end + 1);
-        let lines = bytes[..length].split(|byte| *byte == b'\n');
-        let records = lines.filter_map(|line| serde_json::from_slice(line).ok());
-        let records = records.collect();
-        let path = path.into();
-        let length = length as u64;
-        Ok((Lines { path, file, length }, records))
+    /// Opens or creates the file, and hands every line in it to `take`; a last one that was never finished is cut off.
+    pub fn open(path: &Path, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Lines> {
+        let mut options = OpenOptions::new();
+        let file = create(path, Access::Owner, options.read(true).append(true))?;
+        file.try_lock().map_err(|_| {
+            let remedy = "end that one, or name other data with --data DIR";
+            let why = format!("another program is running on it; {remedy}");
+            named(path, io::Error::new(io::ErrorKind::WouldBlock, why))
+        })?;
+        let mut reader = BufReader::new(&file);
+        let mut line = Vec::new();
+        let mut length = 0;
+        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            take(&line)?;
+            length += line.len() as u64;
+            line.clear();
+        }
+        file.set_len(length)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.into();
+        Ok(Lines { name, file, length })
     }
 
-    /// Adds a record; it is durable when this returns. What an earlier one has left unfinished is cut off first.
+    /// Adds a record; it is durable when this returns. What an earlier one has left unfinished is cut off, at the latest
+    /// before the next: after an error nothing has changed.
     pub fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
         let clean = self.file.set_len(self.length);
         let written = clean.and_then(|()| self.file.write_all(line.as_bytes()));
         let synced = written.and_then(|()| self.file.sync_data());
-        synced.map_err(|error| named(&self.path, error))?;
+        synced.map_err(|error| {
+            let _ = self.file.set_len(self.length);
+            io::Error::other(format!("{} cannot be written: {error}", self.name))
+        })?;
         self.length += line.len() as u64;
         Ok(())
     }

@@ -32,10 +32,14 @@ impl Outbox {
     /// Opens the outbox of a folder, unless it is open; every result in it is to be sent now.
     pub fn open(&mut self, folder: &Path) -> io::Result<()> {
         if self.lines.is_none() {
-            let (lines, records) = Lines::open(&folder.join("outbox.jsonl"))?;
-            self.lines = Some(lines);
-            let all = records.iter().filter_map(|it| Kept::read(it).ok());
-            self.results = all.map(|it| (it.report.match_id.clone(), it)).collect();
+            let lines = Lines::open(&folder.join("outbox.jsonl"), |line| {
+                let record = serde_json::from_slice(line).unwrap_or_default();
+                if let Ok(kept) = Kept::read(&record) {
+                    self.results.insert(kept.report.match_id.clone(), kept);
+                }
+                Ok(())
+            });
+            self.lines = Some(lines?);
             self.due = self.results.values().cloned().collect();
         }
         Ok(())

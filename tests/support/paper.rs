@@ -2,18 +2,19 @@
 //! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+use super::files::FILES;
 use league::games::scoring::{Scoring, TieBreak};
 use league::games::{self, Outcome, even_odd, forfeit, judge, mix, parity};
 use league::manager::contact::Heard;
 use league::manager::document::view;
 use league::manager::league::{Event, League, Match, Member};
-use league::manager::league::{Listed, Rules};
+use league::manager::registration::{Admission, Applicant};
 use league::manager::view::LeagueView;
-use league::manager::{admission::Admission, registration::Applicant};
 use league::net::agent::Request;
+use league::program::config::{Config, LeagueFile};
 pub use league::protocol::AgentMeta;
 use league::protocol::{Ending, Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL, Parity};
-use league::wire::{Timestamp, Wire};
+use league::wire::{Timestamp, Wire, Within};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -40,29 +41,23 @@ pub fn usual() -> Scoring {
     scoring([3, 1, 0, 0])
 }
 
-/// P01 to P04 are listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
-pub fn rules() -> Rules {
-    let listed = |kind: Kind, n: u32, port: u32| Listed {
-        kind,
-        id: kind.numbered(n),
-        endpoint: local(port + n),
-        active: true,
-    };
-    let referees = (1..=2).map(|n| listed(Kind::Referee, n, 8000));
-    let players = (1..=4).map(|n| listed(Kind::Player, n, 8100));
-    Rules {
-        league_id: "paper".into(),
-        game_type: GAME.into(),
-        scoring: Scoring {
-            tiebreakers: vec![TieBreak::Wins, TieBreak::HeadToHead, TieBreak::Draws],
-            ..usual()
-        },
-        cycles: 1,
-        min_players: 2,
-        max_players: 1000,
-        listed: referees.chain(players).collect(),
-        tokens: true,
-        token_lifetime: Duration::from_secs(24 * 3600),
+/// The configuration of the tests, for a league named `paper` in which there is room for everybody: P01 to P04 are
+/// listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
+pub fn rules() -> Config {
+    fn file<T: Wire>(name: &str) -> T {
+        let (_, text) = FILES.iter().find(|(its, _)| *its == name).unwrap();
+        T::read(&serde_json::from_str(text).unwrap()).unwrap()
+    }
+    let mut league: LeagueFile = file("leagues/league_2025_even_odd.json");
+    league.league_id = "paper".into();
+    league.participants.max_players = Within(1000);
+    Config {
+        league,
+        system: file("system.json"),
+        agents: file("agents/agents_config.json"),
+        games: file("games/games_registry.json"),
+        referee_defaults: file("defaults/referee.json"),
+        player_defaults: file("defaults/player.json"),
     }
 }
 
@@ -172,10 +167,10 @@ pub fn gathered(players: u32, capacities: &[u32]) -> League {
 }
 
 /// The same, by these rules and with these names.
-pub fn gathered_by(rules: Rules, names: &[String], capacities: &[u32]) -> League {
+pub fn gathered_by(rules: Config, names: &[String], capacities: &[u32]) -> League {
     let mut league = League::new(rules);
     let agent = |league: &League, kind, endpoint: String| AgentMeta {
-        game_types: vec![league.rules.game_type.clone()],
+        game_types: vec![league.config.league.game_type.clone()],
         ..meta(kind, &endpoint)
     };
     for (n, capacity) in (1..).zip(capacities) {
@@ -237,10 +232,10 @@ pub fn seeded(seed: u64, game: &Match) -> Outcome {
 /// A report of how a match ended.
 pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResultReport {
     MatchResultReport {
-        league_id: league.rules.league_id.clone(),
+        league_id: league.config.league.league_id.clone(),
         round_id: game.round,
         match_id: game.id.clone(),
-        game_type: league.rules.game_type.clone(),
+        game_type: league.config.league.game_type.clone(),
         result,
     }
 }
@@ -248,7 +243,11 @@ pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResult
 /// What the league says to the report of a match's own referee, which tells this outcome; nothing happens yet.
 pub fn judged(league: &League, match_id: &str, outcome: &Outcome) -> Option<Event> {
     let game = league.find(match_id).unwrap();
-    let report = report(league, game, outcome.for_manager(&league.rules.scoring));
+    let report = report(
+        league,
+        game,
+        outcome.for_manager(&league.config.league.scoring),
+    );
     let referee = &league.members[game.referee().unwrap()];
     let conversation = format!("conv-{match_id}-{}", game.voided.len()); // played again, it is another
     let request = request(&referee.id, &conversation);
@@ -318,7 +317,7 @@ pub fn told(script: &str) -> League {
 }
 
 /// The same, by these rules.
-pub fn told_by(rules: Rules, script: &str) -> League {
+pub fn told_by(rules: Config, script: &str) -> League {
     let is_sign = |it: char| ">=!#?".contains(it);
     let names = script.split(|it| is_sign(it) || it == '|' || it == ' ');
     let names: BTreeSet<&str> = names.filter(|it| !it.is_empty()).collect();
@@ -354,8 +353,8 @@ pub fn told_by(rules: Rules, script: &str) -> League {
 /// The document of a league, under the name of the shipped one.
 pub fn document(league: &League, is_local: bool) -> LeagueView {
     let heading = json!({
-        "display_name": "League", "game": "Even/Odd", "game_type": league.rules.game_type, "register_at": "",
-        "scoring": league.rules.scoring, "local": is_local,
+        "display_name": "League", "game": "Even/Odd", "game_type": league.config.league.game_type, "register_at": "",
+        "scoring": league.config.league.scoring, "local": is_local,
     });
     let heading = Wire::read(&heading).unwrap();
     LeagueView {

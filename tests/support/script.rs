@@ -4,12 +4,13 @@
 
 use super::paper::{self, Caller, caller, ends, gathered, meta};
 use super::{golden, json_of};
-use league::manager::admission::{Rejection, for_player, for_referee};
-use league::manager::league::{Event, League, Match, Rules};
+use league::manager::league::{Event, League, Match};
+use league::manager::registration::answer;
+use league::program::config::Config;
 use league::protocol::{
     AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Refusal, Standing,
 };
-use league::wire::{Timestamp, Wire};
+use league::wire::{Timestamp, Wire, Within};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -140,7 +141,7 @@ pub struct Story {
 }
 
 impl Story {
-    pub fn new(rules: Rules) -> Story {
+    pub fn new(rules: Config) -> Story {
         Story {
             league: League::new(rules),
             journal: String::new(),
@@ -155,7 +156,7 @@ impl Story {
             return self.clone().does(rest); // and nothing has happened
         }
         let said = self.tries(&Command::new(line));
-        let mut again = League::new(self.league.rules.clone());
+        let mut again = League::new(self.league.config.clone());
         let events = self.journal.lines();
         events.for_each(|line| again.apply(&json_of(line)));
         assert_eq!(again.table(), self.league.table());
@@ -167,11 +168,12 @@ impl Story {
         match command.word(0) {
             "league" => self.begin(command),
             "rules" => {
-                let rules = &mut self.league.rules;
-                rules.max_players = command.number("max_players").unwrap_or(1000) as usize;
-                rules.tokens = command.text("tokens") != Some("off");
-                for listed in &mut rules.listed {
-                    listed.active = command.text("inactive") != Some(&*listed.id);
+                let config = &mut self.league.config;
+                let room = command.number("max_players").unwrap_or(1000);
+                config.league.participants.max_players = Within(room);
+                config.system.security.enable_auth_tokens = command.text("tokens") != Some("off");
+                for listed in &mut config.agents.players {
+                    listed.active = Some(command.text("inactive") != Some(listed.id()));
                 }
                 String::new()
             }
@@ -215,8 +217,9 @@ impl Story {
         let capacities: Vec<u32> = capacities.split(',').flat_map(str::parse).collect();
         let gathered = gathered(command.number("players").unwrap_or(0), &capacities);
         *self = Story::new(paper::rules());
-        self.league.rules.cycles = command.number("cycles").unwrap_or(1);
-        self.league.rules.game_type = command.text("game").unwrap_or(paper::GAME).into();
+        let file = &mut self.league.config.league;
+        file.scheduling.cycles = command.number("cycles").map(Within);
+        file.game_type = command.text("game").unwrap_or(paper::GAME).into();
         for member in gathered.members.into_values() {
             self.happens(Some(Event::Registered(member)), "");
         }
@@ -251,14 +254,11 @@ impl Story {
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
         let (event, admission) = paper::register(&self.league, &meta, &from);
         if command.has("whole") {
-            return match from.kind {
-                Kind::Referee => json!(for_referee(admission, "paper")).to_string(),
-                _ => json!(for_player(admission, "paper")).to_string(),
-            };
+            return json!(answer(from.kind, admission, "paper")).to_string();
         }
         let member = match admission {
             Ok(member) => member,
-            Err(Rejection { reason, code }) => {
+            Err((reason, code)) => {
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
                 return format!("rejected{code}: {reason}");
             }
@@ -316,7 +316,7 @@ impl Story {
     fn report(&mut self, command: &Command) -> String {
         let game = self.league.find(command.word(1)).unwrap();
         let outcome = ends(command.word(2))(game);
-        let result = outcome.for_manager(&self.league.rules.scoring);
+        let result = outcome.for_manager(&self.league.config.league.scoring);
         let report = paper::report(&self.league, game, result);
         let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
         let referee = command.text("by").or(game.referee()).unwrap();
