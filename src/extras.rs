@@ -17,6 +17,7 @@ pub mod luck;
 pub mod manager_screen;
 pub mod operator;
 pub mod pages;
+pub mod patience;
 pub mod report;
 pub mod season;
 pub mod site;

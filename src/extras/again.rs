@@ -72,13 +72,12 @@ fn find(args: &Args, match_id: &str) -> Result<(HistoryFile, usize), Stop> {
 fn moves(player_id: &str, past: &Past) -> Result<(usize, Vec<Move>), Stop> {
     let mut players = [player_id.to_string(), past.opponent_id.clone()];
     let first = past.result.moves.iter().flatten().next();
-    if first.is_some_and(|made| made.player_id != player_id) {
+    let is_second = first.is_some_and(|made| made.player_id != player_id);
+    if is_second {
         players.reverse();
     }
     let moves = games::reported(&players, &past.result.choices, &past.result.moves);
-    let moves = moves.map_err(Stop::failed)?;
-    let seat = usize::from(players[1] == player_id);
-    Ok((seat, moves))
+    Ok((usize::from(is_second), moves.map_err(Stop::failed)?))
 }
 
 /// The turn after these moves.

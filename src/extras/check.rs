@@ -31,7 +31,7 @@ mod messages;
 mod player;
 mod referee;
 
-use crate::extras::children::until;
+use crate::extras::patience::until;
 use crate::games::{self, Game, Outcome, even_odd};
 use crate::manager::registration::check_meta;
 use crate::net::client::{MAX_NOTICE, Peer, call, ok};

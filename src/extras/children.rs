@@ -2,9 +2,9 @@
 //! none is left behind, however the manager ends.
 
 use crate::extras::groups::Entrant;
+use crate::extras::patience::until;
 use crate::extras::strategies;
 use crate::manager::Manager;
-use crate::net::retry::pause;
 use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::card::{self, Card};
@@ -15,10 +15,6 @@ use crate::wire::Endpoint;
 use std::env::{consts::EXE_SUFFIX, current_exe};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How often it is looked whether the children have ended.
-const LOOK: Duration = Duration::from_millis(2);
 
 /// The children of a local league. Their standard inputs close when we end.
 #[derive(Default)]
@@ -66,18 +62,6 @@ impl Children {
         let is_over = |(_, child): &mut (String, Child)| !matches!(child.try_wait(), Ok(None));
         until(FAREWELL, || self.0.iter_mut().all(is_over));
     }
-}
-
-/// Waits until something is so, at most so long; whether it is.
-pub fn until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + limit;
-    while !is_so() {
-        if Instant::now() > end {
-            return false;
-        }
-        pause(LOOK);
-    }
-    true
 }
 
 /// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that

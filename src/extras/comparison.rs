@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How near some differences are to a verdict, after whole cycles: from 1 on the new player is better and gains at least
 /// about `DELTA` points a match, from -1 on it does not; between the two, more cycles are needed.
 pub fn verdict(differences: &[f64], cycles: usize) -> f64 {
-    if cycles < FIRST_LOOK || differences.is_empty() {
+    if cycles < FIRST_LOOK {
         return 0.0;
     }
     let Sample { count, mean, error } = Sample::of(differences.iter().copied());
@@ -68,9 +68,9 @@ pub fn follow(manager: &Arc<Manager>) {
     spawn("comparison", move || {
         let say = |line: String| manager.terminal.say(&line);
         let began = Instant::now();
-        let mut view = manager.view();
         let mut cycles = 0;
         loop {
+            let view = manager.view();
             while let Some(comparison) = Comparison::of(&view, cycles) {
                 if let Some(end) = comparison.end(began) {
                     end.into_iter().for_each(say);
@@ -90,7 +90,6 @@ pub fn follow(manager: &Arc<Manager>) {
                 return;
             }
             manager.store.wait(LOOK, League::is_over);
-            view = manager.view();
         }
     });
 }

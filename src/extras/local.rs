@@ -5,13 +5,12 @@
 //! replaces them. They are deleted only if a practice made them; a real league never is.
 
 use crate::extras::groups::{self, Entrant};
-use crate::extras::{children, strategies};
-use crate::manager::league::League;
+use crate::extras::patience::until;
+use crate::extras::strategies;
 use crate::program::args::{Args, Stop};
 use crate::program::server::FAREWELL;
 use crate::program::terminal::{counted, say};
 use crate::program::{self, card, storage};
-use crate::protocol::Kind;
 use crate::wire::Within;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -72,6 +71,14 @@ impl Local {
             is_comparison,
             _alone: Some(alone),
         })
+    }
+
+    /// What is about to be played in a practice of so many cycles.
+    pub fn heading(&self, cycles: u32) -> String {
+        let players = self.entrants.len();
+        let matches = cycles as usize * players * (players - 1) / 2;
+        let cycles = counted(cycles, "cycle");
+        format!("practice: {players} players, {cycles}, {matches} matches")
     }
 }
 
@@ -162,15 +169,6 @@ pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant
     entrants
 }
 
-/// What is about to be played, once the league has started.
-pub fn begins(league: &League) -> Option<String> {
-    let players = league.members(Kind::Player).len();
-    let cycles = counted(league.config.cycles(), "cycle");
-    let matches = league.matches.len();
-    let words = format!("practice: {players} players, {cycles}, {matches} matches");
-    league.started.then_some(words)
-}
-
 /// Puts `practice` below the folders that the command line names, and deletes what the last practice left there. What no
 /// practice made is left alone: the lock of the first one stays beside the folders, as a mark that they are ours.
 fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
@@ -191,7 +189,7 @@ fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
     for folder in there {
         let mut removed = Ok(());
         // Agents of the last practice may still be ending, and write.
-        children::until(FAREWELL, || {
+        until(FAREWELL, || {
             removed = fs::remove_dir_all(folder);
             removed.is_ok()
         });

@@ -103,6 +103,10 @@ impl Around for Surroundings {
             comparison::follow(manager);
         } else {
             *lock(&self.screen) = Some(manager_screen::follow(manager, self.terminal));
+            if self.local.is_practice {
+                let cycles = manager.store.read(|league| league.config.cycles());
+                manager.terminal.say(&self.local.heading(cycles));
+            }
         }
         let program = &manager.program;
         let folder = storage::league_folder(&program.data, program.league_id());
@@ -128,12 +132,7 @@ impl Around for Surroundings {
     }
 
     fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
-        let all_here = lock(&self.children).are_here(manager)?;
-        if all_here && self.local.is_practice && !self.local.is_comparison {
-            let begins = manager.store.read(local::begins);
-            begins.iter().for_each(|line| manager.terminal.say(line));
-        }
-        Ok(all_here)
+        lock(&self.children).are_here(manager)
     }
 
     fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
