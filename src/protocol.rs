@@ -32,7 +32,7 @@ mod read;
 mod table;
 
 pub use codes::{Code, Refusal};
-pub use read::{Understood, complete, read, write};
+pub use read::{SUPPLIED, Understood, complete, read, write};
 pub use table::Entry;
 
 use crate::wire::{Timestamp, Unread};

@@ -312,11 +312,11 @@ impl Door {
             return std::mem::forget(request); // it cannot be dropped: see above
         }
         *self.inside.lock() += 1;
-        let answered = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request))); // the hook reports a panic
         self.inside.change(|inside| *inside -= 1);
-        drop(answered); // a panic was reported by the hook
     }
 
+    /// Answers a request, and reads past what is left of it.
     fn answer(&self, mut request: Request) {
         let path = request.url().split('?').next().unwrap_or_default();
         let reply = match (path, request.method()) {
@@ -331,7 +331,12 @@ impl Door {
         };
         let claimed = request.body_length().unwrap_or_default();
         let _turn = (claimed > self.max_body).then(|| lock(&ONE_AT_A_TIME));
-        finish(request, &reply.bytes());
+        let mut rest = request.as_reader().take(claimed as u64);
+        let _ = io::copy(&mut rest, &mut io::sink());
+        let mut writer = request.into_writer();
+        let _ = writer
+            .write_all(&reply.bytes())
+            .and_then(|()| writer.flush());
     }
 
     /// A person with a browser is led to the page, if there is one; agents post.
@@ -359,14 +364,4 @@ impl Door {
             _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
         }
     }
-}
-
-/// Reads past what is left of a request, and answers it.
-fn finish(mut request: Request, response: &[u8]) {
-    if let Some(claimed) = request.body_length() {
-        let mut rest = request.as_reader().take(claimed as u64);
-        let _ = io::copy(&mut rest, &mut io::sink());
-    }
-    let mut writer = request.into_writer();
-    let _ = writer.write_all(response).and_then(|()| writer.flush());
 }

@@ -8,7 +8,7 @@
 use crate::net::agent::{Agent, Denial};
 use crate::net::http::{OK, Visitor};
 use crate::object;
-use crate::protocol::{Entry, GameError, LeagueError, Packet, QueryError};
+use crate::protocol::{Entry, GameError, LeagueError, Packet, QueryError, SUPPLIED};
 use crate::wire::{Wire, cut};
 use serde_json::{Value, json};
 
@@ -28,15 +28,6 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 /// Where a stateless server says who it is.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
-/// Fields that a tool call need not bring: the tool implies them, or we know them.
-const SUPPLIED: [&str; 6] = [
-    "protocol",
-    "message_type",
-    "sender",
-    "timestamp",
-    "conversation_id",
-    "league_id",
-];
 
 object! {
     /// The parameters of `tools/call`.

@@ -17,8 +17,8 @@ pub struct Understood {
     pub ignored: Vec<Fault>,
 }
 
-/// What a packet may lack, if whoever reads it knows it.
-const SUPPLIED: [&str; 7] = [
+/// What a packet may lack, if whoever reads it knows it. A tool call need not bring any of these.
+pub const SUPPLIED: [&str; 7] = [
     "arrival_timestamp",
     "conversation_id",
     "league_id",

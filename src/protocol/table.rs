@@ -96,10 +96,11 @@ impl Entry {
         CATALOGUE.iter().find(|it| it.message_type == name)
     }
 
-    /// The row that a method names: a tool's name, of which the request is meant, or a message type itself.
+    /// The row that a method names: a tool's name, of which the request is meant (it stands first), or a message type
+    /// itself.
     pub fn of_method(name: &str) -> Option<&'static Entry> {
-        let of_tool = CATALOGUE.iter().find(|it| it.tool == name);
-        of_tool.or_else(|| Entry::of_message(name))
+        let mut all = CATALOGUE.iter();
+        all.find(|it| it.tool == name || it.message_type == name)
     }
 
     /// The JSON schema of the whole message, envelope and body.
