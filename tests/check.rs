@@ -122,9 +122,9 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
     assert_eq!(check.wait().code(), Some(1));
     let output = check.output();
     for line in [
-        "FAIL  parity_choice is legal: sent CHOOSE_PARITY_CALL R1M1, came parity_choice \"Even\", expected exactly \"even\" or \"odd\"; our own league does not forgive it  [Choice]",
-        "FAIL  replies say who sends them: sent GAME_INVITATION R1M1, came sender \"P90\", expected \"player:P90\"; our own league forgives it  [Envelope]",
-        "warn  replies repeat the match's token: sent CHOOSE_PARITY_CALL R1M1, came its own token, that of its registration, which proves it to the manager, expected the token of the match; our own league forgives it  [Tokens]",
+        "FAIL  parity_choice is legal: at CHOOSE_PARITY_CALL R1M1 came parity_choice \"Even\", expected exactly \"even\" or \"odd\"; our own league does not forgive it  [Choice]",
+        "FAIL  replies say who sends them: at GAME_INVITATION R1M1 came sender \"P90\", expected \"player:P90\"; our own league forgives it  [Envelope]",
+        "warn  replies repeat the match's token: at CHOOSE_PARITY_CALL R1M1 came its own token, that of its registration, which proves it to the manager, expected the token of the match; our own league forgives it  [Tokens]",
         "2 FAIL, 1 warn, 0 skip\nit would NOT play in our league, by what fails: parity_choice is legal",
     ] {
         check_says(&output, line);

@@ -58,7 +58,7 @@ struct Check {
     weight: Weight,
     section: &'static str,
     name: &'static str,
-    /// The steps have semicolons between them. Where there is none, the check looks at the registration.
+    /// The steps have semicolons between them.
     steps: &'static str,
     /// The look returns what it sees in a step, or nothing where it cannot see.
     look: fn(&Exam, &Exchange) -> Option<Seen>,
@@ -77,29 +77,29 @@ const WISE: Weight = (Grade::Warned, Some(true));
 /// This is expected of a time.
 const TIME: &str = "a UTC time like \"2025-01-15T10:30:00Z\"";
 
-const REGISTRATION: &[Check] = checks! { exam, it:
-    MUST "Transport" "it registers by JSON-RPC 2.0, with an id" "" {
+const REGISTERS: &[Check] = checks! { exam, it:
+    MUST "Transport" "it registers by JSON-RPC 2.0, with an id" REGISTRATION {
         let good = it.json["jsonrpc"] == "2.0" && !it.json["id"].is_null();
         it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good)
     };
-    FORGIVEN "Registration" "its method is that of its kind" "" {
+    FORGIVEN "Registration" "its method is that of its kind" REGISTRATION {
         let (came, expected) = (it.method(), format!("register_{}", exam.kind()));
         it.shows(came, &expected, came == expected || came == it.text("message_type"))
     };
-    MUST "Registration" "message_type is a registration" "" {
+    MUST "Registration" "message_type is a registration" REGISTRATION {
         let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
         it.field("message_type", names.join(" or "), |it| names.iter().any(|name| it == name))
     };
-    IF_ANY "Envelope" "protocol is league.v2" "" it.equals("protocol", PROTOCOL);
-    FORGIVEN "Envelope" "sender names its kind" "" {
+    IF_ANY "Envelope" "protocol is league.v2" REGISTRATION it.equals("protocol", PROTOCOL);
+    FORGIVEN "Envelope" "sender names its kind" REGISTRATION {
         let kind = format!("{}:", exam.kind());
         let good = |it: &Value| it.as_str().is_some_and(|it| it.starts_with(&kind));
         it.field("sender", format!("\"{kind}NAME\""), good)
     };
-    IF_ANY "Envelope" "conversation_id is a text" ""
+    IF_ANY "Envelope" "conversation_id is a text" REGISTRATION
         it.field("conversation_id", "a text", is::<String>);
-    FORGIVEN "Time" "timestamp is UTC" "" it.field("timestamp", TIME, is::<Timestamp>);
-    MUST "Registration" "it says what it is" "" {
+    FORGIVEN "Time" "timestamp is UTC" REGISTRATION it.field("timestamp", TIME, is::<Timestamp>);
+    MUST "Registration" "it says what it is" REGISTRATION {
         let (kind, game) = (exam.kind(), exam.rules().game_type);
         let meta = AgentMeta::read(&exam.meta()).map_err(|fault| fault.to_string());
         let taken = meta.and_then(|it| check_meta(&it, kind, game).map_err(|(reason, _)| reason));
@@ -115,7 +115,7 @@ const NOTICES: &[Check] = checks! { exam, it:
     FORGIVEN "Transport" "an id is echoed, integer or string"
         r#"ROUND_COMPLETED with {"id": 4711}; ROUND_COMPLETED with {"id": "check"}"# {
         let came = it.json["id"].to_string();
-        it.shows(format!("id {came}"), "the same id", it.sent.contains(&came))
+        it.shows(format!("id {came}"), "the same id", it.step.contains(&came))
     };
     WISE "Tokens" "a notice with a wrong token is refused"
         r#"ROUND_COMPLETED with {"auth_token": "x"}"#
@@ -143,7 +143,7 @@ pub fn run(args: Args) -> Result<(), Stop> {
         Kind::Referee => referee::CHECKS,
         _ => player::CHECKS,
     };
-    let checks = [REGISTRATION, own, NOTICES].into_iter().flatten();
+    let checks = [REGISTERS, own, NOTICES].into_iter().flatten();
     let findings: Vec<Finding> = checks.map(|check| exam.make(check)).collect();
     if exam.program.args.has("--json") {
         say(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);

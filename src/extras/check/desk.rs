@@ -27,7 +27,7 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
     }
     say(&format!("listening on {}", exam.program.endpoint));
     say("an examination, no league: start your agent now, as always");
-    while exam.heard("").is_empty() {
+    while exam.heard(REGISTRATION).is_empty() {
         pause(Duration::from_millis(10));
     }
     pause(Duration::from_millis(200)); // it has to read that it is in
@@ -45,16 +45,13 @@ impl Service for Ear {
     fn call(&self, body: &[u8], _: &Visitor) -> Reply {
         let (Ear(exam, who), mut asked) = (self, Exchange::new("", 200, body));
         let (name, match_id) = (asked.text("message_type"), asked.text("match_id"));
-        let step = match asked.speaks_of("REGIST") {
-            true => String::new(),
+        asked.step = match asked.speaks_of("REGIST") {
+            true => REGISTRATION.into(),
             false => format!("{who} {name} {match_id}"),
         };
-        if !match_id.is_empty() {
-            asked.sent = format!("ROUND_ANNOUNCEMENT {match_id}, to {who} {name}");
-        }
-        lock(&exam.steps).push((step.clone(), asked.clone()));
+        lock(&exam.steps).push(asked.clone());
         let answer = match *who {
-            "manager" => exam.manage(&step, &asked),
+            "manager" => exam.manage(&asked),
             who => exam.play_as(who, &asked),
         };
         let Some(mut answer) = answer else {
@@ -68,7 +65,7 @@ impl Service for Ear {
             answer = json!({"content": content, "structuredContent": answer, "isError": false});
         }
         match &asked.json["id"] {
-            Value::Null if !step.is_empty() => Reply::new("202 Accepted", ""),
+            Value::Null if asked.step != REGISTRATION => Reply::new("202 Accepted", ""),
             id => Reply::new("200 OK", answered(&answer, id)),
         }
     }
@@ -76,14 +73,14 @@ impl Service for Ear {
 
 impl Exam {
     /// What the manager answers. The first report of the first match is not heard, so that it must be repeated.
-    fn manage(&self, step: &str, asked: &Exchange) -> Option<Value> {
+    fn manage(&self, asked: &Exchange) -> Option<Value> {
         let answer = match (asked.text("message_type"), asked.method()) {
-            _ if step.is_empty() => match self.kind() {
+            _ if asked.step == REGISTRATION => match self.kind() {
                 Kind::Referee => RefereeRegisterResponse::NAME,
                 _ => LeagueRegisterResponse::NAME,
             },
             (MatchResultReport::NAME, _)
-                if step.ends_with("R1M1") && self.heard(step).len() == 1 =>
+                if asked.step.ends_with("R1M1") && self.heard(&asked.step).len() == 1 =>
             {
                 return None;
             }

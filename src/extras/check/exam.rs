@@ -14,22 +14,24 @@ pub struct Exam {
     pub players: [String; 2],
     /// Tells the person at the terminal.
     pub say: fn(&str),
-    /// What came of each step so far, and what came to us by itself. The step without a name is the registration.
-    pub steps: Mutex<Vec<(String, Exchange)>>,
+    /// What came of each step so far, and what came to us by itself.
+    pub steps: Mutex<Vec<Exchange>>,
 }
+
+/// The step by which the agent asks to be let in.
+pub const REGISTRATION: &str = "registration";
 
 impl Exam {
     /// All that came to us so far of that name, `P01 GAME_OVER R1M1` for instance.
     pub fn heard(&self, step: &str) -> Vec<Exchange> {
         let step = self.named(step);
         let steps = lock(&self.steps);
-        let found = steps.iter().filter(|(name, _)| *name == step);
-        found.map(|(_, it)| it.clone()).collect()
+        steps.iter().filter(|it| it.step == step).cloned().collect()
     }
 
     /// The agent's registration, or nothing yet. Whatever else comes to us is none.
     pub fn registration(&self) -> Exchange {
-        let found = self.heard("").into_iter().next();
+        let found = self.heard(REGISTRATION).into_iter().next();
         found.unwrap_or_else(|| Exchange::new("", 0, b""))
     }
 
@@ -111,7 +113,7 @@ impl Exam {
         if self.kind() == Kind::Referee && name == RoundAnnouncement::NAME {
             self.wait_for_match(match_id, &exchange);
         }
-        lock(&self.steps).push((step.into(), exchange.clone()));
+        lock(&self.steps).push(exchange.clone());
         Some(exchange)
     }
 
@@ -167,8 +169,8 @@ impl Exam {
         self.post(step, &body, limit)
     }
 
-    /// Posts a body, which `sent` describes.
-    pub fn post(&self, sent: &str, body: &str, limit: Duration) -> Exchange {
+    /// Posts a body, for a step.
+    pub fn post(&self, step: &str, body: &str, limit: Duration) -> Exchange {
         let to = Peer {
             kind: self.kind(),
             id: self.id(),
@@ -177,10 +179,10 @@ impl Exam {
             limit,
         };
         match self.program.client.post_raw(&to, body) {
-            Ok((status, body)) => Exchange::new(sent, status, &body),
+            Ok((status, body)) => Exchange::new(step, status, &body),
             Err(error) => Exchange {
                 came: format!("nothing: it {}", error.explain()),
-                ..Exchange::new(sent, 0, b"")
+                ..Exchange::new(step, 0, b"")
             },
         }
     }

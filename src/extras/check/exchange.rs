@@ -12,7 +12,7 @@ words! {
 /// What a check saw, good or not.
 #[derive(Serialize)]
 pub struct Seen {
-    pub sent: String,
+    pub step: String,
     pub came: String,
     pub expected: String,
     #[serde(skip)]
@@ -40,16 +40,14 @@ impl Finding {
             None => ": cannot be seen, after an earlier fault".into(),
             Some(seen) if seen.good => String::new(),
             Some(seen) => {
-                let sent = match &*seen.sent {
-                    "" => String::new(),
-                    sent => format!("sent {sent}, "),
-                };
                 let forgives = match self.forgiven {
                     true => "forgives",
                     false => "does not forgive",
                 };
-                let (came, expected) = (&seen.came, &seen.expected);
-                format!(": {sent}came {came}, expected {expected}; our own league {forgives} it")
+                let (step, came, expected) = (&seen.step, &seen.came, &seen.expected);
+                format!(
+                    ": at {step} came {came}, expected {expected}; our own league {forgives} it"
+                )
             }
         };
         let (grade, check, section) = (self.grade, &self.check, self.section);
@@ -72,7 +70,8 @@ pub fn is<T: Wire>(value: &Value) -> bool {
 #[derive(Clone)]
 pub struct Exchange {
     pub at: Instant,
-    pub sent: String,
+    /// The name of the step.
+    pub step: String,
     /// The HTTP status; 0 where nothing came.
     pub status: u16,
     /// The body that came, if it is JSON.
@@ -82,11 +81,11 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(sent: &str, status: u16, body: &[u8]) -> Exchange {
+    pub fn new(step: &str, status: u16, body: &[u8]) -> Exchange {
         let words = String::from_utf8_lossy(body);
         Exchange {
             at: Instant::now(),
-            sent: sent.into(),
+            step: step.into(),
             status,
             json: serde_json::from_slice(body).unwrap_or_default(),
             came: match status {
@@ -135,7 +134,7 @@ impl Exchange {
     /// What a check sees in this exchange, good or not.
     pub fn shows(&self, came: impl ToString, expected: impl ToString, good: bool) -> Seen {
         Seen {
-            sent: self.sent.clone(),
+            step: self.step.clone(),
             came: quotable(&came.to_string()),
             expected: expected.to_string(),
             good,
