@@ -61,11 +61,6 @@ pub fn worst(seen: impl IntoIterator<Item = Option<Seen>>) -> Option<Seen> {
     all.reduce(|first, next| if first.good { next } else { first })
 }
 
-/// Whether a value can be read as that.
-pub fn is<T: Wire>(value: &Value) -> bool {
-    T::read(value).is_ok()
-}
-
 /// A call of ours and its answer. A call to us is kept as if it were an answer.
 #[derive(Clone)]
 pub struct Exchange {
@@ -158,6 +153,12 @@ impl Exchange {
             is_absent: it.is_null(),
             ..self.shows(came, expected, good(it))
         })
+    }
+
+    /// Judges a field of the reply that must be a time.
+    pub fn time(&self, name: &str) -> Option<Seen> {
+        let expected = "a UTC time like \"2025-01-15T10:30:00Z\"";
+        self.field(name, expected, |it| Timestamp::read(it).is_ok())
     }
 
     /// Judges whether a field of the reply is exactly this text.

@@ -13,7 +13,7 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     MUST "Invitation" "GAME_JOIN_ACK is the answer" "GAME_INVITATION R1M1"
         it.equals("message_type", GameJoinAck::NAME);
     FORGIVEN "Invitation" "arrival_timestamp is UTC" "GAME_INVITATION R1M1"
-        it.field("arrival_timestamp", TIME, is::<Timestamp>);
+        it.time("arrival_timestamp");
     MUST "Invitation" "accept is true, a boolean" "GAME_INVITATION R1M1"
         it.field("accept", "true", |it| *it == true);
     MUST "Choice" "CHOOSE_PARITY_CALL is answered in time" "CHOOSE_PARITY_CALL R1M1" it.taken();
@@ -37,7 +37,7 @@ pub const CHECKS: &[Check] = checks! { exam, it:
         it.field("sender", format!("{named:?}"), |it| names.iter().any(|name| it == name))
     };
     FORGIVEN "Time" "replies have a UTC timestamp" REPLIES
-        it.field("timestamp", TIME, is::<Timestamp>);
+        it.time("timestamp");
     FORGIVEN "Envelope" "replies stay in the conversation" REPLIES
         it.equals("conversation_id", CONVERSATION);
     WISE "Tokens" "replies repeat the match's token" REPLIES

@@ -76,12 +76,12 @@ impl Exam {
         let config = &self.program.config;
         let count = |step: &str| self.heard(&format!("{step} {match_id}")).len();
         let reports = if match_id == "R1M1" { 2 } else { 1 };
-        let is_done =
-            || count("P01 GAME_OVER") > 0 && count("manager MATCH_RESULT_REPORT") >= reports;
         let _ = announced.reply().is_some()
             && until(config.generic_limit(), || count("P04 GAME_INVITATION") > 0)
             && until(config.match_limit(), || count("P04 GAME_OVER") > 0)
-            && until(config.generic_limit(), is_done);
+            && until(config.generic_limit(), || {
+                count("manager MATCH_RESULT_REPORT") >= reports
+            });
     }
 
     /// What a player of ours answers. In the first match it takes its time: whatever comes meanwhile comes at once.
