@@ -1,8 +1,12 @@
-//! How words stand on a terminal: how wide a text is, in columns as wide as they need, and bold.
+//! How words stand on a terminal: how wide a text is, tables in columns as wide as they need, and bold.
 
 use crate::program::terminal::shown;
-use serde_json::Value;
+use crate::protocol::Standing;
+use serde_json::{Value, json};
 use std::io::{IsTerminal, stdout};
+
+/// So many rows of a league's table are shown while the league is played.
+pub const LEADERS: usize = 16;
 
 /// How many columns a text takes: a wide character two, one that is drawn over another none.
 pub fn width(text: &str) -> usize {
@@ -28,11 +32,8 @@ pub fn columns(heads: &str, words: usize, rows: impl Iterator<Item = Value>) -> 
     let cells = |row: Value| row.as_array().into_iter().flatten().map(text).collect();
     let heads = heads.split(',').map(String::from).collect();
     let rows: Vec<Vec<String>> = [heads].into_iter().chain(rows.map(cells)).collect();
-    let mut widest = Vec::new();
-    for (n, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
-        widest.resize(widest.len().max(n + 1), 0);
-        widest[n] = width(cell).max(widest[n]);
-    }
+    let widest = |n: usize| rows.iter().map(|row| width(&row[n])).max().unwrap_or(0);
+    let widest: Vec<usize> = (0..rows[0].len()).map(widest).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().enumerate().map(|(n, cell)| {
             let space = " ".repeat(widest[n] - width(cell));
@@ -45,6 +46,24 @@ pub fn columns(heads: &str, words: usize, rows: impl Iterator<Item = Value>) -> 
         cells.collect::<Vec<_>>().join("  ")
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The first rows of a league's table, so many at most, as people read it.
+pub fn grid(table: &[Standing], most: usize) -> String {
+    let row = |row: &Standing| {
+        json!([
+            row.rank,
+            row.player_id,
+            row.display_name,
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points
+        ])
+    };
+    let heads = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
+    columns(heads, 2, table.iter().take(most).map(row))
 }
 
 /// Bold on a terminal, unless `NO_COLOR` is set.

@@ -1,15 +1,14 @@
 //! What a person sees of a league in the terminal. It follows the league from outside: it looks what is new, and says
 //! it in the order in which it happened.
 
-use crate::extras::columns::{bold, columns, pad};
+use crate::extras::columns::{LEADERS, bold, grid, pad};
 use crate::manager::Manager;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{ending, lost_technically};
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
-use crate::protocol::{Ending, GAME, Kind, Standing};
+use crate::protocol::{Ending, GAME, Kind};
 use crate::wire::Timestamp;
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +17,6 @@ use std::time::Duration;
 
 /// How often it looks without being called.
 const LOOK: Duration = Duration::from_secs(5);
-/// So many rows of the table are shown between the rounds.
-const LEADERS: usize = 16;
 /// How much of a league has been shown.
 struct Shown {
     /// So many players and referees are waited for.
@@ -109,8 +106,7 @@ impl Shown {
             return;
         }
         if self.round > 0 {
-            let leaders = league.table().iter().take(LEADERS);
-            lines.push(format!("\n{}", grid(leaders)));
+            lines.push(format!("\n{}", grid(league.table(), LEADERS)));
         }
         self.round = round;
         let head = format!("Round {round} of {}", league.rounds());
@@ -162,24 +158,6 @@ fn progress(league: &League) -> Option<String> {
     ))
 }
 
-/// The table as people read it.
-fn grid<'a>(table: impl Iterator<Item = &'a Standing>) -> String {
-    let row = |row: &Standing| {
-        json!([
-            row.rank,
-            row.player_id,
-            row.display_name,
-            row.played,
-            row.wins,
-            row.draws,
-            row.losses,
-            row.points
-        ])
-    };
-    let heads = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
-    columns(heads, 2, table.map(row))
-}
-
 /// The final table and the champion, once the league is completed.
 fn end(league: &League) -> Option<String> {
     let table = league.is_over().then(|| league.table())?; // a running league is not sorted at each look
@@ -187,7 +165,7 @@ fn end(league: &League) -> Option<String> {
     let (name, id) = (shown(&first.display_name), &first.player_id);
     let points = counted(first.points, "point");
     let champion = bold(&format!("Champion: {name} ({id}) with {points}"));
-    let table = grid(table.iter());
+    let table = grid(table, usize::MAX);
     Some(format!("\n{table}\n\n{champion}"))
 }
 

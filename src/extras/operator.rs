@@ -3,6 +3,7 @@
 //! They may be said from any terminal, and typed into the manager's own. Either way a word is a message to the manager
 //! whose data folder this is, and the answer is a sentence that says by name what was done.
 
+use crate::extras::columns::{LEADERS, grid};
 use crate::manager::settings::operator_file;
 use crate::manager::view::{AgentView, LeagueView};
 use crate::net::client::{About, Client, Peer, conversation};
@@ -197,11 +198,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
         lines.push(format!(
             "round {round} of {rounds}, {done} of {all} matches are over: {status}"
         ));
-        for row in view.standings.iter().take(5) {
-            let (rank, name, id) = (row.rank, shown(&row.display_name), &row.player_id);
-            let points = counted(row.points, "point");
-            lines.push(format!("  {rank}. {name} ({id}) {points}"));
-        }
+        lines.push(grid(&view.standings, LEADERS));
     }
     let agents = view.agents.iter();
     let told = agents.filter(|agent| is_lobby || agent.trouble.is_some());

@@ -159,13 +159,7 @@ impl Around for Surroundings {
 
     fn keep(&self, manager: &Manager) {
         let logs = program::logs(&manager.program.args);
-        let losses = |league: &League| manager_screen::first_losses(league, &logs);
         let view = manager.view();
-        if self.local.is_comparison {
-            lock(&self.pages).write(&view);
-            let lines = manager.store.read(losses);
-            return lines.iter().for_each(|line| manager.terminal.say(line));
-        }
         let figures = Figures::of(&view);
         let kept = lock(&self.pages).keep(&view, &figures);
         if let Some(screen) = lock(&self.screen).take() {
@@ -175,7 +169,10 @@ impl Around for Surroundings {
             self.terminal.say(luck);
         }
         if self.local.is_practice {
-            say(&statistics::report(&view));
+            if !self.local.is_comparison {
+                say(&statistics::report(&view));
+            }
+            let losses = |league: &League| manager_screen::first_losses(league, &logs);
             let losses = manager.store.read(losses);
             losses.iter().for_each(|line| say(line));
         }
