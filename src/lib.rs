@@ -18,7 +18,7 @@
 //!                 outbox (what is to be reported), questions (what is asked and answered), handlers
 //! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,
 //!                 handlers
-//! src/program/    what every program is made of: args, config, registration, card, session, server, storage, terminal
+//! src/program/    what every program is made of: args, config, files, registration, card, session, server, storage, terminal
 //! src/net/        http and client (in and out), letter (a notice for many), rpc and agent (JSON-RPC), mcp (the
 //!                 same as tools), retry, log, and small things: bounds, secret, sync
 //! src/games/      what a game is, and the games

@@ -7,6 +7,7 @@
 pub mod args;
 pub mod card;
 pub mod config;
+pub mod files;
 pub mod registration;
 pub mod server;
 pub mod session;

@@ -6,7 +6,8 @@
 mod support;
 
 use league::games::{self, Game, Outcome, even_odd, tic_tac_toe};
-use league::net::retry::{Backoff, CallError, RetryPolicy};
+use league::net::retry::CallError;
+use league::program::config::{Backoff, RetryPolicy};
 use league::protocol::*;
 use league::referee::assignments::Assignment;
 use league::referee::match_play::{Limits, Venue, play};

@@ -5,7 +5,8 @@ mod support;
 
 use league::games::scoring::{Scoring, TieBreak};
 use league::manager::start::round_robin;
-use league::net::retry::{Backoff, CallError, RetryPolicy, retry};
+use league::net::retry::CallError;
+use league::program::config::{Backoff, RetryPolicy};
 use league::protocol::{Code, Refusal};
 use league::wire::{Wire, Within};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +100,7 @@ fn retried(row: &str) -> String {
         words.get(made + 1).map(failure).map_or(Ok(()), Err)
     };
     let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs());
-    let done = retry(&policy, pause, CallError::is_silence, attempt);
+    let done = policy.retry(pause, CallError::is_silence, attempt);
     let end = done.map_or_else(|error| error.explain(), |()| "done".into());
     let longest = policy.longest(Duration::from_secs(30)).as_secs();
     format!(

@@ -15,9 +15,10 @@ use crate::manager::journal::Store;
 use crate::manager::league::{League, Member};
 use crate::manager::news::{News, Posted};
 use crate::net::client::{Bulletin, Client, MAX_NOTICE, Peer};
-use crate::net::retry::{CallError, RetryPolicy, pause, retry};
+use crate::net::retry::{CallError, pause};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
+use crate::program::config::RetryPolicy;
 use crate::protocol::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -191,7 +192,7 @@ impl Board {
             _ => error.is_silence(),
         };
         let mut begun = Instant::now();
-        let result = retry(&self.policy, pause, is_worth_more, || {
+        let result = self.policy.retry(pause, is_worth_more, || {
             begun = Instant::now();
             self.attempt(id, kind, notice)
         });

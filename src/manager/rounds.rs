@@ -8,6 +8,7 @@
 //! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
 //! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
 
+use crate::games;
 use crate::manager::Manager;
 use crate::manager::contact::{RefereeState, Waiting};
 use crate::manager::control::called;
@@ -215,7 +216,11 @@ impl<'a> Rounds<'a> {
                 });
                 if matches > known && board.has_heard_announcement(id) {
                     let turns = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
-                    let until = Deadline::after(program.config.match_limit() * turns);
+                    let game = games::named(&program.config.league.game_type);
+                    let longest = program
+                        .config
+                        .match_limit(game.map_or(1, |game| game.turns));
+                    let until = Deadline::after(longest * turns);
                     self.due.insert(id.clone(), Due { matches, until });
                 }
             }

@@ -6,9 +6,8 @@
 //! `referee/match_play.rs` (read that next), for notices in `manager/board.rs`, for results in `src/referee.rs`.
 
 use crate::protocol::{Code, Refusal};
+use crate::wire::cut;
 pub use crate::wire::{SHOWN, quotable, seconds};
-use crate::wire::{Within, cut};
-use crate::{object, words};
 use CallError::*;
 use std::thread;
 use std::time::Duration;
@@ -117,54 +116,6 @@ fn phrase(word: &str, rest: &str) -> String {
     } else {
         format!("{word}{rest}")
     }
-}
-
-words! {
-    /// How the delay before an attempt grows.
-    Backoff { Exponential = "exponential", Fixed = "fixed", }
-}
-
-object! {
-    /// Attempts and the delays between them, as `system.json` has them: `max_retries` is the number of attempts in all,
-    /// and the base delay comes before the second.
-    #[derive(Copy)]
-    RetryPolicy { max_retries: Within<1, 100>, base_delay_sec: Duration, backoff_strategy: Backoff, }
-}
-
-impl RetryPolicy {
-    /// How long to wait after so many failed attempts: with a base of 2 s this is 2 s, 4 s, 8 s, or always 2 s.
-    pub fn delay(&self, failed: u32) -> Duration {
-        match self.backoff_strategy {
-            Backoff::Exponential => self
-                .base_delay_sec
-                .saturating_mul(1 << (failed.clamp(1, 16) - 1)),
-            Backoff::Fixed => self.base_delay_sec,
-        }
-    }
-
-    /// How long all attempts can take, if each takes `limit`.
-    pub fn longest(&self, limit: Duration) -> Duration {
-        let delays: Duration = (1..self.max_retries.0)
-            .map(|failed| self.delay(failed))
-            .sum();
-        limit * self.max_retries.0 + delays
-    }
-}
-
-/// Tries again as the policy says, as long as an error is `worth` it.
-pub fn retry<T, E>(
-    policy: &RetryPolicy,
-    pause: impl Fn(Duration),
-    worth: impl Fn(&E) -> bool,
-    mut attempt: impl FnMut() -> Result<T, E>,
-) -> Result<T, E> {
-    for failed in 1..policy.max_retries.0 {
-        match attempt() {
-            Err(error) if worth(&error) => pause(policy.delay(failed)),
-            done => return done,
-        }
-    }
-    attempt()
 }
 
 /// Waits before the next attempt.

@@ -54,12 +54,11 @@ pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, 
     }
 }
 
-/// Whether no further asking can change what came.
+/// Whether no further asking can change what came. An internal error of the manager may pass.
 fn is_final(error: &CallError) -> bool {
     match error {
-        CallError::Status(status, _) => (400..500).contains(status),
+        CallError::Status(400..500, _) | CallError::Wrong(..) => true,
         CallError::Rpc(code, _) => *code != -32603,
-        CallError::Wrong(..) => true,
         _ => false,
     }
 }

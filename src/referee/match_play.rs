@@ -10,7 +10,8 @@
 //! told, are in `questions.rs`. Read next: `manager/league.rs`, where the result counts.
 
 use crate::games::{self, Game, Move, Outcome};
-use crate::net::retry::{CallError, RetryPolicy};
+use crate::net::retry::CallError;
+use crate::program::config::RetryPolicy;
 use crate::protocol::*;
 use crate::referee::assignments::Assignment;
 use crate::referee::questions::blame;

@@ -4,7 +4,8 @@
 //! is asked without moves, which is an invitation.
 
 use crate::games::{Move, Outcome};
-use crate::net::retry::{CallError, RetryPolicy};
+use crate::net::retry::CallError;
+use crate::program::config::RetryPolicy;
 use crate::protocol::*;
 use crate::referee::assignments::Assignment;
 use crate::referee::match_play::Next;

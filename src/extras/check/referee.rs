@@ -74,11 +74,12 @@ impl Exam {
     /// Waits until a match is played, or will not be: what did not come, the checks will find.
     pub fn wait_for_match(&self, match_id: &str, announced: &Exchange) {
         let config = &self.program.config;
+        let longest = config.match_limit(self.rules().turns);
         let count = |step: &str| self.heard(&format!("{step} {match_id}")).len();
         let reports = if match_id == "R1M1" { 2 } else { 1 };
         let _ = announced.reply().is_some()
             && until(config.generic_limit(), || count("P04 GAME_INVITATION") > 0)
-            && until(config.match_limit(), || count("P04 GAME_OVER") > 0)
+            && until(longest, || count("P04 GAME_OVER") > 0)
             && until(config.generic_limit(), || {
                 count("manager MATCH_RESULT_REPORT") >= reports
             });
