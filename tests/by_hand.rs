@@ -61,10 +61,11 @@ fn turn(match_id: &str, seconds: u64) -> Turn {
 #[test]
 fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
     let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 250), turn("R62M1", 150));
-    let choose = |match_id: &str, choice: &str| {
-        let made = json!({"match_id": match_id, "choice": choice});
+    let choose_in = |match_id: &str, choice: &str, move_number: u32| {
+        let made = json!({"match_id": match_id, "choice": choice, "move_number": move_number});
         by_hand.make_choice(&MakeChoice::read(&made).unwrap())
     };
+    let choose = |match_id: &str, choice: &str| choose_in(match_id, choice, 1);
     let offered = |match_id: &str| {
         until(&format!("{match_id} is offered"), || {
             Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some(match_id))
@@ -81,6 +82,20 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         );
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
+        let told = (
+            offer.move_number,
+            offer.position,
+            offer.legal_moves.unwrap(),
+        );
+        assert_eq!(
+            told,
+            (
+                Some(1),
+                Some("".into()),
+                ["even", "odd"].map(String::from).into()
+            )
+        );
+        assert!(choose_in("R62M1", "even", 99).is_err());
         let wrong = choose("R62M1", "Even").unwrap_err();
         assert_eq!(wrong.field_name(), Some("choice"));
         choose("R62M1", "even").unwrap();

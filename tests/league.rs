@@ -3,7 +3,6 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use support::*;
 
@@ -148,11 +147,9 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
 
 /// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and
 /// choice and no more.
-fn bare_player(own_id: &Arc<OnceLock<String>>) -> Peer {
-    let own_id = Arc::clone(own_id);
-    Peer::new(move |request| {
-        let id = own_id.get().map_or("", String::as_str);
-        let Does::Answer(Value::Object(mut answer)) = good_player(id, "even", request) else {
+fn bare_player() -> Peer {
+    Peer::new(|request| {
+        let Does::Answer(Value::Object(mut answer)) = good_player("P01", "even", request) else {
             return Does::Close;
         };
         let printed = "message_type match_id player_id arrival_timestamp accept parity_choice";
@@ -166,23 +163,16 @@ fn a_player_that_prints_no_envelope_plays() {
     for strict in [false, true] {
         let world = World::new(&format!("system security.strict_envelope={strict}"));
         let mut manager = world.manager("--players 2");
-        let (url, id) = (manager.url(), Arc::new(OnceLock::new()));
-        let bare = bare_player(&id);
+        let bare = bare_player();
         let mut request = application("Agent Alpha", &bare.url);
         request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
-        let answer = send(&url, &request);
-        assert_eq!(answer["status"], "ACCEPTED", "{answer}"); // a registration proves nothing anyway
-        let own_id = id.get_or_init(|| text_of(&answer["player_id"]).into());
+        let answer = send(&manager.url(), &request);
+        assert_eq!(answer["player_id"], "P01", "{answer}"); // a registration proves nothing anyway
         let _real = world.agent(&manager, "P02", "--strategy odd");
         let _referee = world.agent(&manager, "REF01", "");
         manager.ends_well();
-        let recorded = &world.events("Recorded")[0];
-        let choices = &recorded["result"]["details"]["choices"];
-        assert_eq!(
-            *choices,
-            json!({own_id: "even", "P02": "odd"}),
-            "{recorded}"
-        );
+        let choices = world.events("Recorded")[0]["result"]["details"]["choices"].take();
+        assert_eq!(choices, json!({"P01": "even", "P02": "odd"}));
         assert_eq!(bare.received("GAME_OVER").len(), 1);
     }
 }

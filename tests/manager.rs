@@ -177,7 +177,7 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
 fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
     let world = World::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
-         system timeouts.game_over_timeout_sec=8; system timeouts.generic_response_timeout_sec=1.5; \
+         system timeouts.game_over_timeout_sec=5; system timeouts.generic_response_timeout_sec=1.5; \
          system retry_policy.max_retries=1; league scheduling.cycles=2",
     );
     let mut manager = world.manager("--players 2 --referees 2");
@@ -226,10 +226,10 @@ fn a_referee_has_the_whole_time_again_in_every_round() {
     // The lead alone is longer than a match may take, and nobody hears of round 2 before it has passed.
     let world = World::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
-         system timeouts.game_over_timeout_sec=0.5; system timeouts.generic_response_timeout_sec=1; \
+         system timeouts.game_over_timeout_sec=2; system timeouts.generic_response_timeout_sec=1; \
          system retry_policy.max_retries=1; league scheduling.cycles=2",
     );
-    let mut manager = world.manager("--players 2 --lead-sec 3");
+    let mut manager = world.manager("--players 2 --lead-sec 4.5");
     let _referee = world.agent(&manager, "REF01", "");
     let _players = ["P01", "P02"].map(|id| world.agent(&manager, id, ""));
     manager.ends_well();

@@ -171,41 +171,6 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
 }
 
 #[test]
-fn whoever_calls_the_tools_plays_a_match_move_by_move() {
-    let world = world("");
-    let mut manager = world.manager("--players 2");
-    let by_hand = world.agent(&manager, "P01", "--strategy mcp");
-    let _other = world.agent(&manager, "P02", "--strategy blocks");
-    let _referee = world.agent(&manager, "REF01", "");
-    let tool = |name, arguments| call_tool(&by_hand.url(), name, arguments);
-    let mut asked = 0;
-    loop {
-        let offer = tool("next_turn", json!({}))["structuredContent"].take();
-        match text_of(&offer["status"]) {
-            "over" => break,
-            "wait" => continue,
-            _ => asked += 1,
-        }
-        let position = text_of(&offer["position"]);
-        assert_eq!(position.lines().count(), 3, "{offer}");
-        let (legal, number) = (&offer["legal_moves"][0], &offer["move_number"]);
-        let choose = |choice: &Value, number: &Value| {
-            let made =
-                json!({"match_id": offer["match_id"], "choice": choice, "move_number": number});
-            tool("make_choice", made)
-        };
-        let taken = position.find('O').map_or("X", |_| "O");
-        assert_eq!(choose(&json!(taken), number)["isError"], true);
-        assert_eq!(choose(legal, &json!(99))["isError"], true);
-        let chosen = choose(legal, number);
-        assert_eq!(chosen["structuredContent"]["choice"], *legal, "{chosen}");
-    }
-    assert!(asked >= 3, "a match has several moves: {asked}");
-    manager.ends_well();
-    assert_eq!(check_results(&world, 1), 0);
-}
-
-#[test]
 fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
     let world = world("system timeouts.move_timeout_sec=60");
     let mut manager = world.manager("");
