@@ -82,19 +82,8 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         );
         let history = offer.history.unwrap();
         assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
-        let told = (
-            offer.move_number,
-            offer.position,
-            offer.legal_moves.unwrap(),
-        );
-        assert_eq!(
-            told,
-            (
-                Some(1),
-                Some("".into()),
-                ["even", "odd"].map(String::from).into()
-            )
-        );
+        assert_eq!(offer.legal_moves.unwrap(), ["even", "odd"]);
+        assert_eq!(offer.move_number, Some(1));
         assert!(choose_in("R62M1", "even", 99).is_err());
         let wrong = choose("R62M1", "Even").unwrap_err();
         assert_eq!(wrong.field_name(), Some("choice"));
