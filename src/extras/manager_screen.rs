@@ -119,9 +119,12 @@ impl Shown {
         let mut lines = Vec::new();
         for member in league.members.values() {
             let (id, kind) = (&member.id, member.kind);
-            let before = self.greeted.insert(id.clone(), member.registered_at);
+            let before = self.greeted.get(id).copied();
+            if before == Some(member.registered_at) {
+                continue;
+            }
+            self.greeted.insert(id.clone(), member.registered_at);
             let said = match before {
-                Some(before) if before == member.registered_at => continue,
                 Some(_) => "is back".into(),
                 None => {
                     let of_kind = league.members(kind);

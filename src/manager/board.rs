@@ -156,9 +156,10 @@ impl Board {
                     let may_hear = kind == Kind::Player
                         || !notice.news.is_announcement()
                         || notice.number <= *released;
-                    notice.number > contact.read && notice.news.is_for(kind) && may_hear
+                    notice.news.is_for(kind) && may_hear
                 };
-                if let Some(notice) = notices.iter().find(is_next) {
+                let read = notices.partition_point(|notice| notice.number <= contact.read);
+                if let Some(notice) = notices[read..].iter().find(is_next) {
                     return Some(Arc::clone(notice));
                 }
                 let is_watched = kind == Kind::Referee || contact.trouble.is_some();

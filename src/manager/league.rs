@@ -373,11 +373,12 @@ impl League {
             let players = self.members(Kind::Player).into_iter();
             let rows = players.map(|it| self.career(&it.id).row(&it.id, &it.display_name));
             let against = |id: &str, group: &BTreeSet<String>| {
-                let among = self
-                    .games(id)
-                    .filter(|game| group.contains(game.opponent(id)));
-                let score = |game: &Match| Some(*game.recorded.as_ref()?.result.score.get(id)?);
-                among.filter_map(score).sum()
+                let score = |game: &Match| {
+                    let recorded = game.recorded.as_ref()?;
+                    let is_among = group.contains(game.opponent(id));
+                    recorded.result.score.get(id).filter(|_| is_among).copied()
+                };
+                self.games(id).filter_map(score).sum()
             };
             ranked(
                 rows.collect(),

@@ -207,8 +207,9 @@ impl League {
         token: Option<&str>,
         now: Timestamp,
     ) -> Result<&Member, Refusal> {
-        let mut members = self.members.values();
-        let named = members.find(|it| sender == it.signature());
+        let id = sender.rsplit(':').next().unwrap_or_default();
+        let named = self.members.get(id);
+        let named = named.filter(|it| sender == it.signature());
         let nobody = || {
             let is_referee = sender.starts_with(Kind::Referee.word());
             let code = if is_referee { Code::E013 } else { Code::E005 };
