@@ -102,7 +102,7 @@ pub struct Manager {
     /// What a person sees.
     pub terminal: Terminal,
     /// So many players and referees start the league.
-    pub awaited: Option<(u32, u32)>,
+    awaited: Option<(u32, u32)>,
     /// What makes the league repeatable.
     pub seed: Option<u64>,
     /// Between a round's announcement and its matches.

@@ -100,7 +100,11 @@ impl Referee {
         let is_ours = self.assignments.change(ended);
         if outcome.is_none() && is_ours {
             let words = "could not be played, by a fault of our own machine";
-            fault(&self.session.program, &format!("{match_id} {words}"));
+            let program = &self.session.program;
+            fault(program, &format!("{match_id} {words}; it is played again"));
+            pause(program.config.system.retry_policy.base_delay_sec);
+            let again = |all: &mut Assignments| all.queue.push_back(playing.clone());
+            self.assignments.change(again);
         }
     }
 

@@ -4,7 +4,6 @@
 use crate::extras::groups::Entrant;
 use crate::extras::patience::until;
 use crate::extras::strategies;
-use crate::manager::Manager;
 use crate::program::Program;
 use crate::program::args::Stop;
 use crate::program::card::{self, Card};
@@ -24,8 +23,12 @@ impl Children {
     /// Starts the referees and the players of a local league, or the referees of a class. Those of an interrupted league
     /// come back where they were: an agent that took the port of another could not be told from it. `before` is the
     /// journal of that league.
-    pub fn start(manager: &Manager, entrants: &[Entrant], before: &str) -> Result<Children, Stop> {
-        let program = &manager.program;
+    pub fn start(
+        program: &Program,
+        seed: Option<u64>,
+        entrants: &[Entrant],
+        before: &str,
+    ) -> Result<Children, Stop> {
         let referees = program.args.value("--referees")?.unwrap_or_default();
         let players = (1..).zip(entrants).filter(|(_, it)| !it.is_elsewhere());
         let players = players.map(|(n, entrant)| (Kind::Player.numbered(n), Some(entrant)));
@@ -33,7 +36,10 @@ impl Children {
         let mut children = Vec::new();
         for (id, player) in referees.chain(players) {
             let port = take_along(program, &id, before)?;
-            let mut command = command(manager, player, &id, port);
+            let mut command = command(program, player, &id, port);
+            if let Some(seed) = seed {
+                command.args(["--seed", &seed.to_string()]);
+            }
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let program = Path::new(command.get_program());
             children.push((id, started.map_err(|error| storage::named(program, error))?));
@@ -41,20 +47,18 @@ impl Children {
         Ok(Children(children))
     }
 
-    /// Whether all have registered since this program runs; or which of them has failed, or has ended before it did. One
-    /// that was killed later has not failed: it is lost, as it would be elsewhere.
-    pub fn are_here(&mut self, manager: &Manager) -> Result<bool, Stop> {
-        let is_here = |id: &String| manager.board.contact(id).is_here;
+    /// Whether all are among those that have registered since this program runs, who are `here`; or which of them has
+    /// failed, or has ended before it did. One that was killed later has not failed: it is lost, as it would be elsewhere.
+    pub fn are_here(&mut self, here: &[String]) -> Result<bool, Stop> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
-            if end.is_some_and(|end| end.code() > Some(0) || !is_here(id)) {
+            if end.is_some_and(|end| end.code() > Some(0) || !here.contains(id)) {
                 let words = format!("{id} has ended, so the league does not begin");
                 let cure = "what it said stands above, and the same command tries again";
                 return Err(Stop::failed(format!("{words}; {cure}")));
             }
         }
-        let here = manager.ids().into_iter().filter(is_here);
-        Ok(here.count() >= self.0.len())
+        Ok(here.len() >= self.0.len())
     }
 
     /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.
@@ -80,8 +84,7 @@ fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, 
 
 /// The program of a player, or of a referee, as the agent of that id. A port that is not free is another's, and any free
 /// one will do.
-fn command(manager: &Manager, player: Option<&Entrant>, id: &str, port: Option<u16>) -> Command {
-    let program = &manager.program;
+fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u16>) -> Command {
     let finished = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
@@ -107,9 +110,6 @@ fn command(manager: &Manager, player: Option<&Entrant>, id: &str, port: Option<u
     let any = program.args.has("--port").then_some(0); // a league beside another
     if let Some(port) = port.or(any) {
         command.args(["--port", &port.to_string()]);
-    }
-    if let Some(seed) = manager.seed {
-        command.args(["--seed", &seed.to_string()]);
     }
     command
 }

@@ -1,11 +1,9 @@
 //! A league for a class: `league_manager class` starts a manager that stays, with referees beside it, on the address by
 //! which others reach this machine, and prints what the teacher and the students need.
 
-use crate::manager::Manager;
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::say;
 use crate::program::{self, own_address_towards};
-use crate::protocol::Progress;
 use crate::wire::Endpoint;
 
 /// How many referees a class has: each plays several matches at once.
@@ -36,10 +34,9 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
 }
 
 /// Prints the lines for students while the lobby is open, and the page's address.
-pub fn greet(manager: &Manager) {
-    let endpoint = &manager.program.endpoint;
+pub fn greet(endpoint: &str, is_lobby: bool) {
     let page = endpoint.trim_end_matches("/mcp");
-    if manager.status().status == Progress::Waiting {
+    if is_lobby {
         say("\nEach student types these two lines:");
         say(&format!("  curl -O {page}/player.py"));
         let who = "--display-name Ada --stay";

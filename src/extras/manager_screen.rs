@@ -2,9 +2,10 @@
 //! it in the order in which it happened.
 
 use crate::extras::columns::{LEADERS, bold, grid, pad};
-use crate::manager::Manager;
+use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{ending, lost_technically};
+use crate::manager::view::{Heading, LeagueView};
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind};
@@ -19,8 +20,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(5);
 /// How much of a league has been shown.
 struct Shown {
-    /// So many players and referees are waited for.
-    awaited: Option<(u32, u32)>,
+    heading: Heading,
     title: String,
     /// Between a round's announcement and its matches.
     lead: Duration,
@@ -32,10 +32,15 @@ struct Shown {
 
 /// Shows from now on what happens in a manager's league, until the league is completed; what comes back breaks off then.
 /// Agents and results that are there already are known.
-pub fn follow(manager: &Manager, terminal: Terminal) -> Receiver<()> {
-    let mut shown = Shown::of(manager);
+pub fn follow(
+    store: &Arc<Store>,
+    view: &LeagueView,
+    lead: Duration,
+    terminal: Terminal,
+) -> Receiver<()> {
+    let mut shown = store.read(|league| Shown::of(league, view, lead));
     let (line, out) = channel();
-    let store = Arc::clone(&manager.store);
+    let store = Arc::clone(store);
     spawn("screen", move || {
         let _line = line;
         loop {
@@ -56,18 +61,17 @@ pub fn follow(manager: &Manager, terminal: Terminal) -> Receiver<()> {
 
 impl Shown {
     /// What is there already is taken as shown.
-    fn of(manager: &Manager) -> Shown {
-        let view = manager.view();
-        let title = shown(&format!("{}: {}", view.league.called(), view.league.game));
+    fn of(league: &League, view: &LeagueView, lead: Duration) -> Shown {
+        let heading = &view.league;
         let greeting = |it: &Member| (it.id.clone(), it.registered_at);
-        manager.store.read(|league| Shown {
-            awaited: manager.awaited,
-            title,
-            lead: manager.lead,
+        Shown {
+            title: shown(&format!("{}: {}", heading.called(), heading.game)),
+            heading: heading.clone(),
+            lead,
             greeted: league.members.values().map(greeting).collect(),
             round: 0,
             results: league.played.len(),
-        })
+        }
     }
 
     /// The lines for what is new.
@@ -142,10 +146,10 @@ impl Shown {
 
     /// ` of 4`, where the league starts when so many are here.
     fn awaited(&self, kind: Kind) -> String {
-        let awaited = self.awaited.map(|(players, referees)| match kind {
-            Kind::Player => players,
-            _ => referees,
-        });
+        let awaited = match kind {
+            Kind::Player => self.heading.players_awaited,
+            _ => self.heading.referees_awaited,
+        };
         awaited.map_or(String::new(), |agents| format!(" of {agents}"))
     }
 }

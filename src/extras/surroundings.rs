@@ -20,6 +20,7 @@ use crate::program::args::{Args, Stop};
 use crate::program::server::FAREWELL;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, say, shown};
+use crate::protocol::Progress;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::mpsc::Receiver;
@@ -102,7 +103,9 @@ impl Around for Surroundings {
         if self.local.is_comparison {
             comparison::follow(manager);
         } else {
-            *lock(&self.screen) = Some(manager_screen::follow(manager, self.terminal));
+            let (store, view) = (&manager.store, &manager.view());
+            let screen = manager_screen::follow(store, view, manager.lead, self.terminal);
+            *lock(&self.screen) = Some(screen);
             if self.local.is_practice {
                 let cycles = manager.store.read(|league| league.config.cycles());
                 manager.terminal.say(&self.local.heading(cycles));
@@ -122,17 +125,20 @@ impl Around for Surroundings {
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::Everybody, &address)?;
         if program.args.word.is_some() {
-            *lock(&self.children) = Children::start(manager, entrants, before)?;
+            *lock(&self.children) = Children::start(program, manager.seed, entrants, before)?;
         }
         if program.args.word == Some("class") {
-            class::greet(manager);
+            let is_lobby = manager.status().status == Progress::Waiting;
+            class::greet(&program.endpoint, is_lobby);
         }
         operator::listen(program);
         Ok(())
     }
 
     fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
-        lock(&self.children).are_here(manager)
+        let mut here = manager.ids();
+        here.retain(|id| manager.board.contact(id).is_here);
+        lock(&self.children).are_here(&here)
     }
 
     fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {

@@ -164,8 +164,7 @@ impl Assignments {
         Ok(is_ours)
     }
 
-    /// A match has ended: its result may be shown and reported. Or it could not be played: then we know nothing of it any
-    /// more. False if the match was not ours any more.
+    /// A match has ended: its result may be shown and reported, if there is one. False if the match was not ours any more.
     pub fn ended(&mut self, playing: &Assignment, outcome: Option<&Outcome>) -> bool {
         let Some(ours) = self.ours(playing) else {
             return false;
@@ -173,8 +172,6 @@ impl Assignments {
         if let Some(outcome) = outcome {
             ours.result = Some(outcome.for_players());
             self.outbox.send(&playing.match_id);
-        } else {
-            self.give_up(&playing.match_id);
         }
         true
     }
