@@ -205,10 +205,9 @@ fn words_for(packet: &Value, peer: IpAddr, refusal: &Refusal) -> Option<String> 
     if !message_type.ends_with("_REGISTER_REQUEST") {
         return None;
     }
-    let metas = ["player_meta", "referee_meta"];
-    let said = |key: &str| metas.iter().find_map(|meta| text(&packet[meta], key));
-    let name = said("display_name").unwrap_or("somebody".into());
-    let place = said("contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
+    let meta = packet.get("player_meta").unwrap_or(&packet["referee_meta"]);
+    let name = text(meta, "display_name").unwrap_or("somebody".into());
+    let place = text(meta, "contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
     Some(format!(
         "refused to register {name}{place}, from {peer}: {why}"
     ))

@@ -94,7 +94,7 @@ pub enum Event {
 }
 
 /// A match of the schedule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Match {
     pub id: String,
@@ -429,16 +429,14 @@ impl Match {
 
 /// The matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
 pub fn matches_of(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
-    let mut matches = Vec::with_capacity(rounds.iter().map(Vec::len).sum());
+    let mut matches = Vec::new();
     for (round, pairs) in (1..).zip(rounds) {
         for (number, players) in (1..).zip(pairs) {
             matches.push(Match {
                 id: format!("R{round}M{number}"),
                 round,
                 players: players.clone(),
-                assignment: None,
-                recorded: None,
-                voided: Vec::new(),
+                ..Match::default()
             });
         }
     }

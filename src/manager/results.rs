@@ -34,7 +34,9 @@ impl League {
             let problem = format!("this result of {id} was voided; the match is played again");
             return wrong("conversation_id", problem);
         }
-        let result = shortened(&report.result);
+        let mut result = report.result.clone();
+        let reason = result.details.reason.as_ref();
+        result.details.reason = reason.map(|reason| cut(reason, LONGEST_REASON));
         if let Some(recorded) = &game.recorded {
             if recorded.referee_id == sender.id && recorded.result == result {
                 return Ok(None);
@@ -79,16 +81,6 @@ impl League {
         }
         Ok(game)
     }
-}
-
-/// A result whose explanation has a bound, as it is kept.
-fn shortened(result: &MatchResult) -> MatchResult {
-    let mut result = result.clone();
-    result.details.reason = result
-        .details
-        .reason
-        .map(|reason| cut(&reason, LONGEST_REASON));
-    result
 }
 
 /// Whether a result can be true: played over by the rules of the game, the match must end as it is said to have ended.
