@@ -69,17 +69,8 @@ pub fn view(
     let version = before.and_then(|view| view.version);
     let version = version.map_or_else(clock, |version| version + 1);
     let round = |round_id: u32, games: &[Match]| {
-        let matches: Vec<MatchView> = games.iter().map(match_view).collect();
         let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
-        let same = known.filter(|known| known.matches == matches).cloned();
-        let changed = Some(version);
-        same.unwrap_or_else(|| {
-            Arc::new(RoundView {
-                round_id,
-                matches,
-                changed,
-            })
-        })
+        round_view(round_id, games, known, version)
     };
     let waiting = &heard.waiting;
     let status = league.status(waiting.reason.clone());
@@ -104,6 +95,24 @@ pub fn view(
         next_at: waiting.next_at,
         champion: end.map(|end| end.champion),
         version: Some(version),
+    }
+}
+
+/// A round, which is the known one where nothing has changed.
+fn round_view(
+    round_id: u32,
+    games: &[Match],
+    known: Option<&Arc<RoundView>>,
+    version: u64,
+) -> Arc<RoundView> {
+    let matches: Vec<MatchView> = games.iter().map(match_view).collect();
+    match known.filter(|known| known.matches == matches) {
+        Some(known) => Arc::clone(known),
+        None => Arc::new(RoundView {
+            round_id,
+            matches,
+            changed: Some(version),
+        }),
     }
 }
 

@@ -380,11 +380,8 @@ impl League {
                 };
                 self.games(id).filter_map(score).sum()
             };
-            ranked(
-                rows.collect(),
-                &self.config.league.scoring.tiebreakers,
-                against,
-            )
+            let tiebreakers = &self.config.league.scoring.tiebreakers;
+            ranked(rows.collect(), tiebreakers, against)
         })
     }
 

@@ -98,38 +98,42 @@ impl<'a> Rounds<'a> {
                 self.begins = None;
                 self.due.clear(); // a new round has time of its own
             }
-            let obstacle = match self.assign() {
-                Ok(obstacle) => obstacle,
-                Err(unwritable) => Some(unwritable.to_string()), // tried again with the next look
-            };
-            board.post();
-            let mut next_at = None;
-            if obstacle.is_none() {
-                next_at = self.release_after_lead();
-                self.expect_reports();
-            }
-            let lead =
-                next_at.map(|at| format!("round {round} is announced: its matches begin at {at}"));
-            let lead_end = self.begins.as_ref().map_or(last_event, |begins| begins.at);
-            let silence = last_event.max(lead_end).elapsed(); // the lead is nobody's silence
-            let reason = match obstacle.or(lead) {
-                None if silence >= SILENCE => self.whom_we_wait_for(),
-                reason => reason,
-            };
-            board.note_waiting(Waiting {
-                reason: reason.clone(),
-                next_at,
-            });
-            if let Some(words) = reason.as_ref().filter(|_| reason != said) {
+            let waiting = self.look(last_event);
+            board.note_waiting(waiting.clone());
+            if let Some(words) = waiting.reason.as_ref().filter(|_| waiting.reason != said) {
                 self.warn("waiting", words);
             }
-            said = reason;
+            said = waiting.reason;
             store.wait(TICK, |league| {
                 league.changes != changes || board.changes() != heard
             });
         }
         board.post();
         board.note_waiting(Waiting::default());
+    }
+
+    /// Brings the open round on as far as it goes now, and says what is waited for.
+    fn look(&mut self, last_event: Instant) -> Waiting {
+        let obstacle = match self.assign() {
+            Ok(obstacle) => obstacle,
+            Err(unwritable) => Some(unwritable.to_string()), // tried again with the next look
+        };
+        self.manager.board.post();
+        let mut next_at = None;
+        if obstacle.is_none() {
+            next_at = self.release_after_lead();
+            self.expect_reports();
+        }
+        let round = self.round;
+        let lead =
+            next_at.map(|at| format!("round {round} is announced: its matches begin at {at}"));
+        let lead_end = self.begins.as_ref().map_or(last_event, |begins| begins.at);
+        let silence = last_event.max(lead_end).elapsed(); // the lead is nobody's silence
+        let reason = match obstacle.or(lead) {
+            None if silence >= SILENCE => self.whom_we_wait_for(),
+            reason => reason,
+        };
+        Waiting { reason, next_at }
     }
 
     /// Assigns what can be; or says why nothing can be played at the moment. First every match of a player whom the

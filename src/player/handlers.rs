@@ -52,10 +52,7 @@ impl Agent for Player {
             }
             Message::ChooseMoveCall(it) => return self.answer(&card, request, it, &CHOOSE_MOVE),
             Message::GameOver(it) => self.remember(&card, request, it)?,
-            Message::GameError(it) => {
-                self.warn(&sentences::error(&it)); // also where we do not believe it: the refusal is shown too
-                self.joined(request, &it.match_id)?;
-            }
+            Message::GameError(it) => self.has_erred(request, &it)?,
             // From the manager: each of these arms first asks `manager_is_true`, or it would believe anybody.
             Message::RoundAnnouncement(it) => {
                 manager_is_true()?;
@@ -139,6 +136,13 @@ impl Player {
             auth_token: request.envelope.auth_token.clone(),
         };
         Ok(Some(ack.into()))
+    }
+
+    /// The referee says what was wrong. That is shown also where we do not believe it: the refusal is shown too.
+    fn has_erred(&self, request: &Request, error: &GameError) -> Result<(), Denial> {
+        self.warn(&sentences::error(error));
+        self.joined(request, &error.match_id)?;
+        Ok(())
     }
 
     /// Our move, which is the same whenever it is asked for again. The companion chooses, or leaves it to `choose`.

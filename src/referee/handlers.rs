@@ -38,9 +38,8 @@ impl Agent for Referee {
         self.session.check_manager(token)?;
         match message {
             Message::RoundAnnouncement(round) => {
-                let our_endpoint = &self.session.program.endpoint;
-                self.assignments
-                    .change(|all| all.announced(round, our_endpoint))?;
+                let here = &self.session.program.endpoint;
+                self.assignments.change(|all| all.announced(round, here))?;
             }
             Message::LeagueCompleted(_) => {
                 self.assignments.lock().outbox.clear();
