@@ -5,18 +5,18 @@ use std::process::ExitCode;
 
 const USAGE: Usage = Usage {
     name: "league_manager",
-    about: "The manager of the AI Agent League: registers agents, has every pair play, keeps the table.",
+    about: "The manager of the AI Agent League: registers agents, has all play, keeps the table.",
     words: "
   start                          tell a running manager to start its league
   status                         show how far a running manager's league has come
-  season DIR…                    add up the leagues that were played here, or those in the folders of groups
+  season DIR…                    add up the leagues played here, or those in the folders of groups
   groups                         deal many entrants into groups, each for a local league of its own
   local                          run a whole league here: manager, referees and players
-  class                          run a league for a class: a manager that stays, with referees, for players on other machines
-  check                          instead of a league: examine the one agent that registers, player or referee
+  class                          a league for a class: a manager that stays, with referees
+  check                          instead of a league: examine the one agent that registers
   pause                          tell it to begin no further match; matches in play end
   resume                         tell it to go on
-  remove PLAYER                  take a player out: it loses its matches 3-0; before the start it is gone
+  remove PLAYER                  take a player out: it loses its matches 3-0, or leaves the lobby
   restore AGENT                  let it play again, or register again without its card: restore P08
   replay MATCH                   void a result and have the match played again: replay R2M1
   again                          set a finished league aside and open a new lobby (with --stay)
@@ -24,23 +24,23 @@ const USAGE: Usage = Usage {
     options: &["
   --players N                    start when so many have registered [local: 4; else on `start`]
   --referees N                   and so many referees [local: 2; else 1]
-  --mine COMMAND                 your own player in a local league; several: with commas, or again --mine
-  --new COMMAND                  is it better than --old? both play the same rivals in a local league until that is decided
+  --mine COMMAND                 your own player in a local league; several: with commas
+  --new COMMAND                  is it better than --old? both play the same rivals until decided
   --old COMMAND                  what --new is compared with [a coin]
-  --cycles N                     how often everybody meets everybody in a local league, and what it says of them
-  --lead-sec N                   seconds from a round's announcement to its matches [local: 0; else as in the file]
-  --entrants FILE                who plays in a local league or is dealt into groups: a line is a name, a tab, a command or URL
+  --cycles N                     how often everybody meets everybody in a local league
+  --lead-sec N                   seconds from a round's announcement to its matches [local: 0]
+  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
   --size N                       for `groups`: how many a group has at most
   --out DIR                      for `groups`: the folder below which they are written
-  --promote N                    for `season`: print so many of each group as the entrants of the next stage
+  --promote N                    for `season`: print the best N of each group for the next stage
   --by MEASURE                   how they are chosen: points, or expected points [points]
   --status                       for `season`: how far each group is
   --fresh                        set an unfinished league aside and start anew
-  --name TEXT                    what this one league is called on page, report and season: --name \"10b, Tuesday\"
-  --all                          for `season`: with the local leagues and the practice; with folders: fail if one is left out
+  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
+  --all                          for `season`: local ones too; with folders: fail if one is left out
   --quiet                        print only the result
   --json                         for `check`: one JSON document instead of lines
-  --as ID                        for `check`: the id under which the agent is examined [the one that it asks for]"],
+  --as ID                        for `check`: the id that the agent gets [the one it asks for]"],
 };
 
 fn main() -> ExitCode {

@@ -1,8 +1,10 @@
-//! A player of the AI Agent League. To write your own, copy this file and change `choose`: nothing else is needed.
+//! A player of the AI Agent League. To write your own, copy this file and change `choose`: nothing
+//! else is needed.
 //!
-//! `run` joins the league, answers the referees in time and remembers every match (`src/player.rs` shows how). In each
-//! match it calls `choose`, in a thread of its own: take your time, but not longer than `turn.time_left()`. To keep
-//! something from one call to the next, put it into a `static` with a `Mutex` around it.
+//! `run` joins the league, answers the referees in time and remembers every match (`src/player.rs`
+//! shows how). In each match it calls `choose`, in a thread of its own: take your time, but not
+//! longer than `turn.time_left()`. To keep something from one call to the next, put it into a
+//! `static` with a `Mutex` around it.
 
 use league::player::{Parity, Parity::*, Turn, run};
 use std::process::ExitCode;
@@ -11,7 +13,8 @@ fn main() -> ExitCode {
     run(choose)
 }
 
-/// Your strategy. Say `Even` or `Odd`: whoever alone guesses whether the drawn number is even or odd wins the match.
+/// Your strategy. Say `Even` or `Odd`: whoever alone guesses whether the drawn number is even or
+/// odd wins the match.
 ///
 /// | you want to know                  | ask                                                     |
 /// |-----------------------------------|---------------------------------------------------------|
@@ -36,5 +39,6 @@ fn mirror(turn: &Turn) -> Parity {
 
 #[test]
 fn mirror_says_what_the_opponent_said() {
-    assert_eq!(mirror(&Turn::sample()), Odd); // in the sample's only past match the opponent chose odd
+    // in the sample's only past match the opponent chose odd
+    assert_eq!(mirror(&Turn::sample()), Odd);
 }

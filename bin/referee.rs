@@ -1,7 +1,8 @@
-//! A referee of the AI Agent League: it takes the matches that the manager's announcements give it, plays them, and
-//! reports each until the manager has answered.
+//! A referee of the AI Agent League: it takes the matches that the manager's announcements give it,
+//! plays them, and reports each until the manager has answered.
 //!
-//! Here are only its options. The program is in `src/referee.rs`, how one match goes in `src/referee/match_play.rs`.
+//! Here are only its options. The program is in `src/referee.rs`, how one match goes in
+//! `src/referee/match_play.rs`.
 
 use league::program::args::Usage;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
-//! What shows, compares, examines and operates a league. The league itself plays without any of it: outside of this
-//! folder only `lib.rs` and `bin/league_manager.rs` name it, and both can be built without it.
+//! What shows, compares, examines and operates a league. The league itself plays without any of it:
+//! outside of this folder only `lib.rs` and `bin/league_manager.rs` name it, and both can be built
+//! without it.
 
 pub mod again;
 pub mod by_hand;

@@ -1,9 +1,10 @@
 //! What a game is, and which games there are. Pure.
 //!
-//! Referee and manager ask a `Game` what is legal and who has won, and never which game it is. A player knows one game
-//! by its name: Even/Odd, which has messages of its own. A new game is one file like `games/even_odd.rs` (read that one
-//! next), a `pub mod` and a place in `GAMES` here, and an entry in `config/games/games_registry.json`. What a match is
-//! worth in points is in `games/scoring.rs` and `games/outcome.rs`.
+//! Referee and manager ask a `Game` what is legal and who has won, and never which game it is. A
+//! player knows one game by its name: Even/Odd, which has messages of its own. A new game is one
+//! file like `games/even_odd.rs` (read that one next), a `pub mod` and a place in `GAMES` here, and
+//! an entry in `config/games/games_registry.json`. What a match is worth in points is in
+//! `games/scoring.rs` and `games/outcome.rs`.
 
 pub mod chance;
 pub mod even_odd;
@@ -82,7 +83,8 @@ impl Game {
         (0..2).filter(|seat| !has_moved(*seat)).collect()
     }
 
-    /// Judges a move as it came: exactly one of the legal ones, else the code E004 (`protocol/codes.rs`).
+    /// Judges a move as it came: exactly one of the legal ones, else the code E004
+    /// (`protocol/codes.rs`).
     pub fn check(&self, moves: &[Move], came: &Value) -> Result<&'static str, Refusal> {
         one_of(&(self.legal)(moves), self.messages.field, came)
     }

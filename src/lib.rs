@@ -1,38 +1,46 @@
 //! The AI Agent League: independent agents play a game in a round robin, over JSON-RPC 2.0 on HTTP.
 //!
-//! Three programs talk. The **manager** registers agents, announces rounds, records results and keeps the table.
-//! A **referee** invites two players, asks them for their choices, draws a number and reports who won. A **player**
-//! answers. What they say to each other stands on one page: [`protocol`].
+//! Three programs talk. The **manager** registers agents, announces rounds, records results and
+//! keeps the table. A **referee** invites two players, asks them for their choices, draws a number
+//! and reports who won. A **player** answers. What they say to each other stands on one page:
+//! [`protocol`].
 //!
 //! # The map
 //! ```text
-//! bin/            the command lines of the three programs; player.rs is the template for your own, player.py the same
-//!                 in Python, adapter.py stands in front of an agent that speaks another dialect
-//! src/extras/     what shows, compares, examines and operates a league; the stack below does not know it
-//! ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-//! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board (who is told),
-//!                 handlers (what is answered); registration, start, assignment, results, control (what is decided);
-//!                 standings, queries, notices, news, document and view (what is made of the state); contact (what
-//!                 is known of an agent beside its registration), settings, about
-//! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to be played),
-//!                 outbox (what is to be reported), questions (what is asked and answered), handlers
-//! src/player/     invitations (what may be believed), decision (how `choose` is called), history, turn, sentences,
-//!                 handlers
-//! src/program/    what every program is made of: args, config, files, registration, card, session, server, storage, terminal
-//! src/net/        http and client (in and out), letter (a notice for many), rpc and agent (JSON-RPC), mcp (the
-//!                 same as tools), retry, log, and small things: bounds, secret, sync
+//! bin/            the command lines of the three programs; player.rs is the template for your own,
+//!                 player.py the same in Python, adapter.py stands in front of an agent that speaks
+//!                 another dialect
+//! src/extras/     what shows, compares, examines and operates a league; the stack below does not
+//!                 know it
+//! ────────────────────────────────────────────────────────────────────────────────
+//! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board
+//!                 (who is told), handlers (what is answered); registration, start, assignment,
+//!                 results, control (what is decided); standings, queries, notices, news, document
+//!                 and view (what is made of the state); contact (what is known of an agent beside
+//!                 its registration), settings, about
+//! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to
+//!                 be played), outbox (what is to be reported), questions (what is asked and
+//!                 answered), handlers
+//! src/player/     invitations (what may be believed), decision (how `choose` is called), history,
+//!                 turn, sentences, handlers
+//! src/program/    what every program is made of: args, config, files, registration, card, session,
+//!                 server, storage, terminal
+//! src/net/        http and client (in and out), letter (a notice for many), rpc and agent
+//!                 (JSON-RPC), mcp (the same as tools), retry, log, and small things: bounds,
+//!                 secret, sync
 //! src/games/      what a game is, and the games
-//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and protocol.md in
-//!                 words, with fields.md
+//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and
+//!                 protocol.md in words, with fields.md
 //! src/wire/       how an object is declared, read and described; timestamps, endpoints, tokens
 //! ```
-//! A file uses only what stands in its own entry of the map or below it, and no program uses another: a player knows
-//! nothing of the manager. Files that decide (`league`, `registration`, `results`, `match_play` and their like) know no
-//! thread, lock, file or socket; they are given the time and the randomness that they need.
+//! A file uses only what stands in its own entry of the map or below it, and no program uses
+//! another: a player knows nothing of the manager. Files that decide (`league`, `registration`,
+//! `results`, `match_play` and their like) know no thread, lock, file or socket; they are given the
+//! time and the randomness that they need.
 //!
 //! # To read it in two evenings
-//! These ten files tell the story, each with the help of those before it. The first lines of each name the other files
-//! that it leans on.
+//! These ten files tell the story, each with the help of those before it. The first lines of each
+//! name the other files that it leans on.
 //! 1. `bin/player.rs`: what a player must decide.
 //! 2. `protocol.rs`: how an object is declared, the table of all messages, and their fields.
 //! 3. `games.rs`: what a game is.
@@ -44,38 +52,44 @@
 //! 9. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
 //! 10. `manager/handlers.rs`: what the manager answers.
 //!
-//! The [`guide`] says how these play together: its [tour](guide::tour) follows one result from a player's answer to
-//! everybody's table.
+//! The [`guide`] says how these play together: its [tour](guide::tour) follows one result from a
+//! player's answer to everybody's table.
 //!
 //! # Words
-//! - An **agent** is a manager, referee or player that answers on an endpoint. A **member** is an agent that the manager
-//!   let in. A **card** is the file by which an agent is itself again after a restart: id, token, league, manager.
-//! - The **envelope** is the fields that every message has. A **conversation** is the messages that belong together, as
-//!   those of a match. A **notice** is a message that wants no answer but "ok".
-//! - A match is **open** while it has no result; the **open round** is the first that is not over. Since `match` is a
-//!   word of Rust, a variable `game` is a match where the league is kept or shown; a variable of the type
-//!   [`Game`](games::Game), as in `referee`, is the game that is played. A **seat** is 0 for player A and 1 for player
-//!   B.
-//! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's open matches: players
-//!   get it first; after the **lead** it is **released**, and referees get it. A **match token** is what a referee
-//!   shows a player in one match. The **outbox** keeps every result, to be reported again after a restart.
-//! - A **lobby** is a league that has not started: agents may still register. A league is **over** when no match is open
-//!   any more; it is **closed** when everybody has been told so, or could not be. A league that is ended early is
-//!   closed, and so over, with matches that have no result.
-//! - An **event** is a line of the journal; the state of the league is the sum of its events. The **board** is the
-//!   list of what is told to everybody. The **document** is the league's public state as one object.
+//! - An **agent** is a manager, referee or player that answers on an endpoint. A **member** is an
+//!   agent that the manager let in. A **card** is the file by which an agent is itself again after
+//!   a restart: id, token, league, manager.
+//! - The **envelope** is the fields that every message has. A **conversation** is the messages that
+//!   belong together, as those of a match. A **notice** is a message that wants no answer but "ok".
+//! - A match is **open** while it has no result; the **open round** is the first that is not over.
+//!   Since `match` is a word of Rust, a variable `game` is a match where the league is kept or
+//!   shown; a variable of the type [`Game`](games::Game), as in `referee`, is the game that is
+//!   played. A **seat** is 0 for player A and 1 for player B.
+//! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's
+//!   open matches: players get it first; after the **lead** it is **released**, and referees get
+//!   it. A **match token** is what a referee shows a player in one match. The **outbox** keeps
+//!   every result, to be reported again after a restart.
+//! - A **lobby** is a league that has not started: agents may still register. A league is **over**
+//!   when no match is open any more; it is **closed** when everybody has been told so, or could not
+//!   be. A league that is ended early is closed, and so over, with matches that have no result.
+//! - An **event** is a line of the journal; the state of the league is the sum of its events. The
+//!   **board** is the list of what is told to everybody. The **document** is the league's public
+//!   state as one object.
 //! - A **technical loss** is a match lost because a player did not answer as it must.
 //!
 //! # What goes wrong
 //! Five types say what went wrong, each to one reader:
-//! - [`Fault`](wire::Fault): a value that is not what it must be, with its path. It is for whoever wrote the value.
+//! - [`Fault`](wire::Fault): a value that is not what it must be, with its path. It is for whoever
+//!   wrote the value.
 //! - [`Refusal`](protocol::Refusal): a fault with its code. It is what a peer is answered.
-//! - [`Denial`](net::agent::Denial): what a handler ends with instead of its answer: a refusal, a JSON-RPC error, or that
-//!   we cannot do just now what was asked.
-//! - [`CallError`](net::retry::CallError): why no good answer came to a call of ours, and whose fault that was.
+//! - [`Denial`](net::agent::Denial): what a handler ends with instead of its answer: a refusal, a
+//!   JSON-RPC error, or that we cannot do just now what was asked.
+//! - [`CallError`](net::retry::CallError): why no good answer came to a call of ours, and whose
+//!   fault that was.
 //! - [`Stop`](program::args::Stop): why a program ends, in a line for its user.
 //!
-//! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, a database.
+//! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, a
+//! database.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -1,9 +1,10 @@
 //! The league manager: it registers referees and players, has every pair play, and keeps the table.
 //!
-//! This file is the life of a manager, from the command line to the end of its league. What the manager answers is in
-//! `handlers.rs`. What may happen is decided in `league.rs` and the files that it names; what has happened is kept by
-//! `journal.rs`; `rounds.rs` plays the rounds; `board.rs` tells everybody. Whatever else surrounds a league (screens,
-//! pages, the children of a local league) comes in from outside, as an [`Around`].
+//! This file is the life of a manager, from the command line to the end of its league. What the
+//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files
+//! that it names; what has happened is kept by `journal.rs`; `rounds.rs` plays the rounds;
+//! `board.rs` tells everybody. Whatever else surrounds a league (screens, pages, the children of a
+//! local league) comes in from outside, as an [`Around`].
 
 pub mod about;
 pub mod assignment;
@@ -54,8 +55,8 @@ const LAST_CALL: Duration = Duration::from_secs(3);
 /// How long the manager sleeps at most while nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What is around a manager's life: it may start, show and keep a league, and it changes nothing of how the league is
-/// played. Nothing around is `()`.
+/// What is around a manager's life: it may start, show and keep a league, and it changes nothing of
+/// how the league is played. Nothing around is `()`.
 pub trait Around: Send + Sync {
     /// The manager answers from now on, and its league is about to be played.
     fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Stop> {
@@ -80,8 +81,8 @@ pub trait Around: Send + Sync {
     /// Somebody was turned away who should perhaps hear of it from a person.
     fn turned_away(&self, _words: &str) {}
 
-    /// All matches are played, and everybody has been told. The league is not closed yet: what must not be lost if the
-    /// manager dies is kept now, since nobody resumes a closed league.
+    /// All matches are played, and everybody has been told. The league is not closed yet: what must
+    /// not be lost if the manager dies is kept now, since nobody resumes a closed league.
     fn keep(&self, _manager: &Manager) {}
 
     /// The league is closed.
@@ -189,8 +190,8 @@ impl Manager {
         }
     }
 
-    /// Waits until the league has started, and until everybody is there who belongs to it. With `--players` the league
-    /// starts when as many have registered.
+    /// Waits until the league has started, and until everybody is there who belongs to it. With
+    /// `--players` the league starts when as many have registered.
     fn wait_for_start(&self) -> Result<(), Stop> {
         let changes = |league: &League| (league.changes, self.board.changes());
         loop {
@@ -266,7 +267,8 @@ impl Manager {
         while !self.store.wait(IDLE, goes_on) {}
     }
 
-    /// Starts the league, if it has so many players and referees, lacks nothing, and has not started.
+    /// Starts the league, if it has so many players and referees, lacks nothing, and has not
+    /// started.
     fn start(&self, players: u32, referees: u32) -> io::Result<()> {
         let started = self.store.decide(|league| {
             let has = |kind, wanted| league.members(kind).len() as u32 >= wanted;
@@ -308,8 +310,8 @@ impl Manager {
     }
 }
 
-/// Whether the operator has opened a closed league again, or a new lobby: the program begins anew, and finds in the
-/// journal what is to be done.
+/// Whether the operator has opened a closed league again, or a new lobby: the program begins anew,
+/// and finds in the journal what is to be done.
 fn goes_on(league: &League) -> bool {
     league.again || !league.closed
 }

@@ -1,4 +1,5 @@
-//! How agents talk: an HTTP server and a client, JSON-RPC and MCP between them and the handlers, and the log of it all.
+//! How agents talk: an HTTP server and a client, JSON-RPC and MCP between them and the handlers,
+//! and the log of it all.
 
 pub mod agent;
 pub mod bounds;

@@ -1,9 +1,10 @@
-//! A player's program, behind `run(choose)`, or behind `play(choose)` for other games than Even/Odd: a student writes
-//! nothing but `choose`.
+//! A player's program, behind `run(choose)`, or behind `play(choose)` for other games than
+//! Even/Odd: a student writes nothing but `choose`.
 //!
-//! The league manager announces the rounds. In each match a referee invites the player, asks for its moves, and tells
-//! it how the match ended. The player joins every match that it is truly invited to, calls `choose`, and remembers what
-//! came of it; what goes wrong is shown in its own terminal.
+//! The league manager announces the rounds. In each match a referee invites the player, asks for
+//! its moves, and tells it how the match ended. The player joins every match that it is truly
+//! invited to, calls `choose`, and remembers what came of it; what goes wrong is shown in its own
+//! terminal.
 //!
 //! Here is the program from its command line to its end. What it answers to each message stands in
 //! `player/handlers.rs`; read that next, then `turn.rs`, what `choose` is given.
@@ -42,8 +43,9 @@ const OPTIONS: &str = "
 /// How often the history is written to the disk, if something in it has changed.
 const WRITING: Duration = Duration::from_secs(2);
 
-/// Whoever may sit beside a player. `()` is nobody; the extras are somebody: examples that play in the place of
-/// `choose`, and tools by which a person or a model chooses. Which of them it is says `lib.rs`.
+/// Whoever may sit beside a player. `()` is nobody; the extras are somebody: examples that play in
+/// the place of `choose`, and tools by which a person or a model chooses. Which of them it is says
+/// `lib.rs`.
 pub trait Companion: Sized + Send + Sync + 'static {
     /// The options that are added to the player's command line, as `Usage` has them.
     const OPTIONS: &str = "";
@@ -51,7 +53,8 @@ pub trait Companion: Sized + Send + Sync + 'static {
     /// Reads those options.
     fn new(args: &Args) -> Result<Self, Stop>;
 
-    /// What the program does in the place of playing, if the command line says so. `choose` is the program's own.
+    /// What the program does in the place of playing, if the command line says so. `choose` is the
+    /// program's own.
     fn instead(&self, _args: &Args, _choose: &Choose) -> Option<Result<(), Stop>> {
         None
     }
@@ -61,8 +64,8 @@ pub trait Companion: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Chooses in the place of the program's own `choose`; `None` leaves the choice to that. `is_announced` says
-    /// whether the manager itself has named this match.
+    /// Chooses in the place of the program's own `choose`; `None` leaves the choice to that.
+    /// `is_announced` says whether the manager itself has named this match.
     fn choose(&self, _turn: &Turn, _is_announced: bool) -> Option<String> {
         None
     }
@@ -93,16 +96,16 @@ impl Companion for () {
 /// What a player is called to do with a turn.
 pub type Choose = dyn Fn(&Turn) -> String + Send + Sync;
 
-/// Runs a player of Even/Odd: it joins the league, answers its referees, remembers its matches, and ends when the league
-/// is over. `choose` is called in each match, once unless it panics, in a thread of its own; it must not take longer
-/// than `turn.time_left()`.
+/// Runs a player of Even/Odd: it joins the league, answers its referees, remembers its matches, and
+/// ends when the league is over. `choose` is called in each match, once unless it panics, in a
+/// thread of its own; it must not take longer than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
     let choose = move |turn: &Turn| choose(turn).to_string();
     start(Some(even_odd::GAME.game_type), Box::new(choose))
 }
 
-/// Runs a player of any game. `choose` is called for each move, and returns one of `turn.legal_moves`; `turn.position`
-/// shows how the match stands.
+/// Runs a player of any game. `choose` is called for each move, and returns one of
+/// `turn.legal_moves`; `turn.position` shows how the match stands.
 pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCode {
     start(None, Box::new(choose))
 }
@@ -170,8 +173,8 @@ impl Player {
         }
     }
 
-    /// A line about something that the author of this player should look at. It begins with our id: several players may
-    /// share a terminal.
+    /// A line about something that the author of this player should look at. It begins with our id:
+    /// several players may share a terminal.
     fn warn(&self, words: &str) {
         let card = self.session.card_now();
         let name = card.map_or("player".into(), |card| card.agent_id);
@@ -190,7 +193,8 @@ impl Participant for Player {
 
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
         if fresh {
-            *lock(&self.invitations) = no_invitations(&self.session); // those of an older league are nothing
+            // those of an older league are nothing
+            *lock(&self.invitations) = no_invitations(&self.session);
         }
         let folder = self.session.program.data.join("players");
         let folder = folder.join(&card.agent_id);

@@ -1,8 +1,9 @@
 //! What every program is made of: its options and its files, and the port that it takes.
 //!
-//! A program first reads what its user has written and refuses what is wrong; only then it takes a port. An agent whose
-//! manager is on another machine listens on every address, and says that it is where the manager sees it. Read next:
-//! `server.rs`, how it answers there, and `session.rs`, the life of a referee or a player.
+//! A program first reads what its user has written and refuses what is wrong; only then it takes a
+//! port. An agent whose manager is on another machine listens on every address, and says that it is
+//! where the manager sees it. Read next: `server.rs`, how it answers there, and `session.rs`, the
+//! life of a referee or a player.
 
 pub mod args;
 pub mod card;
@@ -64,7 +65,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads the configuration and takes a port. Until it has a better name the program signs by the id that it asks for.
+    /// Reads the configuration and takes a port. Until it has a better name the program signs by
+    /// the id that it asks for.
     pub fn new(args: Args, kind: Kind) -> Result<Program, Stop> {
         let config = load(&args)?;
         let operator_token = operator_token(&args)?;
@@ -134,8 +136,9 @@ impl Program {
     }
 }
 
-/// The host on which we listen, and the one as which others reach us unless `--contact-endpoint` says it: as the
-/// configuration names us, or, where the manager is on another machine, the address by which the manager sees us.
+/// The host on which we listen, and the one as which others reach us unless `--contact-endpoint`
+/// says it: as the configuration names us, or, where the manager is on another machine, the address
+/// by which the manager sees us.
 fn hosts(args: &Args, config: &Config, kind: Kind) -> Result<(String, String), Stop> {
     let url = config.manager();
     let remedy = "say with --contact-endpoint URL where others reach us";
@@ -181,15 +184,16 @@ pub fn log(args: &Args, component: &str) -> Arc<Log> {
     Arc::new(Log::new(&logs(args), component))
 }
 
-/// The folder of the configuration: the one that the command line names, or `config`, if there is one.
+/// The folder of the configuration: the one that the command line names, or `config`, if there is
+/// one.
 fn folder(args: &Args) -> Option<&Path> {
     let default = Path::new("config");
     let found = Some(default).filter(|folder| folder.is_dir());
     args.text("--config").map(Path::new).or(found)
 }
 
-/// The configuration that the command line names, with the manager where `--manager` says. A bare address gets its
-/// `/mcp`.
+/// The configuration that the command line names, with the manager where `--manager` says. A bare
+/// address gets its `/mcp`.
 pub fn load(args: &Args) -> Result<Config, Stop> {
     let given = args.value::<Url>("--manager")?;
     let league_id = args.value("--league-id")?;
@@ -211,7 +215,8 @@ pub fn operator_token(args: &Args) -> Result<Option<String>, Stop> {
     Ok(Some(token.trim().to_string()))
 }
 
-/// Ends the program when its standard input closes, if the command line says so; `last` comes before.
+/// Ends the program when its standard input closes, if the command line says so; `last` comes
+/// before.
 pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
     if args.has("--until-stdin-closes") {
         spawn("stdin", move || {
@@ -222,7 +227,8 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
     }
 }
 
-/// Takes the given port; else the listed one; else the first free one of the range that no list names.
+/// Takes the given port; else the listed one; else the first free one of the range that no list
+/// names.
 fn listen(
     args: &Args,
     config: &Config,

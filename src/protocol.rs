@@ -1,9 +1,11 @@
-//! The league protocol `league.v2` on one page: the messages, who may be sent them, and their fields.
+//! The league protocol `league.v2` on one page: the messages, who may be sent them, and their
+//! fields.
 //!
-//! First comes the table `messages!`: for every message its type on the wire, its object, its tool (the JSON-RPC
-//! method that it travels under), the kinds of agents to which it may be sent as a request, and a sentence that
-//! explains it to people and language models. A message that may be sent to nobody is only a reply, and has no
-//! sentence. Then come the objects: a field of a message is declared here and nowhere else.
+//! First comes the table `messages!`: for every message its type on the wire, its object, its tool
+//! (the JSON-RPC method that it travels under), the kinds of agents to which it may be sent as a
+//! request, and a sentence that explains it to people and language models. A message that may be
+//! sent to nobody is only a reply, and has no sentence. Then come the objects: a field of a message
+//! is declared here and nowhere else.
 //!
 //! How to read a declaration:
 //! ```text
@@ -17,12 +19,13 @@
 //!     }
 //! }
 //! ```
-//! Each declaration makes a Rust struct with those fields (an optional one is an `Option`), a reader that names what is
-//! wrong by its full path, and a JSON schema for tool clients. How that is done stands in `wire/object.rs`; how a whole
-//! message is read, in `protocol/read.rs`. This page is pure: it knows no clock and no socket.
+//! Each declaration makes a Rust struct with those fields (an optional one is an `Option`), a
+//! reader that names what is wrong by its full path, and a JSON schema for tool clients. How that
+//! is done stands in `wire/object.rs`; how a whole message is read, in `protocol/read.rs`. This
+//! page is pure: it knows no clock and no socket.
 //!
-//! The file `protocol.md`, which `cargo doc` shows below, says the same to somebody who writes an agent in another
-//! language, with every exchange as JSON. Read next: `games.rs`.
+//! The file `protocol.md`, which `cargo doc` shows below, says the same to somebody who writes an
+//! agent in another language, with every exchange as JSON. Read next: `games.rs`.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
 
@@ -157,8 +160,8 @@ object! {
     }
     /// A referee asks to be let in.
     RefereeRegisterRequest { referee_meta: AgentMeta, }
-    /// A referee is in, with an id and a token; or it is not, and `reason` says why. With `proves_itself` the manager
-    /// promises that its own requests carry that token.
+    /// A referee is in, with an id and a token; or it is not, and `reason` says why. With
+    /// `proves_itself` the manager promises that its own requests carry that token.
     RefereeRegisterResponse {
         status: Verdict, referee_id: Option<String>, reason: Option<String>,
         ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,

@@ -1,9 +1,11 @@
-//! A referee: takes the matches that the manager's announcements give it, plays them, reports until it is heard.
+//! A referee: takes the matches that the manager's announcements give it, plays them, reports until
+//! it is heard.
 //!
-//! Its threads: a few `match` workers, each of which plays one match at a time; one `report` thread, which repeats every
-//! result until the manager has answered for it; and, for a moment each, `seat` (the second player of a match is asked
-//! while the first is) and `game-error` (a player is told of a failed attempt). Requests come in through
-//! `referee/handlers.rs`. How one match goes is in `referee/match_play.rs`; read that first.
+//! Its threads: a few `match` workers, each of which plays one match at a time; one `report`
+//! thread, which repeats every result until the manager has answered for it; and, for a moment
+//! each, `seat` (the second player of a match is asked while the first is) and `game-error` (a
+//! player is told of a failed attempt). Requests come in through `referee/handlers.rs`. How one
+//! match goes is in `referee/match_play.rs`; read that first.
 
 pub mod assignments;
 pub mod handlers;
@@ -82,7 +84,8 @@ impl Referee {
         });
     }
 
-    /// One match: played, kept on the disk, told to the players. Reporting is the reporter's business.
+    /// One match: played, kept on the disk, told to the players. Reporting is the reporter's
+    /// business.
     fn play(&self, playing: &Assignment) {
         let venue = OverHttp {
             program: &self.session.program,
@@ -94,7 +97,8 @@ impl Referee {
         let outcome = played.unwrap_or_default();
         let match_id = &playing.match_id;
         if let Some(outcome) = &outcome {
-            say(&format!("{match_id}: {}", shown(&outcome.reason))); // once it is reported, all may end
+            // once it is reported, all may end
+            say(&format!("{match_id}: {}", shown(&outcome.reason)));
         }
         let ended = |all: &mut Assignments| all.ended(playing, outcome.as_ref());
         let is_ours = self.assignments.change(ended);
@@ -108,8 +112,8 @@ impl Referee {
         }
     }
 
-    /// One result reported: recorded, refused for good, or to be sent again later. If the manager does not know us any
-    /// more, we register again first; if it wants us no more, that is our end.
+    /// One result reported: recorded, refused for good, or to be sent again later. If the manager
+    /// does not know us any more, we register again first; if it wants us no more, that is our end.
     fn report(&self, kept: &Kept) {
         let Ok(card) = self.session.wait_for_card() else {
             return self.assignments.lock().outbox.send_again(kept);

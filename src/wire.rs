@@ -1,5 +1,6 @@
-//! What every value on the wire is made of: how an object is declared, read and described, timestamps, endpoints,
-//! ids and tokens. Pure. This is the door of the folder; read `object` first.
+//! What every value on the wire is made of: how an object is declared, read and described,
+//! timestamps, endpoints, ids and tokens. Pure. This is the door of the folder; read `object`
+//! first.
 
 mod endpoint;
 mod ids;

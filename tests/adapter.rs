@@ -1,4 +1,5 @@
-//! `bin/adapter.py`: five agents, each of another dialect, play a league through it, and none of them knows the league.
+//! `bin/adapter.py`: five agents, each of another dialect, play a league through it, and none of
+//! them knows the league.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! How fast leagues are and what they cost: `make bench`. Release build, real processes. Figures depend on the machine; the
-//! ratios at the end do not.
+//! How fast leagues are and what they cost: `make bench`. Release build, real processes. Figures
+//! depend on the machine; the ratios at the end do not.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! What a browser makes of the page: it says the same as the document, while the league runs and afterwards. Where there
-//! is no browser the test says so.
+//! What a browser makes of the page: it says the same as the document, while the league runs and
+//! afterwards. Where there is no browser the test says so.
 
 mod support;
 
@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::process::Command;
 use support::{seen::*, *};
 
-/// What a browser makes of a page once its script has run, without the script; nothing where there is no browser. Fails
-/// if its console says anything.
+/// What a browser makes of a page once its script has run, without the script; nothing where there
+/// is no browser. Fails if its console says anything.
 fn browse(world: &World, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());

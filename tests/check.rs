@@ -1,6 +1,7 @@
-//! The examination of an agent: it passes our own player and referee, and an agent with one fault fails that check,
-//! and no other. The agents are our own; somebody stands between them and the examination, and spoils what is said.
-//! Every row of the tables is a fault and the check that sees it; what cannot be looked at then is skipped.
+//! The examination of an agent: it passes our own player and referee, and an agent with one fault
+//! fails that check, and no other. The agents are our own; somebody stands between them and the
+//! examination, and spoils what is said. Every row of the tables is a fault and the check that sees
+//! it; what cannot be looked at then is skipped.
 
 mod support;
 
@@ -30,7 +31,8 @@ fn examination(world: &World, options: &str) -> (Agent, String) {
     (check, url)
 }
 
-/// Its findings, and the names of those that are neither good nor skipped: FATAL what our league does not forgive.
+/// Its findings, and the names of those that are neither good nor skipped: FATAL what our league
+/// does not forgive.
 fn findings(check: &mut Agent) -> (Vec<Value>, String) {
     let status = check.wait();
     let all: Vec<Value> = json_of(&check.output());
@@ -58,8 +60,8 @@ fn skipped(all: &[Value]) -> usize {
     all.iter().filter(|it| it["grade"] == "skip").count()
 }
 
-/// The game of the league, an agent and its options, those of the examination, the id that the agent gets, and how many
-/// checks are only for another game.
+/// The game of the league, an agent and its options, those of the examination, the id that the
+/// agent gets, and how many checks are only for another game.
 const OUR_OWN: &str = "
 even_odd | player | | | P90 | 0
 even_odd | player | --player-id P02 | | P02 | 0
@@ -174,8 +176,8 @@ fn the_least_that_plays_passes() {
     assert!(deadline > sent && sent > "2026", "{call}");
 }
 
-/// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where; and what stands
-/// there then.
+/// A fault: in which exchanges, by words that stand in them; at which of these (0: at all); where;
+/// and what stands there then.
 struct Fault {
     words: String,
     only: usize,
@@ -275,8 +277,8 @@ fn between(
     })
 }
 
-/// One of our own agents, and those who stand between it and the examination: the manager, the players of its
-/// matches, and itself.
+/// One of our own agents, and those who stand between it and the examination: the manager, the
+/// players of its matches, and itself.
 fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<Peer>) {
     let (all, own) = (rows.lines().map(Fault::new).collect(), OnceLock::new());
     let faults = Arc::new(Faults { all, own });
@@ -304,8 +306,8 @@ fn spoilt(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<
     (agent, vec![manager, player_a, player_b, itself])
 }
 
-/// Examines an agent with each of the faults of a table, which stands before the check that sees it and the number of
-/// checks that then see nothing. Every check from `first` to `last` has a fault.
+/// Examines an agent with each of the faults of a table, which stands before the check that sees it
+/// and the number of checks that then see nothing. Every check from `first` to `last` has a fault.
 fn each_fault_fails_its_check_alone(program: &str, table: &str, [first, last]: [&str; 2]) {
     let rows: Vec<&str> = table.trim().lines().collect();
     let left = Mutex::new(rows.clone());

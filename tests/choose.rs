@@ -1,6 +1,6 @@
-//! What a student sees of a `choose` that panics, and of one that is too slow; and a player of another game than
-//! Even/Odd. This program is all of them: the test, which starts itself again and again, and the players. So it has a
-//! `main` of its own.
+//! What a student sees of a `choose` that panics, and of one that is too slow; and a player of
+//! another game than Even/Odd. This program is all of them: the test, which starts itself again and
+//! again, and the players. So it has a `main` of its own.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Is one player better than another? The test is tried on players whose worth is known, and on a real league.
+//! Is one player better than another? The test is tried on players whose worth is known, and on a
+//! real league.
 
 mod support;
 
@@ -6,8 +7,8 @@ use league::extras::comparison::{MOST_CYCLES, pairings, verdict};
 use std::collections::BTreeSet;
 use support::World;
 
-/// A comparison on paper against seven rivals, of players that differ from a rival with these chances: the verdict, and
-/// 0 where there is none.
+/// A comparison on paper against seven rivals, of players that differ from a rival with these
+/// chances: the verdict, and 0 where there is none.
 fn compare(rng: &mut fastrand::Rng, new: f64, old: f64) -> i8 {
     let mut worth = |chance: f64| if rng.f64() < chance { 1.5 } else { 1.0 };
     let mut differences = Vec::new();

@@ -1,5 +1,5 @@
-//! Configuration and command line: each fault is one line that names file and key, what came and what is legal,
-//! and ends the program with 2; each key does what it says.
+//! Configuration and command line: each fault is one line that names file and key, what came and
+//! what is legal, and ends the program with 2; each key does what it says.
 
 mod support;
 
@@ -10,7 +10,8 @@ use support::*;
 
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
-/// What loading says of the files with one place changed, always of which file; null leaves the place out.
+/// What loading says of the files with one place changed, always of which file; null leaves the
+/// place out.
 fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config, String> {
     let whole = world.config(file);
     let name = whole.file_name().unwrap().to_string_lossy();
@@ -283,7 +284,8 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
     assert!(without("security.strict_envelope").strict_envelope());
     let game_over = without("timeouts.game_over_timeout_sec").game_over_limit();
     assert_eq!(game_over, Duration::from_secs(5));
-    // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to report, and the delays.
+    // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to
+    // report, and the delays.
     let slow = read("system", "retry_policy.base_delay_sec", json!(2));
     let one = slow.match_limit(1);
     assert_eq!(one, Duration::from_secs(158));

@@ -1,5 +1,5 @@
-//! Running a class: what the operator may do to a league, with `kill -9` of the manager between each order. What each
-//! order does and says is the story `tests/scripts/control.txt`.
+//! Running a class: what the operator may do to a league, with `kill -9` of the manager between
+//! each order. What each order does and says is the story `tests/scripts/control.txt`.
 
 mod support;
 
@@ -110,7 +110,8 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
     let world = World::new("league scheduling.cycles=3");
     let mut manager = world.manager("--players 2 --lead-sec 0");
     let gates: [Gate; 2] = Default::default();
-    // Both say even; in R1M1, when it is played again, P02 says odd. That one and R3M1 wait for their gates.
+    // Both say even; in R1M1, when it is played again, P02 says odd. That one and R3M1 wait for
+    // their gates.
     let peers = ["P01", "P02"].map(|id| {
         let (doors, calls) = (gates.clone(), AtomicUsize::new(0));
         let peer = Peer::new(move |request| {
@@ -160,7 +161,8 @@ fn a_match_played_again_ends_its_rounds_again_and_its_trace_has_both() {
         let is_whole = |what: &&str| drawn.matches(*what).count() == 2;
         twice.iter().all(is_whole).then_some(drawn)
     });
-    // Round 3 was assigned before R1M1 was played again: whoever refereed it and has forgotten it is told of it anew.
+    // Round 3 was assigned before R1M1 was played again: whoever refereed it and has forgotten it
+    // is told of it anew.
     referee.kill();
     let mut referee = world.agent(&manager, "REF01", "");
     gates[1].open();

@@ -1,5 +1,6 @@
-//! The exercises of the guide (`src/guide/exercises.md`): one test for each. They fail until somebody has solved them, so
-//! `make test` leaves them out. One of them: `cargo test --test exercises memory`.
+//! The exercises of the guide (`src/guide/exercises.md`): one test for each. They fail until
+//! somebody has solved them, so `make test` leaves them out. One of them: `cargo test --test
+//! exercises memory`.
 
 mod support;
 

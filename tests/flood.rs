@@ -1,5 +1,6 @@
-//! A league under attack: hundreds of half-open connections, claims of bodies that no machine can hold, endless headers,
-//! and programs that have no descriptor left. Whatever comes, the league is played to its end, and nobody loses by it.
+//! A league under attack: hundreds of half-open connections, claims of bodies that no machine can
+//! hold, endless headers, and programs that have no descriptor left. Whatever comes, the league is
+//! played to its end, and nobody loses by it.
 
 mod support;
 
@@ -19,7 +20,8 @@ const HALF_OPEN: [&str; 3] = [
     "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{",
 ];
 
-/// So many connections on which these bytes were sent, or at least half: whoever takes its own place resets some.
+/// So many connections on which these bytes were sent, or at least half: whoever takes its own
+/// place resets some.
 fn flood(url: &str, count: usize, bytes: &[&str]) -> Vec<TcpStream> {
     let open = |n: usize| {
         let mut stream = until("it listens", || connect(url, SILENCE).ok());
@@ -217,7 +219,8 @@ fn nobody_loses_because_the_referee_was_flooded() {
     let arguments = format!("--manager {} --referee-id REF01", manager.url());
     let referee = world.start_limited("ulimit -n 40", "referee", &arguments);
     let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.agent(&manager, id, ""));
-    // The last player's first choice lasts until the flood has come, and its second one until the flood is over.
+    // The last player's first choice lasts until the flood has come, and its second one until the
+    // flood is over.
     let [come, over] = [(); 2].map(|()| Gate::default());
     let gates = [come.clone(), over.clone()];
     let last = Peer::new(move |request| {

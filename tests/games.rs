@@ -1,4 +1,5 @@
-//! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One row per rule.
+//! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One
+//! row per rule.
 
 mod support;
 
@@ -35,8 +36,8 @@ fn line(outcome: &Outcome) -> String {
     format!("{ending} {winner} {score:?} {}", outcome.reason)
 }
 
-/// A game, the moves so far, the seats that are asked, and what is legal: a row and a column win, and so does nobody when
-/// the board is full.
+/// A game, the moves so far, the seats that are asked, and what is legal: a row and a column win,
+/// and so does nobody when the board is full.
 const TURNS: &str = "
 even_odd | | 0 1 | even odd
 even_odd | e | 1 | even odd
@@ -141,7 +142,8 @@ fn a_match_ends_as_its_moves_and_the_number_say() {
     }
 }
 
-/// What players and manager are told of a win, a draw, a game by turns and a technical loss, `WHY` being the reason.
+/// What players and manager are told of a win, a draw, a game by turns and a technical loss, `WHY`
+/// being the reason.
 const TOLD: &str = r#"
 {"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "WHY"}
 {"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": 7, "choices": {"P01": "even", "P02": "odd"}, "status": "WIN", "reason": "WHY"}}

@@ -1,4 +1,5 @@
-//! The README and the pages of the guide are true: what they quote stands in the source, what they name is there.
+//! The README and the pages of the guide are true: what they quote stands in the source, what they
+//! name is there.
 
 mod support;
 

@@ -1,5 +1,6 @@
-//! The outermost layer of the three programs: JSON-RPC and HTTP as tables against each of them while a league runs, what
-//! they make of answers, what they log of refusals, and whatever a fixed seed makes up.
+//! The outermost layer of the three programs: JSON-RPC and HTTP as tables against each of them
+//! while a league runs, what they make of answers, what they log of refusals, and whatever a fixed
+//! seed makes up.
 
 mod support;
 
@@ -22,8 +23,8 @@ const MANAGER_LIMIT: usize = 10 << 10;
 /// The shortest call.
 const PING: &str = r#"{"jsonrpc": "2.0", "method": "ping", "id": 1}"#;
 
-/// A running league of one referee and two players. Its first match is played; the second is held up by P02, which
-/// is ours, until the test ends the league.
+/// A running league of one referee and two players. Its first match is played; the second is held
+/// up by P02, which is ours, until the test ends the league.
 struct Running {
     world: World,
     manager: Agent,
@@ -132,7 +133,8 @@ fn expanded(command: &str, url: &str) -> String {
     whole.replace("LENGTH", &format!("Content-Length: {length}"))
 }
 
-/// Each answer that came, in short: its status, what is allowed instead, and of its body what is not the same every time.
+/// Each answer that came, in short: its status, what is allowed instead, and of its body what is
+/// not the same every time.
 fn short(came: &str) -> String {
     let paths = "/error/code /id /result /result/message_type /result/error_code /result/original_message_type \
         /message_type /error_code /original_message_type /kind /state";
@@ -231,7 +233,8 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     // A tool that anybody may call fills no disk.
     call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
     assert!(last("tool_called").to_string().len() < 1_000);
-    // Neither does whoever is not let in, asks for what is not there, or does not say who it is, however often.
+    // Neither does whoever is not let in, asks for what is not there, or does not say who it is,
+    // however often.
     let stranger = message("LEAGUE_QUERY", "player:P99", query);
     let asks: [(&str, &dyn Fn() -> Value); 3] = [
         (r#""status":"REJECTED""#, &|| {
@@ -260,8 +263,8 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     }
 }
 
-/// What a peer does that is asked, by a row of the script: the status and body of its answer, or a word for something
-/// worse.
+/// What a peer does that is asked, by a row of the script: the status and body of its answer, or a
+/// word for something worse.
 fn answering(row: &str) -> Does {
     let right = r#"{"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}"#;
     let head = b"HTTP/1.1 200 OK\r\n\r\n";
@@ -318,7 +321,8 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
 
 // Whatever a fixed seed makes up.
 
-/// What may stand anywhere: words that mean something here, some that should not, and numbers at their ends.
+/// What may stand anywhere: words that mean something here, some that should not, and numbers at
+/// their ends.
 fn any_json(rng: &mut Rng) -> Value {
     let values = r#"[null, true, false, 0, -1, 11, 0.5, 1e308, -9223372036854775808, 18446744073709551615, [], {}, "", " ",
         "\u0000", "\u001b[2J", "\u202e", "../../etc", "://", "http://127.0.0.1", "2025-01-15T10:30:00Z", "1.0.0", "P01",
@@ -355,8 +359,8 @@ fn mutate(rng: &mut Rng, value: &mut Value) {
     }
 }
 
-/// A body to try: bytes, any JSON, or an example of the documents that an agent of this kind takes, a little changed:
-/// bare, called as a method, or called as a tool.
+/// A body to try: bytes, any JSON, or an example of the documents that an agent of this kind takes,
+/// a little changed: bare, called as a method, or called as a tool.
 fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
     let entries: Vec<&Entry> = Entry::served_by(kind).collect();
     let entry = *rng.choice(&entries).unwrap();

@@ -1,4 +1,5 @@
-//! What a player believes, chooses and shows, without a network: `tests/scripts/invitations.txt`, and what no story tells.
+//! What a player believes, chooses and shows, without a network: `tests/scripts/invitations.txt`,
+//! and what no story tells.
 
 mod support;
 
@@ -20,8 +21,9 @@ fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
     outcome.map_or_else(|refusal| refusal.code.word(), |_| "ok")
 }
 
-/// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token (`-` for none), and
-/// the conversation. Says what comes of it. A token is announced beside the matches, or `inside`, as by other managers.
+/// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token
+/// (`-` for none), and the conversation. Says what comes of it. A token is announced beside the
+/// matches, or `inside`, as by other managers.
 fn done(invitations: &mut Invitations, line: &str) -> &'static str {
     let mut words = line.split(' ').chain(["-"]);
     let [verb, id, token] = [(); 3].map(|()| words.next().unwrap());
@@ -57,7 +59,8 @@ fn done(invitations: &mut Invitations, line: &str) -> &'static str {
     }
 }
 
-/// What the player's terminal says: of a GAME_ERROR or a LEAGUE_COMPLETED, or of a message that is refused for a reason.
+/// What the player's terminal says: of a GAME_ERROR or a LEAGUE_COMPLETED, or of a message that is
+/// refused for a reason.
 fn said(command: &str) -> String {
     let (refused, message) = command.split_once(": ").unwrap();
     let message: Value =

@@ -1,5 +1,5 @@
-//! A league as a job of a batch engine: entrants dealt into groups, a job for each, killed and started again by a plain
-//! shell, added up, and the next stage.
+//! A league as a job of a batch engine: entrants dealt into groups, a job for each, killed and
+//! started again by a plain shell, added up, and the next stage.
 
 mod support;
 
@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use support::*;
 
-/// Plays a stage with two processes, in the folder in which it is started. A group that is over is not played again. One
-/// group may be slow.
+/// Plays a stage with two processes, in the folder in which it is started. A group that is over is
+/// not played again. One group may be slow.
 const STAGE: &str = r#"
 ls season/groups | sed s/.txt// | xargs -P 2 -I {} sh -c '
     "$MANAGER" local --entrants season/groups/{}.txt --data season/{} --logs logs/{} --config ../config \
@@ -118,7 +118,8 @@ fn class(world: &World, text: &str) -> String {
     file.to_str().unwrap().into()
 }
 
-/// Entrants, with `;` between lines and `:` behind a name; what is done with them, and what is wrong.
+/// Entrants, with `;` between lines and `:` behind a name; what is done with them, and what is
+/// wrong.
 const WRONG: &str = r#"
 Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | DEAL | line 4: Ada enters in line 1 already
 Ada:even;Bob | DEAL | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab

@@ -1,5 +1,6 @@
-//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage, another version's journal
-//! and `--fresh` lose nothing; of many decisions at the same instant one counts.
+//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage,
+//! another version's journal and `--fresh` lose nothing; of many decisions at the same instant one
+//! counts.
 
 mod support;
 
@@ -53,7 +54,8 @@ fn decide(store: &Store, decide: impl FnOnce(&League) -> Option<Event>) {
         .unwrap();
 }
 
-/// An agent registers for the first time; or with its token for the second, at this hour, at this port; unless it has.
+/// An agent registers for the first time; or with its token for the second, at this hour, at this
+/// port; unless it has.
 fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
     let sender = match id.starts_with('R') {
         true => format!("referee:{id}"),
@@ -75,8 +77,9 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
     });
 }
 
-/// Everybody does what is still to be done, and referees report again what they have reported before. Before the
-/// start a player moves; in round 2 one referee moves and the other is lost, in round 3 a player's token has expired.
+/// Everybody does what is still to be done, and referees report again what they have reported
+/// before. Before the start a player moves; in round 2 one referee moves and the other is lost, in
+/// round 3 a player's token has expired.
 fn play_on(store: &Store) {
     for n in 1..=2 {
         register(store, &format!("REF0{n}"), false, 0, 8000 + n);
@@ -144,7 +147,8 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     assert_eq!(counted, [6 + 3, 1, 3 + 1, 6, 1], "a whole league: {text}");
     assert!(table.iter().all(|row| row.played == 3), "{table:?}");
 
-    // Of each line a letter, a quarter, half, all but its end, and the whole of it; of one line every byte.
+    // Of each line a letter, a quarter, half, all but its end, and the whole of it; of one line
+    // every byte.
     let (mut cuts, mut start) = (vec![0], 0);
     for line in text.split_inclusive('\n') {
         let length = line.len();

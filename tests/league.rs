@@ -1,4 +1,5 @@
-//! Whole leagues as real processes: what a student and a teacher see, and what everybody is told, in which order.
+//! Whole leagues as real processes: what a student and a teacher see, and what everybody is told,
+//! in which order.
 
 mod support;
 
@@ -91,7 +92,8 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
         let (world, begun) = (World::new(""), Instant::now());
         let rounds = players - 1;
         let all_told = told(&world, players);
-        // Above sixteen players one table stands for many: a round's end has one, and else there is one in 90 ms at most.
+        // Above sixteen players one table stands for many: a round's end has one, and else there is
+        // one in 90 ms at most.
         let paced = 2 + rounds + begun.elapsed().as_millis() as u64 / 90;
         let most = (players * rounds / 2).min(if players > 16 { paced } else { u64::MAX });
         for (token, requests) in all_told {
@@ -145,8 +147,8 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
     }
 }
 
-/// A player that sends exactly what the shortest description of the messages prints: no envelope, no token, arrival and
-/// choice and no more.
+/// A player that sends exactly what the shortest description of the messages prints: no envelope,
+/// no token, arrival and choice and no more.
 fn bare_player() -> Peer {
     Peer::new(|request| {
         let Does::Answer(Value::Object(mut answer)) = good_player("P01", "even", request) else {

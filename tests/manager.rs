@@ -1,5 +1,6 @@
-//! The manager as those who use it meet it: who is let in, what the screen says of each mistake, whom the league waits
-//! for. Referees and players are real where they do their work, and scripted where they do not.
+//! The manager as those who use it meet it: who is let in, what the screen says of each mistake,
+//! whom the league waits for. Referees and players are real where they do their work, and scripted
+//! where they do not.
 
 mod support;
 
@@ -13,7 +14,8 @@ use support::*;
 /// The player that answers the end of each round wrongly too, which costs nothing.
 const RUDE: &str = "Loud";
 
-/// Each kind of mistake: its player, what it does wrongly when it is sent what, and how everybody is told.
+/// Each kind of mistake: its player, what it does wrongly when it is sent what, and how everybody
+/// is told.
 const MISTAKES: &str = r#"
     Okay | GAME_INVITATION | body {"jsonrpc": "2.0", "result": {"status": "ok", "token": "tok-p02-0123456789abcdef0123"}, "id": 1} | answered {"status":"ok","token":"tok-p02-***"} to handle_game_invitation, expected GAME_JOIN_ACK
     Naming | CHOOSE_PARITY_CALL | but parity_choice>choice | answered choose_parity wrongly, at the last of 3 attempts: parity_choice: has "choice", expected "parity_choice"
@@ -77,7 +79,8 @@ fn everybody_learns_why_a_match_was_lost() {
     referee.ends_well();
     ada.ends_well();
     let [screen, whistle, own] = [&manager, &referee, &ada].map(Agent::output);
-    // Nobody else is punished: all are faulty against Ada alone, the one that is gone against everybody.
+    // Nobody else is punished: all are faulty against Ada alone, the one that is gone against
+    // everybody.
     world.check_played(players);
     let recorded = world.events("Recorded");
     let technical = recorded
@@ -223,7 +226,8 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
 
 #[test]
 fn a_referee_has_the_whole_time_again_in_every_round() {
-    // The lead alone is longer than a match may take, and nobody hears of round 2 before it has passed.
+    // The lead alone is longer than a match may take, and nobody hears of round 2 before it has
+    // passed.
     let world = World::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
          system timeouts.game_over_timeout_sec=2; system timeouts.generic_response_timeout_sec=1; \
@@ -320,7 +324,8 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
             body["league_id"] = json!(LEAGUE);
             send(&url, &message(message_type, "launcher", body))
         };
-        // The operator is refused the last four for other reasons: there is nobody, no match and no league that is over.
+        // The operator is refused the last four for other reasons: there is nobody, no match and no
+        // league that is over.
         let actions = ["pause", "resume", "remove", "restore", "replay", "again"];
         let actions = &actions[..if code == "waiting" { 2 } else { 6 }];
         let orders = actions

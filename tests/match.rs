@@ -1,7 +1,7 @@
-//! One match over a script, without waiting or a socket: `tests/scripts/match.txt`. The script has a clock of its own, on
-//! which silence costs its whole limit and any other answer than a good one a second. What a player goes through is
-//! written down as one line, and how it failed as the sentence that everybody is told. How bytes become an answer is
-//! tabled in `http.rs`.
+//! One match over a script, without waiting or a socket: `tests/scripts/match.txt`. The script has
+//! a clock of its own, on which silence costs its whole limit and any other answer than a good one
+//! a second. What a player goes through is written down as one line, and how it failed as the
+//! sentence that everybody is told. How bytes become an answer is tabled in `http.rs`.
 
 mod support;
 
@@ -35,7 +35,8 @@ fn good(question: &Message, id: &str) -> Value {
     answer
 }
 
-/// An answer as the reader of players' answers reads it: what the referee knows of the envelope is supplied.
+/// An answer as the reader of players' answers reads it: what the referee knows of the envelope is
+/// supplied.
 fn read_as_it_comes(answer: Value) -> Result<Message, CallError> {
     let mut completed = answer.clone();
     complete(&mut completed, |_, field| match field {
@@ -46,7 +47,8 @@ fn read_as_it_comes(answer: Value) -> Result<Message, CallError> {
     Ok(understood.message)
 }
 
-/// What a player does with a question: `silence`, `well`, `well but EDITS`, `says JSON`, or the name of a failure.
+/// What a player does with a question: `silence`, `well`, `well but EDITS`, `says JSON`, or the
+/// name of a failure.
 fn answer(act: &str, question: &Message, id: &str, limit: Duration) -> Result<Message, CallError> {
     let (word, rest) = act.split_once(' ').unwrap_or((act, ""));
     Err(match word {
@@ -122,8 +124,8 @@ impl Script {
         outcome
     }
 
-    /// What holds in every match: both are asked at once where the game allows it, hear the same and only of what is
-    /// kept, and each complaint is to the right player and has a code.
+    /// What holds in every match: both are asked at once where the game allows it, hear the same
+    /// and only of what is kept, and each complaint is to the right player and has a code.
     fn check(&self, outcome: Option<&Outcome>) {
         let seen = self.seen();
         let (joined, asked) = seen.at_once.split_first().unwrap_or((&2, &[]));
@@ -305,8 +307,8 @@ fn told(outcome: Option<&Outcome>) -> String {
     format!("{} {winner} {points}: {}", outcome.ending, outcome.reason)
 }
 
-/// What came of a match: the story of each player that has a script, what P02 was told first of what it did wrongly, and
-/// how the match ended; `whole: …` has it as everybody is sent it.
+/// What came of a match: the story of each player that has a script, what P02 was told first of
+/// what it did wrongly, and how the match ended; `whole: …` has it as everybody is sent it.
 fn story(command: &str) -> String {
     let script = Script::new(&command.replace("LONG", &r"\u001b".repeat(1500))); // six bytes each
     let outcome = script.play();

@@ -1,5 +1,6 @@
-//! The Model Context Protocol on every agent, over real HTTP: both eras message by message, the tools as they describe
-//! themselves, and calls that end in the same handlers as direct ones. `by_hand.rs` plays a league through tools.
+//! The Model Context Protocol on every agent, over real HTTP: both eras message by message, the
+//! tools as they describe themselves, and calls that end in the same handlers as direct ones.
+//! `by_hand.rs` plays a league through tools.
 
 mod support;
 
@@ -33,8 +34,8 @@ fn post(url: &str, headers: &str, request: &Value) -> (u16, Value) {
     (status, json_of(body))
 }
 
-/// A version in a header, a method and its parameters, and the status and code of the answer: nobody knows a version of
-/// 1999, and a league request knows no versions.
+/// A version in a header, a method and its parameters, and the status and code of the answer:
+/// nobody knows a version of 1999, and a league request knows no versions.
 const VERSIONS: &str = r#"
 2025-06-18 | ping | {} | 200 null
 1999-12-31 | ping | {} | 400 -32022
@@ -89,8 +90,8 @@ fn the_era_of_handshakes() {
     }
 }
 
-/// What is asked, by which headers (`version method name`, `-`: none), what is wrong with `_meta` (`-`: nothing), and the
-/// answer.
+/// What is asked, by which headers (`version method name`, `-`: none), what is wrong with `_meta`
+/// (`-`: nothing), and the answer.
 const STATELESS_RULES: &str = "
 server/discover | 2026-07-28 server/discover - | - | 200
 tools/list | 2026-07-28 tools/list - | - | 200
@@ -215,8 +216,8 @@ fn tools_say_what_they_are() {
     }
 }
 
-/// Whose tool is called, with which message (of a story; or its type, its sender and its fields), and words of the answer;
-/// a refusal begins with a code, REJECTED or `belongs`.
+/// Whose tool is called, with which message (of a story; or its type, its sender and its fields),
+/// and words of the answer; a refusal begins with a code, REJECTED or `belongs`.
 const CALLS: &str = r#"
 player choose_parity | true asks R1M1 | E015 match_id R1M1 MATCH_ID_MISMATCH
 player choose_parity | true invites R1M1 | belongs to
@@ -293,7 +294,8 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
     }
 }
 
-/// A reply without what differs from call to call (the token does not: whoever shows its registration key keeps it).
+/// A reply without what differs from call to call (the token does not: whoever shows its
+/// registration key keeps it).
 fn timeless(mut reply: Value) -> Value {
     for key in ["timestamp", "arrival_timestamp"] {
         reply.as_object_mut().and_then(|fields| fields.remove(key));

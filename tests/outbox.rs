@@ -1,6 +1,6 @@
-//! Results that must survive in files of JSON lines: a referee's outbox and a player's history, cut at any byte by a kill;
-//! what an outbox sends when, as the story `tests/scripts/outbox.txt`; and when a match is played anew. The manager's journal
-//! is in `journal.rs`.
+//! Results that must survive in files of JSON lines: a referee's outbox and a player's history, cut
+//! at any byte by a kill; what an outbox sends when, as the story `tests/scripts/outbox.txt`; and
+//! when a match is played anew. The manager's journal is in `journal.rs`.
 
 mod support;
 

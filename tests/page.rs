@@ -1,5 +1,6 @@
-//! What a person sees of a league, and keeps: the document and the page that shows it, the report, the tables
-//! as CSV. `browser.rs` looks at the page; whether it is good to look at is judged by eye.
+//! What a person sees of a league, and keeps: the document and the page that shows it, the report,
+//! the tables as CSV. `browser.rs` looks at the page; whether it is good to look at is judged by
+//! eye.
 
 mod support;
 

@@ -1,6 +1,7 @@
-//! Leagues on paper that go as chance will have it: agents register, come again, get lost, report, report falsely, and the
-//! operator meddles. All that happens is a command of a story (`support/script.rs`), after which the manager dies, and
-//! the journal gives the same league again. Whatever happens, the sums fit.
+//! Leagues on paper that go as chance will have it: agents register, come again, get lost, report,
+//! report falsely, and the operator meddles. All that happens is a command of a story
+//! (`support/script.rs`), after which the manager dies, and the journal gives the same league
+//! again. Whatever happens, the sums fit.
 
 mod support;
 
@@ -60,7 +61,8 @@ fn operate(rng: &mut Rng, story: &mut Story) {
     story.does(&format!("operator {word} {about}"));
 }
 
-/// Referees get lost and come back; what is open is given to those that are there, or lost by the removed.
+/// Referees get lost and come back; what is open is given to those that are there, or lost by the
+/// removed.
 fn assign(rng: &mut Rng, story: &mut Story) {
     let mut present = referees(&story.league);
     present.retain(|_| rng.u8(..3) > 0);
@@ -75,7 +77,8 @@ fn assign(rng: &mut Rng, story: &mut Story) {
     assert!(is_well, "nobody has an open match who is gone");
 }
 
-/// A referee reports one of its matches: as it was, once more, falsely, or in a conversation that was voided.
+/// A referee reports one of its matches: as it was, once more, falsely, or in a conversation that
+/// was voided.
 fn report(rng: &mut Rng, story: &mut Story) {
     let game = rng.choice(&story.league.matches);
     let Some(game) = game.filter(|game| game.assignment.is_some()) else {

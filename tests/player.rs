@@ -1,5 +1,6 @@
-//! A real player between a scripted manager and scripted referees, true ones and strangers: whom it believes, what it
-//! answers, remembers and shows. Whom it believes is tabled in `invitations.rs`; here it is shown to be asked.
+//! A real player between a scripted manager and scripted referees, true ones and strangers: whom it
+//! believes, what it answers, remembers and shows. Whom it believes is tabled in `invitations.rs`;
+//! here it is shown to be asked.
 
 mod support;
 

@@ -21,7 +21,8 @@ fn coin(win: i32, draw: i32, loss: i32) -> f64 {
     worth::coin("even_odd", &scoring([win, draw, loss, loss])).unwrap()
 }
 
-/// So many matches with so many points each: their mean, the square of its standard error, and the verdict.
+/// So many matches with so many points each: their mean, the square of its standard error, and the
+/// verdict.
 const SAMPLES: &str = "
  | 0 | - | too few
 1*3 | 3 | - | too few
@@ -54,8 +55,8 @@ fn mean_standard_error_and_verdict_are_those_of_the_book() {
     assert_eq!(coins, [1.25, 1.75, 1.5]);
 }
 
-/// What a strategy gets on average against somebody who always chooses `constant`, once it has met it ten times: each of
-/// the ten numbers counts once, so nothing is left to luck.
+/// What a strategy gets on average against somebody who always chooses `constant`, once it has met
+/// it ten times: each of the ten numbers counts once, so nothing is left to luck.
 fn expected(strategy: &str, constant: Parity) -> f64 {
     let mut turn = Turn {
         seed: Some(1),

@@ -1,5 +1,6 @@
-//! The wire: every example of the documents is read and written back, every fault is refused by code and path,
-//! the schema says what the reader does, and what a real league sends passes the same reader.
+//! The wire: every example of the documents is read and written back, every fault is refused by
+//! code and path, the schema says what the reader does, and what a real league sends passes the
+//! same reader.
 
 mod support;
 
@@ -181,8 +182,8 @@ fn sample(schema: &Value) -> Value {
     }
 }
 
-/// Of each kind one, and what lies just outside a kind's bounds. What is inside a list or an object is tried in its
-/// own place.
+/// Of each kind one, and what lies just outside a kind's bounds. What is inside a list or an object
+/// is tried in its own place.
 fn any_values() -> Vec<Value> {
     let all = r#"[null, true, 7, -7, -2147483649, 2147483647, 2147483648, 18446744073709551615, 1.5, "x",
         "2025-01-15T10:30:00+02:00", [], {}]"#;
@@ -192,8 +193,9 @@ fn any_values() -> Vec<Value> {
 /// The reader lets these through as they come, for a better refusal by whoever judges them.
 const UNREAD: &[&str] = &["parity_choice", "query_type", "query_params", "move"];
 
-/// Leaves out every place of a valid sample, and puts any value there: the reader refuses what the schema
-/// refuses, with the right code and the exact path, and takes all else. Returns how many places there were.
+/// Leaves out every place of a valid sample, and puts any value there: the reader refuses what the
+/// schema refuses, with the right code and the exact path, and takes all else. Returns how many
+/// places there were.
 fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> String) -> usize {
     let valid = sample(schema);
     assert_eq!(read(&valid), "ok", "{valid}");
@@ -260,8 +262,8 @@ fn logged(note: impl FnOnce(&Client)) -> Value {
     lines.pop().unwrap()
 }
 
-/// What the wire makes of a text: a message with edits, one of whose envelope something is known, a time, a URL, a value
-/// in the log, or a text on the screen.
+/// What the wire makes of a text: a message with edits, one of whose envelope something is known, a
+/// time, a URL, a value in the log, or a text on the screen.
 fn made_of(word: &str, text: &str) -> String {
     match word {
         "read" => {

@@ -1,5 +1,6 @@
-//! `bin/player.py`, the player's template in Python: it can be read, it plays, it bears what strangers send and what
-//! answers in the manager's place, and it tells a student what is wrong with `choose`.
+//! `bin/player.py`, the player's template in Python: it can be read, it plays, it bears what
+//! strangers send and what answers in the manager's place, and it tells a student what is wrong
+//! with `choose`.
 
 mod support;
 
@@ -80,7 +81,8 @@ Origin: http://localhost:1 | PING | 403 |
 Origin: http://example.org | PING | 403 |
 Origin: OWN,Origin: OWN | PING | 403 |"#;
 
-/// Whom it believes. What others were promised is nothing to it: that match stays one that nobody announced.
+/// Whom it believes. What others were promised is nothing to it: that match stays one that nobody
+/// announced.
 const BELIEVED: &str = "
 true asks R1M1: E015
 manager announces R1M1 auth_token=null: E011
@@ -137,7 +139,8 @@ fn strangers_get_nothing_from_a_player() {
         assert_eq!(send(&url, &asked)["parity_choice"], *choice); // the template would choose anew
     }
 
-    // Matches that the manager has not announced are joined, but only a hundred of them, and do not count.
+    // Matches that the manager has not announced are joined, but only a hundred of them, and do not
+    // count.
     for n in 1..=100 {
         converse(&url, &format!("strange invites X{n}: joins"));
     }
@@ -332,7 +335,8 @@ fn key(request: &Value) -> &str {
 fn a_player_that_is_killed_is_known_again() {
     let Some(world) = world() else { return };
     let card = || world.data("agents/P01.json");
-    // It is killed before it has read the answer: the key that it sends is on disk already, and sent again.
+    // It is killed before it has read the answer: the key that it sends is on disk already, and
+    // sent again.
     let silent = Peer::new(|_| Does::Silence);
     let mut player = start(&world, &silent.url, "");
     asked(&silent, 1);
@@ -345,7 +349,8 @@ fn a_player_that_is_killed_is_known_again() {
     assert!(keys[0].len() == 32 && keys[0].chars().all(|it| it.is_ascii_hexdigit()));
     drop(again);
 
-    // With a real manager: its card has the token, nobody else may read it, and it is the same player afterwards.
+    // With a real manager: its card has the token, nobody else may read it, and it is the same
+    // player afterwards.
     let manager = world.manager("");
     let player = start(&world, &manager.url(), "");
     player.line("is P01");
@@ -397,7 +402,8 @@ fn joining_takes_one_line() {
     player.line("Ada is P01 in ");
     assert!(player.url().starts_with("http://localhost:"));
 
-    // Elsewhere: it listens on all addresses, and says the one by which it would be reached from there.
+    // Elsewhere: it listens on all addresses, and says the one by which it would be reached from
+    // there.
     let Some(own) = own_address() else { return };
     let manager = format!("http://{own}:1");
     let player = start(&world, &manager, "--data elsewhere");

@@ -1,5 +1,5 @@
-//! Referees that die, refuse, lie or come late, and managers that are away: every match is recorded once, and no
-//! player pays for it.
+//! Referees that die, refuse, lie or come late, and managers that are away: every match is recorded
+//! once, and no player pays for it.
 
 mod support;
 
@@ -62,7 +62,8 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
         second.ends_well();
         check_one_result(&world, "REF02");
         assert_eq!(first_referee(&world), "REF01", "{state}");
-        // The newer invitation is another conversation, under another token, and the last result is its.
+        // The newer invitation is another conversation, under another token, and the last result is
+        // its.
         let [old, new] = &alpha.received("GAME_INVITATION")[..] else {
             panic!("{state}: not invited twice");
         };
@@ -80,8 +81,9 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
     }
 }
 
-/// How a referee does not do its work: the method that it does not take, once it was given a match (none: it takes
-/// nothing), what it answers then (nothing: it hangs up), and what the screen says of it.
+/// How a referee does not do its work: the method that it does not take, once it was given a match
+/// (none: it takes nothing), what it answers then (nothing: it hangs up), and what the screen says
+/// of it.
 const FAULTS: &str = r#"
 notify_round | | could not be reached (it hung up without an answer)
 ping | | could not be reached (it hung up without an answer)
@@ -263,7 +265,8 @@ fn a_stale_outbox_never_counts() {
     }
 }
 
-/// A referee alone with a manager and two players who choose even; P01 waits at the gate when `held`.
+/// A referee alone with a manager and two players who choose even; P01 waits at the gate when
+/// `held`.
 struct Alone {
     world: World,
     players: [Peer; 2],

@@ -1,5 +1,6 @@
-//! Programs die, are started twice, find their disk full, their card taken, their league over or a referee hung:
-//! nothing is lost, nothing counts twice, nothing is left behind, and whoever cannot go on says why.
+//! Programs die, are started twice, find their disk full, their card taken, their league over or a
+//! referee hung: nothing is lost, nothing counts twice, nothing is left behind, and whoever cannot
+//! go on says why.
 
 mod support;
 
@@ -9,8 +10,8 @@ use std::path::PathBuf;
 use std::{fs, process::Command};
 use support::*;
 
-/// Whoever it is, it dies and is started again each time that the journal has grown: a manager till the very end, an
-/// agent till the last result.
+/// Whoever it is, it dies and is started again each time that the journal has grown: a manager till
+/// the very end, an agent till the last result.
 #[test]
 fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
     let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04"];

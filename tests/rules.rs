@@ -1,5 +1,5 @@
-//! The rooms that only calculate: the schedule as laws that hold for every number of players; standings and retries as
-//! rows of `tests/scripts/rules.txt`.
+//! The rooms that only calculate: the schedule as laws that hold for every number of players;
+//! standings and retries as rows of `tests/scripts/rules.txt`.
 
 mod support;
 
@@ -63,8 +63,8 @@ fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
     }
 }
 
-/// `3,1,0,0 wins,draws P01>P02 P03`: the table after these matches, in a league with these points for a match won, drawn,
-/// lost and technically lost, and these tie-breaks.
+/// `3,1,0,0 wins,draws P01>P02 P03`: the table after these matches, in a league with these points
+/// for a match won, drawn, lost and technically lost, and these tie-breaks.
 fn table(row: &str) -> String {
     let [points, ties, script] = row.splitn(3, ' ').collect::<Vec<_>>()[..] else {
         panic!("{row}")
@@ -80,8 +80,8 @@ fn table(row: &str) -> String {
     script::table(&told_by(rules, script))
 }
 
-/// `3 exponential late gone`: what comes of so many attempts in all which fail so at first, and the pauses between them
-/// in seconds.
+/// `3 exponential late gone`: what comes of so many attempts in all which fail so at first, and the
+/// pauses between them in seconds.
 fn retried(row: &str) -> String {
     let words: Vec<&str> = row.split(' ').collect();
     let policy = RetryPolicy {

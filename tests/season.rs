@@ -1,5 +1,5 @@
-//! What is counted from the documents that leagues leave: luck, expected points, who is equal, the season, the files for
-//! people. No sockets; a league is written as a line of results.
+//! What is counted from the documents that leagues leave: luck, expected points, who is equal, the
+//! season, the files for people. No sockets; a league is written as a line of results.
 
 mod support;
 
@@ -79,7 +79,8 @@ P01?P02 |";
 #[test]
 fn luck_holds_forfeits_as_they_were() {
     let outcomes = [[3, 0], [0, 3], [1, 1], [1, 1]];
-    // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with 1/8, and so on.
+    // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with
+    // 1/8, and so on.
     for (held, matches, points, expected) in [
         (&[0, 0], 1, 1, 1.0),
         (&[0, 0], 1, 3, 0.5),
@@ -251,7 +252,8 @@ fn a_stage_names_every_group_that_it_leaves_out() {
     );
     check_says(&shown, "001  2025-01-15  champion: P03\n");
     assert_eq!(run(""), run(""), "the same twice");
-    // P04 is third in the table, but its two draws with equal choices are worth less than two matches that others had.
+    // P04 is third in the table, but its two draws with equal choices are worth less than two
+    // matches that others had.
     for (options, code, promoted) in [
         ("--promote 2", 0, "P03\tthree\nP01\tone\n"),
         ("--promote 2 --by points", 0, "P03\tthree\nP01\tone\n"),

@@ -1,5 +1,6 @@
-//! The league on paper: the stories of `tests/scripts` of who is let in, which results are taken and what is told of them,
-//! and what the operator may do; and laws that hold in all of many leagues.
+//! The league on paper: the stories of `tests/scripts` of who is let in, which results are taken
+//! and what is told of them, and what the operator may do; and laws that hold in all of many
+//! leagues.
 
 mod support;
 

@@ -1,6 +1,7 @@
-//! Tic-tac-toe from end to end: the finished players against each other, what a player answers to its referee, and
-//! leagues over real processes, some of which are killed. What a referee makes of illegal, late and wrong moves is told in
-//! `scripts/match.txt`, what the manager believes in `scripts/results.txt`; who wins is tabled in `games.rs`.
+//! Tic-tac-toe from end to end: the finished players against each other, what a player answers to
+//! its referee, and leagues over real processes, some of which are killed. What a referee makes of
+//! illegal, late and wrong moves is told in `scripts/match.txt`, what the manager believes in
+//! `scripts/results.txt`; who wins is tabled in `games.rs`.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! `league_manager trace R1M1`: what a student sees of a match, made of everybody's logs. Over real leagues of two
-//! players, and on paper where clocks contradict each other.
+//! `league_manager trace R1M1`: what a student sees of a match, made of everybody's logs. Over real
+//! leagues of two players, and on paper where clocks contradict each other.
 
 mod support;
 
@@ -28,7 +28,8 @@ fn traced(world: &World) -> String {
     untimed.collect::<Vec<_>>().join("\n")
 }
 
-/// The same rows, each as often: what happens at once may stand in any order. But no answer above its question.
+/// The same rows, each as often: what happens at once may stand in any order. But no answer above
+/// its question.
 fn check(name: &str, text: &str, expected: &str) {
     let sorted = |text: &str| {
         let mut rows: Vec<String> = text.lines().map(|line| line.trim().to_string()).collect();
@@ -164,8 +165,8 @@ no log here of P01, P02: agents on other machines have theirs there";
     check("reassigned", &traced(&world), EXPECTED);
 }
 
-/// A line of a log on paper: when, whose, what happened, with which message, with whom. It is about R1M1 and in the
-/// conversation conv-r1m1-0123abcd, unless `more` says otherwise.
+/// A line of a log on paper: when, whose, what happened, with which message, with whom. It is about
+/// R1M1 and in the conversation conv-r1m1-0123abcd, unless `more` says otherwise.
 fn line(words: &str, more: Value) -> Value {
     let [at, component, event, what, peer] = *words.split(' ').collect::<Vec<_>>() else {
         panic!("{words}");
@@ -179,7 +180,8 @@ fn line(words: &str, more: Value) -> Value {
     line
 }
 
-/// A match of REF01 and P01, whose clock is behind, and then the lines in `more`. P02's log is on another machine.
+/// A match of REF01 and P01, whose clock is behind, and then the lines in `more`. P02's log is on
+/// another machine.
 fn story(more: Vec<Value>) -> Vec<Value> {
     let story = [
         "10:00:05 P01 message_received GAME_INVITATION referee:REF01",

@@ -1,6 +1,7 @@
-//! A match once more, into one's own `choose`: `ada --again R3M2` builds the turns of a match that was played from the
-//! player's history, and calls `choose` with each, without a league. So a choice that was wrong, or that panicked, can be
-//! looked at as often as one likes, also under a debugger. Of the past the turn shows what was known then.
+//! A match once more, into one's own `choose`: `ada --again R3M2` builds the turns of a match that
+//! was played from the player's history, and calls `choose` with each, without a league. So a
+//! choice that was wrong, or that panicked, can be looked at as often as one likes, also under a
+//! debugger. Of the past the turn shows what was known then.
 
 use crate::games::{self, Game, Move};
 use crate::player::history::HistoryFile;
@@ -68,7 +69,8 @@ fn find(args: &Args, match_id: &str) -> Result<(HistoryFile, usize), Stop> {
     })
 }
 
-/// The moves of a match, and the seat of the player. In a game by turns whoever moved first has the first seat.
+/// The moves of a match, and the seat of the player. In a game by turns whoever moved first has the
+/// first seat.
 fn moves(player_id: &str, past: &Past) -> Result<(usize, Vec<Move>), Stop> {
     let mut players = [player_id.to_string(), past.opponent_id.clone()];
     let first = past.result.moves.iter().flatten().next();

@@ -1,9 +1,10 @@
-//! A player whose choices come from outside: `--strategy mcp` leaves them to whoever calls its tools, a person with the
-//! Inspector or an assistant. `next_turn` waits for a match in which the player is asked, `make_choice` answers it.
+//! A player whose choices come from outside: `--strategy mcp` leaves them to whoever calls its
+//! tools, a person with the Inspector or an assistant. `next_turn` waits for a match in which the
+//! player is asked, `make_choice` answers it.
 //!
-//! The referee's call waits in `ask` meanwhile. If nobody chooses, an example does (`coach.rs`), a little before the
-//! deadline, and `next_turn` tells it. The tools are for callers on the player's own machine, and for those who know its
-//! token; a stranger is refused before anything waits.
+//! The referee's call waits in `ask` meanwhile. If nobody chooses, an example does (`coach.rs`), a
+//! little before the deadline, and `next_turn` tells it. The tools are for callers on the player's
+//! own machine, and for those who know its token; a stranger is refused before anything waits.
 
 use crate::games;
 use crate::net::agent::{Denial, Tool, Toolbox};
@@ -18,22 +19,26 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// What a model is told before it calls a tool.
-const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play matches against others. Call next_turn \
-    again and again until its status is \"over\": it waits up to 25 seconds for a match in which you are asked. When its \
-    status is \"your_turn\", look at the position, and call make_choice with its match_id and one of its legal_moves \
-    before seconds_left have passed; else a fallback chooses for you, and the notes say so. A match may ask you several \
-    times. The description of make_choice has the rules of the game. get_player_state shows your record at any time.";
-const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked. Status your_turn: choose in \
-    match_id, against opponent_id, before seconds_left have passed; position shows how the match stands, legal_moves \
-    what may be chosen, history the matches so far. Status wait: call it again. Status over: the league has ended. The \
-    notes tell what happened since your last choice.";
+const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play matches against \
+    others. Call next_turn again and again until its status is \"over\": it waits up to 25 seconds \
+    for a match in which you are asked. When its status is \"your_turn\", look at the position, \
+    and call make_choice with its match_id and one of its legal_moves before seconds_left have \
+    passed; else a fallback chooses for you, and the notes say so. A match may ask you several \
+    times. The description of make_choice has the rules of the game. get_player_state shows your \
+    record at any time.";
+const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked. Status \
+    your_turn: choose in match_id, against opponent_id, before seconds_left have passed; position \
+    shows how the match stands, legal_moves what may be chosen, history the matches so far. Status \
+    wait: call it again. Status over: the league has ended. The notes tell what happened since \
+    your last choice.";
 /// The rules stand here, since many clients show a model the tools only, and not the instructions.
-const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next_turn has named. Give move_number too, \
-    if the match has several moves: then a choice that comes too late is not taken for the next move. The rules: a win \
-    is worth 3 points, a draw 1. In Even/Odd a number from 1 to 10 is drawn when both have chosen: if both chose alike \
-    it is a draw, else whoever named its parity wins. The draw is fair; so only the opponent can be predicted, from the \
-    history, and it pays to choose otherwise than it does. In other games the position and the legal_moves say what is \
-    played.";
+const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next_turn has named. \
+    Give move_number too, if the match has several moves: then a choice that comes too late is not \
+    taken for the next move. The rules: a win is worth 3 points, a draw 1. In Even/Odd a number \
+    from 1 to 10 is drawn when both have chosen: if both chose alike it is a draw, else whoever \
+    named its parity wins. The draw is fair; so only the opponent can be predicted, from the \
+    history, and it pays to choose otherwise than it does. In other games the position and the \
+    legal_moves say what is played.";
 
 /// How long `next_turn` waits: less than clients usually wait for a tool.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -54,10 +59,12 @@ object! {
     NextTurn { ; optional auth_token: String, }
     /// The arguments of `make_choice`.
     MakeChoice { match_id: String, choice: Unread<String>, ; optional move_number: u32, auth_token: String, }
-    /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or none any more.
+    /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or
+    /// none any more.
     Offer {
         status: TurnState, notes: Vec<String>,
-        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String, seconds_left: u32,
+        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String,
+        seconds_left: u32,
         game_type: String, move_number: u32, position: String, legal_moves: Vec<String>,
         standings: Tally, history: Vec<Played>,
     }
@@ -79,7 +86,8 @@ struct Table {
     asked: BTreeMap<String, Turn>,
     /// By match, until the player has it.
     chosen: BTreeMap<String, String>,
-    /// What has happened without the client, until its next choice: an answer that tells it may be lost on its way.
+    /// What has happened without the client, until its next choice: an answer that tells it may be
+    /// lost on its way.
     notes: Vec<String>,
     is_over: bool,
 }

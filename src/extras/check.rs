@@ -1,11 +1,13 @@
-//! `league_manager check` examines one agent, a player or a referee in any language. The examination stands where the
-//! manager would stand, lets the agent register, calls it, and judges what comes. Every check makes a line, and the
-//! last line says whether the agent would play in our league.
-//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands, what it is called,
-//! at which steps it looks, and what must be so. A step is a message that we send or are sent; `check/exam.rs` says
-//! how steps are named. A check whose step did not happen is skipped, since an earlier check says why. This file has
-//! what every agent must do. Read `check/player.rs` and `check/referee.rs` next. An examination writes no league's
-//! files. The tables speak of Even/Odd; where the league plays another game, `Exam::named` puts its names in their place.
+//! `league_manager check` examines one agent, a player or a referee in any language. The
+//! examination stands where the manager would stand, lets the agent register, calls it, and judges
+//! what comes. Every check makes a line, and the last line says whether the agent would play in our
+//! league. The checks are tables. A row says who demands it, in which section of `protocol.md` it
+//! stands, what it is called, at which steps it looks, and what must be so. A step is a message
+//! that we send or are sent; `check/exam.rs` says how steps are named. A check whose step did not
+//! happen is skipped, since an earlier check says why. This file has what every agent must do. Read
+//! `check/player.rs` and `check/referee.rs` next. An examination writes no league's files. The
+//! tables speak of Even/Odd; where the league plays another game, `Exam::named` puts its names in
+//! their place.
 
 /// A table of checks.
 macro_rules! checks {
@@ -64,8 +66,8 @@ struct Check {
     look: fn(&Exam, &Exchange) -> Option<Seen>,
 }
 
-/// A weight says how a check ends that sees something wrong, and whether our own league forgives that. Where it does
-/// not say, our league forgives that nothing is there.
+/// A weight says how a check ends that sees something wrong, and whether our own league forgives
+/// that. Where it does not say, our league forgives that nothing is there.
 type Weight = (Grade, Option<bool>);
 /// The protocol demands these; our own league insists on them, or on what is there, or not at all.
 const MUST: Weight = (Grade::Failed, Some(false));

@@ -1,5 +1,5 @@
-//! The children of a local league: referees and players as processes, which end when their standard input closes. So
-//! none is left behind, however the manager ends.
+//! The children of a local league: referees and players as processes, which end when their standard
+//! input closes. So none is left behind, however the manager ends.
 
 use crate::extras::groups::Entrant;
 use crate::extras::patience::until;
@@ -20,9 +20,9 @@ use std::process::{Child, Command, Stdio};
 pub struct Children(Vec<(String, Child)>);
 
 impl Children {
-    /// Starts the referees and the players of a local league, or the referees of a class. Those of an interrupted league
-    /// come back where they were: an agent that took the port of another could not be told from it. `before` is the
-    /// journal of that league.
+    /// Starts the referees and the players of a local league, or the referees of a class. Those of
+    /// an interrupted league come back where they were: an agent that took the port of another
+    /// could not be told from it. `before` is the journal of that league.
     pub fn start(
         program: &Program,
         seed: Option<u64>,
@@ -47,8 +47,9 @@ impl Children {
         Ok(Children(children))
     }
 
-    /// Whether all are among those that have registered since this program runs, who are `here`; or which of them has
-    /// failed, or has ended before it did. One that was killed later has not failed: it is lost, as it would be elsewhere.
+    /// Whether all are among those that have registered since this program runs, who are `here`; or
+    /// which of them has failed, or has ended before it did. One that was killed later has not
+    /// failed: it is lost, as it would be elsewhere.
     pub fn are_here(&mut self, here: &[String]) -> Result<bool, Stop> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
@@ -68,22 +69,24 @@ impl Children {
     }
 }
 
-/// Lets an agent of an earlier run follow its manager, which may have another address now; gives back the port that
-/// the agent had. The card is of that run, and no stranger's, if the journal of that run knows its key.
+/// Lets an agent of an earlier run follow its manager, which may have another address now; gives
+/// back the port that the agent had. The card is of that run, and no stranger's, if the journal of
+/// that run knows its key.
 fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Stop> {
     let card: Option<Card> = storage::read_json(&card::file(&program.data, id));
     let Some(mut card) = card.filter(|card| before.contains(&card.registration_key)) else {
         return Ok(None);
     };
-    until(FAREWELL, || card::lock(&program.data, id).is_ok()); // a child of that run is still ending
+    // a child of that run is still ending
+    until(FAREWELL, || card::lock(&program.data, id).is_ok());
     card.manager = from_here(program);
     card.keep(&program.data)?;
     let endpoint = Endpoint::parse(&card.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
-/// The program of a player, or of a referee, as the agent of that id. A port that is not free is another's, and any free
-/// one will do.
+/// The program of a player, or of a referee, as the agent of that id. A port that is not free is
+/// another's, and any free one will do.
 fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u16>) -> Command {
     let finished = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
@@ -114,7 +117,8 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     command
 }
 
-/// Where a child of ours reaches the manager: one that listens on every address also listens on this one.
+/// Where a child of ours reaches the manager: one that listens on every address also listens on
+/// this one.
 pub fn from_here(program: &Program) -> String {
     match program.args.text("--host") {
         Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),

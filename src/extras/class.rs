@@ -1,5 +1,6 @@
-//! A league for a class: `league_manager class` starts a manager that stays, with referees beside it, on the address by
-//! which others reach this machine, and prints what the teacher and the students need.
+//! A league for a class: `league_manager class` starts a manager that stays, with referees beside
+//! it, on the address by which others reach this machine, and prints what the teacher and the
+//! students need.
 
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::say;

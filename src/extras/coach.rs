@@ -1,5 +1,6 @@
-//! Who sits beside a player and chooses in the place of its own `choose`, if the command line says so (`--strategy`): a
-//! finished example, or whoever calls the player's tools, with an example for when nobody does.
+//! Who sits beside a player and chooses in the place of its own `choose`, if the command line says
+//! so (`--strategy`): a finished example, or whoever calls the player's tools, with an example for
+//! when nobody does.
 
 use crate::extras::again;
 use crate::extras::by_hand::ByHand;
@@ -15,15 +16,16 @@ use std::thread;
 pub struct Coach {
     /// Who chooses, in a word.
     name: String,
-    /// The name of the example that plays in the place of `choose`, or where nobody chooses by hand.
+    /// The name of the example that plays in the place of `choose`, or where nobody chooses by
+    /// hand.
     example: Option<String>,
     by_hand: Option<ByHand>,
 }
 
 impl Companion for Coach {
     const OPTIONS: &str = "
-  --strategy NAME                an example, or mcp:NAME: by hand, and NAME if nobody chooses [the program's `choose`]
-  --again MATCH                  instead of a league: calls `choose` as in a match of this player's history";
+  --strategy NAME                an example, or mcp:NAME: by hand, and NAME if nobody chooses
+  --again MATCH                  calls `choose` as in a match of this player's history";
 
     fn new(args: &Args) -> Result<Coach, Stop> {
         let asked = match args.text("--strategy") {

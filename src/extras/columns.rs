@@ -1,4 +1,5 @@
-//! How words stand on a terminal: how wide a text is, tables in columns as wide as they need, and bold.
+//! How words stand on a terminal: how wide a text is, tables in columns as wide as they need, and
+//! bold.
 
 use crate::program::terminal::shown;
 use crate::protocol::Standing;
@@ -25,8 +26,9 @@ pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A table: under its heads, which commas part, rows of others' words, in columns as wide as they need. Numbers stand to
-/// the right, and so many columns behind the first, which are words, to the left.
+/// A table: under its heads, which commas part, rows of others' words, in columns as wide as they
+/// need. Numbers stand to the right, and so many columns behind the first, which are words, to the
+/// left.
 pub fn columns(heads: &str, words: usize, rows: impl Iterator<Item = Value>) -> String {
     let text = |cell: &Value| cell.as_str().map_or(cell.to_string(), shown);
     let cells = |row: Value| row.as_array().into_iter().flatten().map(text).collect();

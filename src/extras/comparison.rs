@@ -1,10 +1,12 @@
-//! Is one player better than another? Both play the same rivals, cycle by cycle, until that is decided.
+//! Is one player better than another? Both play the same rivals, cycle by cycle, until that is
+//! decided.
 //!
-//! The unit is one rival in one cycle: what the new player's choice was worth against this rival, less what the old
-//! one's was. Choices are worth points before the number is drawn (in games that draw nothing, the points themselves).
-//! All of it is counted anew from the league's document after each cycle. Then a sequential probability ratio test asks
-//! whether the mean of these differences is rather `DELTA` or rather nothing. Such a test may be looked at as often as
-//! one likes; whoever looks at an ordinary error bar after each cycle, and stops when it pleases, is deceived far too
+//! The unit is one rival in one cycle: what the new player's choice was worth against this rival,
+//! less what the old one's was. Choices are worth points before the number is drawn (in games that
+//! draw nothing, the points themselves). All of it is counted anew from the league's document after
+//! each cycle. Then a sequential probability ratio test asks whether the mean of these differences
+//! is rather `DELTA` or rather nothing. Such a test may be looked at as often as one likes; whoever
+//! looks at an ordinary error bar after each cycle, and stops when it pleases, is deceived far too
 //! often.
 
 use crate::extras::figures::{gains, worth_in};
@@ -32,8 +34,9 @@ const LEAST_VARIANCE: f64 = 0.000_25;
 /// How often the thread looks whether a cycle is over.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How near some differences are to a verdict, after whole cycles: from 1 on the new player is better and gains at least
-/// about `DELTA` points a match, from -1 on it does not; between the two, more cycles are needed.
+/// How near some differences are to a verdict, after whole cycles: from 1 on the new player is
+/// better and gains at least about `DELTA` points a match, from -1 on it does not; between the two,
+/// more cycles are needed.
 pub fn verdict(differences: &[f64], cycles: usize) -> f64 {
     if cycles < FIRST_LOOK {
         return 0.0;
@@ -43,7 +46,8 @@ pub fn verdict(differences: &[f64], cycles: usize) -> f64 {
     DELTA * (mean - DELTA / 2.0) / variance / BOUND
 }
 
-/// The first player and the second meet each of the others once a cycle, in rounds in which nobody plays twice.
+/// The first player and the second meet each of the others once a cycle, in rounds in which nobody
+/// plays twice.
 pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
     let [new, old, rivals @ ..] = players else {
         return Vec::new();

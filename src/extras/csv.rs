@@ -1,4 +1,5 @@
-//! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a number there. Pure.
+//! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a
+//! number there. Pure.
 
 use crate::extras::worth;
 use crate::games;
@@ -8,7 +9,8 @@ use crate::protocol::Standing;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A whole file: with the mark by which spreadsheets know UTF-8, and a line for the heads and for each row.
+/// A whole file: with the mark by which spreadsheets know UTF-8, and a line for the heads and for
+/// each row.
 pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
     let line = |row: Value| {
         let cells: Vec<String> = row.as_array().into_iter().flatten().map(cell).collect();

@@ -1,7 +1,8 @@
-//! What onlookers count from a league's document, beside what the league itself keeps: what the luck was, who is equal,
-//! and what everybody's choices were worth before the draw. Pure.
+//! What onlookers count from a league's document, beside what the league itself keeps: what the
+//! luck was, who is equal, and what everybody's choices were worth before the draw. Pure.
 //!
-//! The page, the report, the tables and the season show these figures; the league is played without them.
+//! The page, the report, the tables and the season show these figures; the league is played without
+//! them.
 
 use crate::extras::luck;
 use crate::extras::worth::{self, Worth};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 /// The figures of one document. They stand beside its fields in `league.json` as it is served.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
-    /// By player: the points that its choices were worth before the draw, summed over the matches that were drawn.
-    /// Nothing in a game that draws no number.
+    /// By player: the points that its choices were worth before the draw, summed over the matches
+    /// that were drawn. Nothing in a game that draws no number.
     pub expected_points: BTreeMap<String, f64>,
     /// By pair of choices, as `even odd`: what it is worth to both before the draw.
     pub worth: Worth,
@@ -25,7 +26,8 @@ pub struct Figures {
     pub positions: BTreeMap<String, String>,
     /// The players that no tie-break parts, in groups: their order is decided by id.
     pub equals: Vec<Vec<String>>,
-    /// By player: how many places it has gained since the round before, or lost where it is less than 0.
+    /// By player: how many places it has gained since the round before, or lost where it is less
+    /// than 0.
     pub moves: BTreeMap<String, i32>,
     /// What the champion's points are worth, in a sentence, once the league is over.
     pub luck: Option<String>,
@@ -132,7 +134,8 @@ fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
     groups
 }
 
-/// Players in groups that are equal by all tie-breaks, the best first, by these rows of a table after these rounds.
+/// Players in groups that are equal by all tie-breaks, the best first, by these rows of a table
+/// after these rounds.
 pub fn grouped(
     view: &LeagueView,
     rows: Vec<Standing>,
@@ -144,7 +147,8 @@ pub fn grouped(
     groups.into_iter().map(ids).collect()
 }
 
-/// The points of a player in the matches that a group, of which it is one, played among themselves in some rounds.
+/// The points of a player in the matches that a group, of which it is one, played among themselves
+/// in some rounds.
 fn points_among(id: &str, group: &BTreeSet<String>, rounds: &[Arc<RoundView>]) -> i32 {
     let games = rounds.iter().flat_map(|round| &round.matches);
     let scores = games.filter_map(|game| game.score.as_ref());

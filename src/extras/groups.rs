@@ -1,8 +1,10 @@
-//! Entrants and groups. A file of entrants has a line for each player: its name, a tab, and the command that starts the
-//! player. A URL in the place of the command stands for a player of another machine, which comes by itself.
+//! Entrants and groups. A file of entrants has a line for each player: its name, a tab, and the
+//! command that starts the player. A URL in the place of the command stands for a player of another
+//! machine, which comes by itself.
 //!
-//! `league_manager groups` deals many entrants into files of that kind. Each is a league of its own, so that the leagues
-//! can be played side by side, also on several machines. What they make together is added up by `stage.rs`.
+//! `league_manager groups` deals many entrants into files of that kind. Each is a league of its
+//! own, so that the leagues can be played side by side, also on several machines. What they make
+//! together is added up by `stage.rs`.
 
 use crate::games::mix;
 use crate::program::args::{Args, Stop};
@@ -27,7 +29,8 @@ const NAME: usize = 30;
 pub struct Entrant {
     /// What the tables call it.
     pub name: String,
-    /// What starts it here: a strategy's name, or a program with its options. Or the URL of one that is started elsewhere.
+    /// What starts it here: a strategy's name, or a program with its options. Or the URL of one
+    /// that is started elsewhere.
     pub command: String,
 }
 
@@ -86,8 +89,8 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
     Ok(entrants)
 }
 
-/// Deals entrants into as few groups as their size allows. The groups differ by one at most, and are the same for the
-/// same names and the same seed, in whatever order the names come.
+/// Deals entrants into as few groups as their size allows. The groups differ by one at most, and
+/// are the same for the same names and the same seed, in whatever order the names come.
 pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entrant>> {
     let lot = |name: &str| fastrand::Rng::with_seed(mix(seed, &["group", name])).u64(..);
     entrants.sort_by_cached_key(|it| (lot(&it.name), it.name.clone()));
@@ -99,7 +102,8 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
     groups
 }
 
-/// Writes a file for each group. To do so again changes nothing, and no other groups are overwritten.
+/// Writes a file for each group. To do so again changes nothing, and no other groups are
+/// overwritten.
 pub fn run(args: &Args) -> Result<(), Stop> {
     let missing = |option| {
         let legal = "groups needs --entrants FILE, --size N and --out DIR";

@@ -1,8 +1,10 @@
-//! A local league before its manager runs: who plays, what lies in its folder, and that it is the only one there.
+//! A local league before its manager runs: who plays, what lies in its folder, and that it is the
+//! only one there.
 //!
-//! A practice is a local league of many cycles, to find out whether a strategy is better than a coin. What it all means
-//! is said by `statistics.rs`. Practice leaves no heap: its data and logs have folders of their own, and the next practice
-//! replaces them. They are deleted only if a practice made them; a real league never is.
+//! A practice is a local league of many cycles, to find out whether a strategy is better than a
+//! coin. What it all means is said by `statistics.rs`. Practice leaves no heap: its data and logs
+//! have folders of their own, and the next practice replaces them. They are deleted only if a
+//! practice made them; a real league never is.
 
 use crate::extras::groups::{self, Entrant};
 use crate::extras::patience::until;
@@ -37,7 +39,8 @@ pub struct Local {
 }
 
 impl Local {
-    /// Takes the data folder, and refuses to set a league aside that was not local, or not of these entrants.
+    /// Takes the data folder, and refuses to set a league aside that was not local, or not of these
+    /// entrants.
     pub fn new(args: &mut Args) -> Result<Local, Stop> {
         let cycles: Option<Cycles> = args.value("--cycles")?;
         let is_comparison = args.has("--new");
@@ -90,8 +93,9 @@ pub fn before(args: &Args) -> Result<(PathBuf, String), Stop> {
     Ok((folder, journal.unwrap_or_default()))
 }
 
-/// The players of a local league: those of a file, or those of the command line and strategies of the game in turn. What
-/// the command line leaves open is filled in: how many agents there are, and that there is no lead.
+/// The players of a local league: those of a file, or those of the command line and strategies of
+/// the game in turn. What the command line leaves open is filled in: how many agents there are, and
+/// that there is no lead.
 fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     for option in ["--entrants", "--new"] {
         let mut others = ["--new", "--mine", "--cycles", "--players"].into_iter();
@@ -116,8 +120,8 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     Ok(entrants)
 }
 
-/// The players that the command line chooses, and as many strategies of the game as are missing. In a single league they
-/// are called as the files call them.
+/// The players that the command line chooses, and as many strategies of the game as are missing. In
+/// a single league they are called as the files call them.
 fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     let config = program::load(args)?;
     let finished = strategies::names(&config.league.game_type);
@@ -154,7 +158,8 @@ fn mine(args: &Args) -> Vec<&str> {
     each.filter(|command| !command.is_empty()).collect()
 }
 
-/// The players of a practice: first those commands, then `finished` strategies in turn. Each has a name of its own.
+/// The players of a practice: first those commands, then `finished` strategies in turn. Each has a
+/// name of its own.
 pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant> {
     let commands = mine.iter().chain(finished.iter().cycle());
     let mut entrants: Vec<_> = commands.take(players).map(|it| Entrant::of(it)).collect();
@@ -169,8 +174,9 @@ pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant
     entrants
 }
 
-/// Puts `practice` below the folders that the command line names, and deletes what the last practice left there. What no
-/// practice made is left alone: the lock of the first one stays beside the folders, as a mark that they are ours.
+/// Puts `practice` below the folders that the command line names, and deletes what the last
+/// practice left there. What no practice made is left alone: the lock of the first one stays beside
+/// the folders, as a mark that they are ours.
 fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
     let (data, logs) = (program::data(args), program::logs(args));
     let is_ours = data.join("agents/practice.lock").exists();

@@ -1,9 +1,10 @@
-//! What a champion's points are worth: how often a league of random choices, with the matches that were played, has a
-//! champion with at least as many. Simulated; pure, and always the same for the same matches.
+//! What a champion's points are worth: how often a league of random choices, with the matches that
+//! were played, has a champion with at least as many. Simulated; pure, and always the same for the
+//! same matches.
 //!
-//! Whoever chooses at random gets the same on average, whatever the other does: in Even/Odd, a coin wins a match with
-//! chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of that kind, so they are held as they
-//! were. Of a game by turns nothing of the kind can be said.
+//! Whoever chooses at random gets the same on average, whatever the other does: in Even/Odd, a coin
+//! wins a match with chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of
+//! that kind, so they are held as they were. Of a game by turns nothing of the kind can be said.
 
 use crate::program::terminal::counted;
 
@@ -12,9 +13,9 @@ const DRAWN: usize = 6_000_000;
 /// The seed of the draws.
 const SEED: u64 = 2025;
 
-/// The share of leagues in which somebody has at least `points`. Players are numbered: `held` has the points that each
-/// has from technical results, `games` says who meets whom in a match of coins, and `outcomes` what can come of such a
-/// match, each as likely: the points of both.
+/// The share of leagues in which somebody has at least `points`. Players are numbered: `held` has
+/// the points that each has from technical results, `games` says who meets whom in a match of
+/// coins, and `outcomes` what can come of such a match, each as likely: the points of both.
 pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points: i32) -> f64 {
     let leagues = (DRAWN / games.len().max(1)).clamp(100, 200_000);
     let mut random = fastrand::Rng::with_seed(SEED);
@@ -30,8 +31,8 @@ pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points:
     reached.count() as f64 / leagues as f64
 }
 
-/// What the champion's points are worth, in a sentence; none where no match was played. The champion is the first of those
-/// whose points from technical results are `held`.
+/// What the champion's points are worth, in a sentence; none where no match was played. The
+/// champion is the first of those whose points from technical results are `held`.
 pub fn sentence(
     held: &[i32],
     games: &[[usize; 2]],

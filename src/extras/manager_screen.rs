@@ -1,5 +1,5 @@
-//! What a person sees of a league in the terminal. It follows the league from outside: it looks what is new, and says
-//! it in the order in which it happened.
+//! What a person sees of a league in the terminal. It follows the league from outside: it looks
+//! what is new, and says it in the order in which it happened.
 
 use crate::extras::columns::{LEADERS, bold, grid, pad};
 use crate::manager::journal::Store;
@@ -30,8 +30,8 @@ struct Shown {
     results: usize,
 }
 
-/// Shows from now on what happens in a manager's league, until the league is completed; what comes back breaks off then.
-/// Agents and results that are there already are known.
+/// Shows from now on what happens in a manager's league, until the league is completed; what comes
+/// back breaks off then. Agents and results that are there already are known.
 pub fn follow(
     store: &Arc<Store>,
     view: &LeagueView,
@@ -119,7 +119,8 @@ impl Shown {
 
     /// Greets whoever has registered since the last time.
     fn arrivals(&mut self, league: &League) -> Vec<String> {
-        self.greeted.retain(|id, _| league.members.contains_key(id)); // before the start one may have been removed
+        // before the start one may have been removed
+        self.greeted.retain(|id, _| league.members.contains_key(id));
         let mut lines = Vec::new();
         for member in league.members.values() {
             let (id, kind) = (&member.id, member.kind);
@@ -167,7 +168,8 @@ fn progress(league: &League) -> Option<String> {
 
 /// The final table and the champion, once the league is completed.
 fn end(league: &League) -> Option<String> {
-    let table = league.is_over().then(|| league.table())?; // a running league is not sorted at each look
+    // a running league is not sorted at each look
+    let table = league.is_over().then(|| league.table())?;
     let first = table.first()?;
     let (name, id) = (shown(&first.display_name), &first.player_id);
     let points = counted(first.points, "point");
@@ -176,8 +178,8 @@ fn end(league: &League) -> Option<String> {
     Some(format!("\n{table}\n\n{champion}"))
 }
 
-/// How each player first lost technically, and how to see what was said then; nothing where nobody did. `logs` is the
-/// folder of the referees' logs.
+/// How each player first lost technically, and how to see what was said then; nothing where nobody
+/// did. `logs` is the folder of the referees' logs.
 pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
     let logs = format!(" LOGS={}", logs.display());
     let mut lines = BTreeSet::new(); // both may have failed in the same match
@@ -194,8 +196,9 @@ pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
     head.into_iter().chain(lines).collect()
 }
 
-/// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was drawn, the sentence that says
-/// how. `logs` is what `make trace` must be told of the folder of the logs, ` LOGS=logs/practice` for instance.
+/// `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was drawn,
+/// the sentence that says how. `logs` is what `make trace` must be told of the folder of the logs,
+/// ` LOGS=logs/practice` for instance.
 fn result_line(league: &League, game: &Match, logs: &str) -> String {
     let Some(recorded) = &game.recorded else {
         return String::new();
@@ -241,7 +244,8 @@ fn of_game(league: &League) -> String {
     }
 }
 
-/// What a referee says of a technical loss, without what the line says anyway: who lost, and who won.
+/// What a referee says of a technical loss, without what the line says anyway: who lost, and who
+/// won.
 fn sentence(reason: &str, winner: &str, loser: &str) -> String {
     let reason = shown(reason);
     let reason = reason.strip_prefix(&format!("{loser} ")).unwrap_or(&reason);

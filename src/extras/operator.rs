@@ -1,7 +1,8 @@
 //! The operator's words: `start`, `status`, `pause` and the others.
 //!
-//! They may be said from any terminal, and typed into the manager's own. Either way a word is a message to the manager
-//! whose data folder this is, and the answer is a sentence that says by name what was done.
+//! They may be said from any terminal, and typed into the manager's own. Either way a word is a
+//! message to the manager whose data folder this is, and the answer is a sentence that says by name
+//! what was done.
 
 use crate::extras::columns::{LEADERS, grid};
 use crate::manager::settings::operator_file;
@@ -123,7 +124,8 @@ fn problem(error: &LeagueError) -> String {
     shown(&problem.unwrap_or_else(|| error.explain()))
 }
 
-/// Has a thread do what is typed into this terminal. In a class the teacher is shown what that can be.
+/// Has a thread do what is typed into this terminal. In a class the teacher is shown what that can
+/// be.
 pub fn listen(program: &Program) {
     let is_class = program.args.word == Some("class");
     let is_typed = stdin().is_terminal() && is_in_foreground();
@@ -145,7 +147,8 @@ pub fn listen(program: &Program) {
     });
 }
 
-/// A program in the background that reads the terminal is stopped. Only Linux says which program is in front.
+/// A program in the background that reads the terminal is stopped. Only Linux says which program is
+/// in front.
 fn is_in_foreground() -> bool {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(") ").next().unwrap_or_default();

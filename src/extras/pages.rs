@@ -1,6 +1,7 @@
-//! Files for people, made from the league's document: the table, the rounds and a file for each match while the league
-//! is played; the report and the tables for spreadsheets at its end. The truth is the journal: whoever deletes these
-//! files loses nothing. A file that cannot be written keeps no other from being written, and is tried again.
+//! Files for people, made from the league's document: the table, the rounds and a file for each
+//! match while the league is played; the report and the tables for spreadsheets at its end. The
+//! truth is the journal: whoever deletes these files loses nothing. A file that cannot be written
+//! keeps no other from being written, and is tried again.
 
 use crate::extras::figures::Figures;
 use crate::extras::report;
@@ -14,7 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file as JSON. What is borrowed in it is not copied: a tree of all matches would take more memory than the league.
+/// A file as JSON. What is borrowed in it is not copied: a tree of all matches would take more
+/// memory than the league.
 #[derive(Serialize)]
 struct Page<'a, T> {
     league_id: &'a str,

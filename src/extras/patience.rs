@@ -1,6 +1,7 @@
-//! Waiting for what rings no bell: that another process has ended, that nobody writes into a folder any more, that an
-//! agent under examination has sent something. It is asked for again and again, and only so long. What our own threads
-//! wait for is a `Watched` (`net/sync.rs`), which wakes them.
+//! Waiting for what rings no bell: that another process has ended, that nobody writes into a folder
+//! any more, that an agent under examination has sent something. It is asked for again and again,
+//! and only so long. What our own threads wait for is a `Watched` (`net/sync.rs`), which wakes
+//! them.
 
 use crate::net::retry::pause;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! What is made of a league's document for a person: the page, live or as a report that is kept, and the other files to keep.
-//! `page.html`, `page.css` and `page.js` are joined to one document, with the league's data inside, so that the page is
-//! whole as soon as it is there. Nothing may be loaded from elsewhere, and only script and style with the page's own
-//! nonce run.
+//! What is made of a league's document for a person: the page, live or as a report that is kept,
+//! and the other files to keep. `page.html`, `page.css` and `page.js` are joined to one document,
+//! with the league's data inside, so that the page is whole as soon as it is there. Nothing may be
+//! loaded from elsewhere, and only script and style with the page's own nonce run.
 
 use crate::extras::figures::Figures;
 use crate::extras::{csv, trace};
@@ -41,7 +41,8 @@ pub fn data(league: LeagueView, figures: &Figures, more: Value) -> String {
     serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// A file that a person keeps of a league, or downloads, if that is its name. The report quotes the logs in `logs`.
+/// A file that a person keeps of a league, or downloads, if that is its name. The report quotes the
+/// logs in `logs`.
 pub fn file(name: &str, view: &LeagueView, figures: &Figures, logs: &Path) -> Option<String> {
     let kept = |more| data(view.copy(false, |_| true), figures, more);
     Some(match name {
@@ -53,8 +54,8 @@ pub fn file(name: &str, view: &LeagueView, figures: &Figures, logs: &Path) -> Op
     })
 }
 
-/// Puts a page together, with a nonce of its own. In the data `<` is written so that no name ends the script that they
-/// stand in; they come last, for they are others' words.
+/// Puts a page together, with a nonce of its own. In the data `<` is written so that no name ends
+/// the script that they stand in; they come last, for they are others' words.
 pub fn page(data: &str) -> String {
     PAGE.replace("{{style}}", STYLE)
         .replace("{{script}}", SCRIPT)
@@ -62,7 +63,8 @@ pub fn page(data: &str) -> String {
         .replace("{{data}}", &data.replace('<', "\\u003c"))
 }
 
-/// What was said in the matches that were lost technically: for every reason that was given, in the first such match.
+/// What was said in the matches that were lost technically: for every reason that was given, in the
+/// first such match.
 fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
     let manager = Kind::Manager.word();
     let mut reasons = BTreeSet::new();

@@ -1,8 +1,9 @@
-//! `league_manager season`: the leagues that were played to their end, the last one and those set aside, added up by
-//! display name. It reads the documents that each left behind (`league.json`). Where several players of one league have
-//! the same name, they stay apart by their ids.
+//! `league_manager season`: the leagues that were played to their end, the last one and those set
+//! aside, added up by display name. It reads the documents that each left behind (`league.json`).
+//! Where several players of one league have the same name, they stay apart by their ids.
 //!
-//! Leagues differ in size, so the order is that of points per match. Local leagues and practice only count when asked for.
+//! Leagues differ in size, so the order is that of points per match. Local leagues and practice
+//! only count when asked for.
 
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;

@@ -1,6 +1,7 @@
-//! What a browser sees at the manager's address: the page, `league.json`, what was said in a match, and the files that a
-//! person keeps. Nothing here changes the league; all of it is made from the league's document. A page asks again
-//! and again, so it says which version it has, and gets of the rounds only those that have changed since.
+//! What a browser sees at the manager's address: the page, `league.json`, what was said in a match,
+//! and the files that a person keeps. Nothing here changes the league; all of it is made from the
+//! league's document. A page asks again and again, so it says which version it has, and gets of the
+//! rounds only those that have changed since.
 
 use crate::extras::figures::Figures;
 use crate::extras::{report, trace};
@@ -23,8 +24,8 @@ const LAST_LOOK: Duration = Duration::from_millis(1500);
 const TEMPLATE: &str = include_str!("../../bin/player.py");
 const PROTOCOL: &str = include_str!("../protocol.md");
 
-/// What a reply with the page says beside what stands in the page: nobody may show it inside a page of theirs, and where
-/// it leads to, nobody is told who led there.
+/// What a reply with the page says beside what stands in the page: nobody may show it inside a page
+/// of theirs, and where it leads to, nobody is told who led there.
 const ALONE: &str =
     "Content-Security-Policy: frame-ancestors 'none'\r\nReferrer-Policy: no-referrer";
 
@@ -45,8 +46,9 @@ impl Site {
         }
     }
 
-    /// The page of a league at `path`, if there is one; `query` is what stands behind the question mark. `recorded` says
-    /// whether a match has a result at this very moment, if there is such a match.
+    /// The page of a league at `path`, if there is one; `query` is what stands behind the question
+    /// mark. `recorded` says whether a match has a result at this very moment, if there is such a
+    /// match.
     pub fn page(
         &self,
         view: &LeagueView,
@@ -82,7 +84,8 @@ impl Site {
         })
     }
 
-    /// At the end of the league: waits a moment, if anybody has looked, so that the page sees the end.
+    /// At the end of the league: waits a moment, if anybody has looked, so that the page sees the
+    /// end.
     pub fn linger(&self) {
         if lock(&self.counted).is_some() {
             pause(LAST_LOOK);
@@ -103,8 +106,9 @@ impl Site {
     }
 }
 
-/// The document for a page that has the version `since`: with the rounds that have changed, and all of the rest. Before the
-/// start there is no schedule, only what it would be with those who are here.
+/// The document for a page that has the version `since`: with the rounds that have changed, and all
+/// of the rest. Before the start there is no schedule, only what it would be with those who are
+/// here.
 fn since(view: &LeagueView, figures: &Figures, since: Option<u64>, here: bool) -> String {
     let since = match view.status {
         Progress::Waiting => view.version,

@@ -1,8 +1,10 @@
-//! `league_manager season DIR…`: a stage, which is one league in each of many data folders, and the entrants of the next
-//! stage. The folders are read one after the other, each from the document that its closed league left.
+//! `league_manager season DIR…`: a stage, which is one league in each of many data folders, and the
+//! entrants of the next stage. The folders are read one after the other, each from the document
+//! that its closed league left.
 //!
-//! A group whose league has not come to its end is named and left out. A folder of dealt groups among those that are
-//! named says which groups there must be, so that a group that has not even begun is missed too.
+//! A group whose league has not come to its end is named and left out. A folder of dealt groups
+//! among those that are named says which groups there must be, so that a group that has not even
+//! begun is missed too.
 
 use crate::extras::figures::expected_by_player;
 use crate::extras::groups::{self, Entrant};
@@ -29,8 +31,8 @@ pub fn is_meant(args: &Args) -> bool {
     !args.operands.is_empty() || args.has("--status") || args.has("--promote")
 }
 
-/// Shows the table over all groups that are over, and prints the entrants of the next stage, if they are asked for; or
-/// says in a line for each group how far it is.
+/// Shows the table over all groups that are over, and prints the entrants of the next stage, if
+/// they are asked for; or says in a line for each group how far it is.
 pub fn run(args: &Args) -> Result<(), Stop> {
     let league_id = program::load(args)?.league.league_id;
     let most: Option<usize> = args.value("--promote")?;
@@ -75,8 +77,8 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The data folders of the groups, each once. Of a folder of dealt groups each file names one beside that folder; any
-/// other file says nothing of a group.
+/// The data folders of the groups, each once. Of a folder of dealt groups each file names one
+/// beside that folder; any other file says nothing of a group.
 fn folders(named: &[String]) -> BTreeSet<PathBuf> {
     let mut folders = BTreeSet::new();
     for path in named.iter().map(PathBuf::from) {
@@ -110,8 +112,8 @@ fn look(folder: &Path, league_id: &str) -> Result<LeagueView, String> {
         .map_err(|why| format!("broken, for league.json cannot be read: {why}"))
 }
 
-/// The best of a group, so many at most, with the commands that started them. Who has the same worth stands as in the
-/// table of the league.
+/// The best of a group, so many at most, with the commands that started them. Who has the same
+/// worth stands as in the table of the league.
 fn promoted(
     folder: &Path,
     view: &LeagueView,

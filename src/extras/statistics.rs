@@ -1,10 +1,12 @@
-//! What many matches say about players: points per match with their standard error, whom they were won against, and
-//! whether it is more than luck. Pure; `local.rs` knows where the matches are from.
+//! What many matches say about players: points per match with their standard error, whom they were
+//! won against, and whether it is more than luck. Pure; `local.rs` knows where the matches are
+//! from.
 //!
-//! The measure is a coin: somebody who chooses at random. In Even/Odd a coin chooses, whatever the opponent does, the same
-//! in half of the matches, a draw; in the other half the drawn number decides between them, and it is fair. So a coin gets
-//! as much against anybody, and anybody gets as much against a coin. Where a number is drawn, the verdict goes by what the
-//! choices were worth before it was: the draw is luck. In a game by turns there is no such coin; there the measure is
+//! The measure is a coin: somebody who chooses at random. In Even/Odd a coin chooses, whatever the
+//! opponent does, the same in half of the matches, a draw; in the other half the drawn number
+//! decides between them, and it is fair. So a coin gets as much against anybody, and anybody gets
+//! as much against a coin. Where a number is drawn, the verdict goes by what the choices were worth
+//! before it was: the draw is luck. In a game by turns there is no such coin; there the measure is
 //! what all players got on average.
 
 use crate::extras::columns::columns;
@@ -56,7 +58,8 @@ impl Sample {
         Sample { count, mean, error }
     }
 
-    /// Whether the difference from somebody who gets so many points a match is more than luck, in words.
+    /// Whether the difference from somebody who gets so many points a match is more than luck, in
+    /// words.
     pub fn verdict(&self, points: f64, name: &str) -> String {
         let (gain, error) = (self.mean - points, self.error);
         if self.count < FEW {
@@ -79,7 +82,8 @@ impl Sample {
 /// The players of a practice, as its tables show them.
 struct Rows<'a> {
     view: &'a LeagueView,
-    /// Whether the game draws a number. Then players are judged by what their choices were worth, else by their points.
+    /// Whether the game draws a number. Then players are judged by what their choices were worth,
+    /// else by their points.
     draws: bool,
     players: Vec<&'a AgentView>,
     /// By player: what its matches gave it.
@@ -134,7 +138,8 @@ impl<'a> Rows<'a> {
         Sample::of(self.own(player, against).filter_map(worth))
     }
 
-    /// What the players are measured by, in points and in words: a coin, or where there is none, all of them together.
+    /// What the players are measured by, in points and in words: a coin, or where there is none,
+    /// all of them together.
     fn measure(&self) -> (f64, &'static str) {
         let league = &self.view.league;
         let all = self.gains.values().flatten().map(|gain| gain.points);

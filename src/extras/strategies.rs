@@ -1,7 +1,8 @@
 //! Finished examples of a `choose`, which a player can be told to use (`--strategy`).
 //!
-//! A strategy is a function from a `Turn` to one of its legal moves. Here are those of Even/Odd and those that play any
-//! game; `strategies/tic_tac_toe.rs` has others. To add one to the examples, write it and name it in the table `ALL`.
+//! A strategy is a function from a `Turn` to one of its legal moves. Here are those of Even/Odd and
+//! those that play any game; `strategies/tic_tac_toe.rs` has others. To add one to the examples,
+//! write it and name it in the table `ALL`.
 
 mod tic_tac_toe;
 
@@ -55,18 +56,20 @@ fn opposite(parity: Parity) -> Parity {
 
 /// Chooses otherwise than the opponent will, as far as that is known; else at random.
 ///
-/// The number is a fair coin, so nobody can guess it better than another; but with 3/1/0 scoring two *different* choices
-/// are worth 3 points to one of both, 1.5 to each on average, and two equal ones are a draw, worth 1.0. So it pays to
-/// differ from somebody who can be predicted. Nothing beats `random`: whatever the other chooses, a coin chooses the same
-/// in half of the matches, and in the other half the drawn number is as likely its own parity as the other's. So against a
-/// coin every strategy gets what a coin gets, 1.25 points a match. Who chooses so that nobody can predict it gives nobody
-/// more.
+/// The number is a fair coin, so nobody can guess it better than another; but with 3/1/0 scoring
+/// two *different* choices are worth 3 points to one of both, 1.5 to each on average, and two equal
+/// ones are a draw, worth 1.0. So it pays to differ from somebody who can be predicted. Nothing
+/// beats `random`: whatever the other chooses, a coin chooses the same in half of the matches, and
+/// in the other half the drawn number is as likely its own parity as the other's. So against a coin
+/// every strategy gets what a coin gets, 1.25 points a match. Who chooses so that nobody can
+/// predict it gives nobody more.
 fn differ(turn: &Turn, predicted: Option<Parity>) -> String {
     let chosen = predicted.map_or_else(|| turn.random(), opposite);
     chosen.to_string()
 }
 
-/// What somebody tends to choose, if anything, where each choice weighs `fading` of the one after it.
+/// What somebody tends to choose, if anything, where each choice weighs `fading` of the one after
+/// it.
 fn tendency(choices: impl Iterator<Item = Parity>, fading: f64) -> Option<Parity> {
     let weigh = |sum: f64, choice| sum * fading + if choice == Parity::Even { 1.0 } else { -1.0 };
     match choices.fold(0.0, weigh) {
@@ -82,7 +85,8 @@ fn alternate(turn: &Turn) -> String {
     opposite(last.unwrap_or(Parity::Odd)).to_string()
 }
 
-/// Predicts a biased opponent. A new one, of whom nothing is known, is taken for one like all others.
+/// Predicts a biased opponent. A new one, of whom nothing is known, is taken for one like all
+/// others.
 fn contrary(turn: &Turn) -> String {
     let mut own = turn.choices_of(&turn.opponent_id).peekable();
     if own.peek().is_some() {
@@ -93,13 +97,14 @@ fn contrary(turn: &Turn) -> String {
     differ(turn, tendency(all, 1.0))
 }
 
-/// Counts what the opponent chose against us, the newest most; so it also follows somebody who changes.
+/// Counts what the opponent chose against us, the newest most; so it also follows somebody who
+/// changes.
 fn frequency(turn: &Turn) -> String {
     differ(turn, tendency(turn.choices_of(&turn.opponent_id), 0.9))
 }
 
-/// Looks where the last matches against this opponent have happened before, choices of both and the longest stretch
-/// first, and predicts what it chose next then.
+/// Looks where the last matches against this opponent have happened before, choices of both and the
+/// longest stretch first, and predicts what it chose next then.
 fn pattern(turn: &Turn) -> String {
     let both = |past: &Past| {
         let choice = |id| past.result.choices.get(id).copied().flatten();

@@ -1,5 +1,6 @@
-//! What surrounds a manager and its league: the operator's words, the screen, the pages, the children of a local league,
-//! and what is kept at the end. The league itself is played by `src/manager.rs` and knows nothing of this.
+//! What surrounds a manager and its league: the operator's words, the screen, the pages, the
+//! children of a local league, and what is kept at the end. The league itself is played by
+//! `src/manager.rs` and knows nothing of this.
 
 use crate::extras::children::{self, Children};
 use crate::extras::figures::Figures;
@@ -58,8 +59,8 @@ struct Surroundings {
     children: Mutex<Children>,
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
-    /// What was shown of whom was turned away, and when. None is shown twice in a while, and no more than a person can
-    /// read: whoever is turned away may come again in a loop.
+    /// What was shown of whom was turned away, and when. None is shown twice in a while, and no
+    /// more than a person can read: whoever is turned away may come again in a loop.
     turned_away: Mutex<BTreeMap<String, Instant>>,
     terminal: Terminal,
 }
@@ -194,7 +195,8 @@ impl Around for Surroundings {
     }
 }
 
-/// Has a thread write the files for people. That they cannot be written is said once, and stops no league.
+/// Has a thread write the files for people. That they cannot be written is said once, and stops no
+/// league.
 fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>) {
     let (pages, manager) = (Arc::clone(pages), Arc::clone(manager));
     spawn("pages", move || {

@@ -1,9 +1,10 @@
-//! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager, show what was said in a match, as a
-//! sequence diagram made of everybody's logs. This file finds the lines, and `trace/diagram.rs` draws them.
-//! The page of a running manager is open to strangers, and strangers can write into logs: an agent logs whatever it
-//! is sent. So a trace reads the logs line by line, and keeps a bounded number of lines. It keeps those of the
-//! conversations in which an agent here has taken part by itself, and of each log only the first ones. One page is
-//! made at a time. Read next: `trace/diagram.rs`, and `net/log.rs`, which writes the lines.
+//! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager, show what was said in a
+//! match, as a sequence diagram made of everybody's logs. This file finds the lines, and
+//! `trace/diagram.rs` draws them. The page of a running manager is open to strangers, and strangers
+//! can write into logs: an agent logs whatever it is sent. So a trace reads the logs line by line,
+//! and keeps a bounded number of lines. It keeps those of the conversations in which an agent here
+//! has taken part by itself, and of each log only the first ones. One page is made at a time. Read
+//! next: `trace/diagram.rs`, and `net/log.rs`, which writes the lines.
 
 mod diagram;
 
@@ -43,8 +44,8 @@ pub fn trace(args: &Args) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The page of a match. `recorded` says whether the league has the match, and whether the match has a result: before,
-/// the page would show a choice that the other player must not see.
+/// The page of a match. `recorded` says whether the league has the match, and whether the match has
+/// a result: before, the page would show a choice that the other player must not see.
 pub fn page(folder: &Path, league_id: &str, match_id: &str, recorded: Option<bool>) -> Reply {
     let reading = READING.try_lock();
     if matches!(reading, Err(TryLockError::WouldBlock)) {
@@ -62,7 +63,8 @@ pub fn page(folder: &Path, league_id: &str, match_id: &str, recorded: Option<boo
     Reply::text("404 Not Found", why)
 }
 
-/// The lines in a folder of logs that tell of a match in the newest run of its league, each log's in their order.
+/// The lines in a folder of logs that tell of a match in the newest run of its league, each log's
+/// in their order.
 pub fn about(folder: &Path, league_id: &str, match_id: &str) -> io::Result<Vec<Value>> {
     let folders = ["agents", "system", &format!("league/{league_id}")].map(|it| folder.join(it));
     let files = folders.iter().flat_map(fs::read_dir).flatten().flatten();
@@ -76,8 +78,8 @@ pub fn about(folder: &Path, league_id: &str, match_id: &str) -> io::Result<Vec<V
     })
 }
 
-/// Whether an agent says by a line that it takes part in a match: it invites, it comes, or it records the result. No
-/// stranger can make an agent of ours send any of these.
+/// Whether an agent says by a line that it takes part in a match: it invites, it comes, or it
+/// records the result. No stranger can make an agent of ours send any of these.
 fn takes_part(line: &Value, league_id: &str, match_id: &str) -> bool {
     let own = [
         GameInvitation::NAME,
@@ -102,8 +104,8 @@ fn newest(signs: &mut [Value]) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The lines that have one of the words and are wanted, of each log so many, the first ones. Only what has a word is
-/// parsed.
+/// The lines that have one of the words and are wanted, of each log so many, the first ones. Only
+/// what has a word is parsed.
 fn collect(
     logs: &BTreeSet<PathBuf>,
     words: &BTreeSet<&str>,

@@ -1,12 +1,12 @@
-//! What choices are worth in a game in which both choose at once: a pair of choices before the number is drawn, and a
-//! choice that is made at random. A game by turns has no such numbers. Pure.
+//! What choices are worth in a game in which both choose at once: a pair of choices before the
+//! number is drawn, and a choice that is made at random. A game by turns has no such numbers. Pure.
 
 use crate::games::scoring::Scoring;
 use crate::games::{self, Move, moves};
 use std::collections::BTreeMap;
 
-/// By pair of choices, as `even odd`, the points of both for each number that can be drawn; where none is drawn, once.
-/// Nothing in a game by turns.
+/// By pair of choices, as `even odd`, the points of both for each number that can be drawn; where
+/// none is drawn, once. Nothing in a game by turns.
 pub fn outcomes(game_type: &str, scoring: &Scoring) -> BTreeMap<String, Vec<[i32; 2]>> {
     let mut outcomes = BTreeMap::new();
     let Some(game) = games::named(game_type).filter(|game| game.at_once) else {
@@ -31,7 +31,8 @@ fn mean(outcomes: &[[i32; 2]]) -> [f64; 2] {
     [0, 1].map(|seat| f64::from(sum(seat)) / outcomes.len() as f64)
 }
 
-/// By pair of choices, as `even odd`: what it is worth to both before the number is drawn. Empty, where none is drawn.
+/// By pair of choices, as `even odd`: what it is worth to both before the number is drawn. Empty,
+/// where none is drawn.
 pub type Worth = BTreeMap<String, [f64; 2]>;
 
 /// What each pair of choices is worth in a game.
@@ -52,7 +53,8 @@ pub fn key(moves: &[Move]) -> String {
     texts.join(" ")
 }
 
-/// The points per match of whoever chooses at random, against somebody who does so too; none in a game by turns.
+/// The points per match of whoever chooses at random, against somebody who does so too; none in a
+/// game by turns.
 pub fn coin(game_type: &str, scoring: &Scoring) -> Option<f64> {
     let outcomes = outcomes(game_type, scoring).into_values();
     let all: Vec<[i32; 2]> = outcomes.flatten().collect();

@@ -3,7 +3,8 @@
 use super::Game;
 
 impl Game {
-    /// Draws a number, each as likely as any other. With a seed: always the same for the same match.
+    /// Draws a number, each as likely as any other. With a seed: always the same for the same
+    /// match.
     pub fn draw(&self, seed: Option<u64>, match_id: &str) -> Option<u32> {
         let numbers = self.draws.clone()?;
         Some(match seed {

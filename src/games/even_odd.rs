@@ -1,9 +1,9 @@
-//! Even/Odd: both players choose even or odd at the same time, then a number is drawn. Whoever alone has named its
-//! parity wins; if both have, or neither, the match is a draw.
+//! Even/Odd: both players choose even or odd at the same time, then a number is drawn. Whoever
+//! alone has named its parity wins; if both have, or neither, the match is a draw.
 //!
-//! The protocol has messages for this game alone, so the game brings its own pair of a call and an answer
-//! (`even_odd/messages.rs`); every other game uses the pair in `games/messages.rs`. Read next: `referee/match_play.rs`,
-//! which plays a match of any game.
+//! The protocol has messages for this game alone, so the game brings its own pair of a call and an
+//! answer (`even_odd/messages.rs`); every other game uses the pair in `games/messages.rs`. Read
+//! next: `referee/match_play.rs`, which plays a match of any game.
 
 mod messages;
 

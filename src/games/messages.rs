@@ -1,10 +1,12 @@
-//! The messages by which a player is asked for a move and answers. Most games share one pair; Even/Odd has its own, for
-//! the protocol names them. A referee speaks through the table of its game, as if every game had the shared pair; a
-//! player answers in the pair in which it was asked. Pure.
+//! The messages by which a player is asked for a move and answers. Most games share one pair;
+//! Even/Odd has its own, for the protocol names them. A referee speaks through the table of its
+//! game, as if every game had the shared pair; a player answers in the pair in which it was asked.
+//! Pure.
 
 use crate::protocol::{ChooseMoveCall, ChooseMoveResponse, Message};
 
-/// A pair of messages. Both can be made from the pair that most games share; the answer can be read as that of the pair.
+/// A pair of messages. Both can be made from the pair that most games share; the answer can be read
+/// as that of the pair.
 pub struct Messages {
     /// Makes the call for a move.
     pub call: fn(ChooseMoveCall) -> Message,

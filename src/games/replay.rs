@@ -1,5 +1,6 @@
-//! A game played over: whether moves, of which somebody else says that they were made, can have been made, and how the
-//! match must then have ended. So the manager need not believe a referee. Pure.
+//! A game played over: whether moves, of which somebody else says that they were made, can have
+//! been made, and how the match must then have ended. So the manager need not believe a referee.
+//! Pure.
 
 use super::{Game, Move, Outcome};
 use crate::protocol::{MoveMade, Parity};
@@ -14,10 +15,12 @@ pub fn moves(texts: &[&str]) -> Vec<Move> {
     texts.iter().enumerate().map(made).collect()
 }
 
-/// What each player chose in a match of Even/Odd, as a result says it; nothing for whoever did not choose.
+/// What each player chose in a match of Even/Odd, as a result says it; nothing for whoever did not
+/// choose.
 pub type Choices = BTreeMap<String, Option<Parity>>;
 
-/// Who made which move, as a result says it: the choices of Even/Odd, or the moves of any other game.
+/// Who made which move, as a result says it: the choices of Even/Odd, or the moves of any other
+/// game.
 pub fn made<'a>(
     choices: &'a Choices,
     moves: &'a Option<Vec<MoveMade>>,
@@ -28,7 +31,8 @@ pub fn made<'a>(
     choices.iter().filter_map(chosen).chain(moves)
 }
 
-/// The moves that a result names, in their order; choices, which have none, in the order of the seats.
+/// The moves that a result names, in their order; choices, which have none, in the order of the
+/// seats.
 pub fn reported(
     players: &[String; 2],
     choices: &Choices,
@@ -46,7 +50,8 @@ pub fn reported(
 }
 
 impl Game {
-    /// Plays moves over, of which somebody else says that they were made: the outcome, or what cannot be true.
+    /// Plays moves over, of which somebody else says that they were made: the outcome, or what
+    /// cannot be true.
     pub fn replay(
         &self,
         players: [String; 2],

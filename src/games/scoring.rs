@@ -1,6 +1,8 @@
-//! What the league file says of points: what an ending is worth, and what decides between players who have as many.
+//! What the league file says of points: what an ending is worth, and what decides between players
+//! who have as many.
 //!
-//! The points of one match are counted in `games/outcome.rs`, the table is sorted in `manager/standings.rs`. Pure.
+//! The points of one match are counted in `games/outcome.rs`, the table is sorted in
+//! `manager/standings.rs`. Pure.
 
 use crate::{object, words};
 
@@ -8,7 +10,8 @@ object! {
     /// Points by ending, and what decides between equals: `scoring` in the league file.
     #[derive(Default)]
     Scoring {
-        win_points: i32, draw_points: i32, loss_points: i32, technical_loss_points: i32, tiebreakers: Vec<TieBreak>,
+        win_points: i32, draw_points: i32, loss_points: i32, technical_loss_points: i32,
+        tiebreakers: Vec<TieBreak>,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Tic-tac-toe: by turns both put their mark on a free field of nine, player A an X, player B an O. Whoever has three in
-//! a row wins; a full board without such a row is a draw.
+//! Tic-tac-toe: by turns both put their mark on a free field of nine, player A an X, player B an O.
+//! Whoever has three in a row wins; a full board without such a row is a draw.
 //!
 //! The fields are named as they are numbered on the empty board: 1 to 3 above, 7 to 9 below.
 

@@ -1,7 +1,7 @@
 //! What a manager shows beside the messages: its tools that only look, and how it is.
 //!
-//! Tools and health only read the league, and nothing of them is for the referees and players that play it. `handlers.rs`
-//! gives them to whoever asks.
+//! Tools and health only read the league, and nothing of them is for the referees and players that
+//! play it. `handlers.rs` gives them to whoever asks.
 
 use crate::manager::Manager;
 use crate::manager::league::League;
@@ -13,10 +13,11 @@ use serde_json::Value;
 use std::net::IpAddr;
 
 /// What a model should know of a manager before it calls a tool.
-const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings shows the table and create_schedule who \
-    meets whom; get_league shows everything public at once. None needs arguments. start_league starts the league when \
-    enough players and a referee have registered, and tells what is missing otherwise. The other tools are for the \
-    agents that play: their arguments are a whole league message. A refusal is a tool error that says what was wrong.";
+const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings shows the table and \
+    create_schedule who meets whom; get_league shows everything public at once. None needs \
+    arguments. start_league starts the league when enough players and a referee have registered, \
+    and tells what is missing otherwise. The other tools are for the agents that play: their \
+    arguments are a whole league message. A refusal is a tool error that says what was wrong.";
 
 words! {
     /// What `get_league` may be asked for.
@@ -47,8 +48,8 @@ impl Manager {
                 ),
                 Tool::new(
                     "get_league",
-                    "The whole public state: status, agents, table, statistics, and the matches of the open round (or of \
-                 round_id).",
+                    "The whole public state: status, agents, table, statistics, and the matches of \
+                        the open round (or of round_id).",
                     |asked, peer| Ok(self.league(&asked, peer)),
                 ),
             ],

@@ -1,7 +1,7 @@
 //! Who referees which match, and what is recorded for a player whom the operator removed.
 //!
-//! Both are decisions of the league, as all the others are: they read the state and give an event. The round loop
-//! (`rounds.rs`) asks for them whenever something has changed.
+//! Both are decisions of the league, as all the others are: they read the state and give an event.
+//! The round loop (`rounds.rs`) asks for them whenever something has changed.
 
 use crate::games;
 use crate::manager::league::{Event, League, Match, MatchAssignment, Member, Recorded};
@@ -9,8 +9,9 @@ use crate::protocol::Kind;
 use crate::wire::Timestamp;
 
 impl League {
-    /// Gives the open matches of a round to the referees that are there, by their capacity. Matches whose referee is
-    /// among `present` stay where they are. `token` makes a fresh match token for a player.
+    /// Gives the open matches of a round to the referees that are there, by their capacity. Matches
+    /// whose referee is among `present` stay where they are. `token` makes a fresh match token for
+    /// a player.
     pub fn assign(
         &self,
         round: u32,
@@ -30,7 +31,8 @@ impl League {
         let mut assignments = Vec::new();
         for game in orphans {
             let (referee, matches) = load.iter_mut().min_by_key(|(referee, matches)| {
-                // How full the referee would be, without fractions: 2520 can be divided by each capacity, 1 to 10.
+                // How full the referee would be, without fractions: 2520 can be divided by each
+                // capacity, 1 to 10.
                 (*matches + 1) * 2520 / referee.max_concurrent_matches.max(1)
             })?;
             *matches += 1;
@@ -47,8 +49,8 @@ impl League {
         (!assignments.is_empty()).then_some(Event::Assigned { assignments })
     }
 
-    /// The next match of a round in which somebody plays whom the operator removed: it is recorded without being
-    /// played. The other player wins; if both were removed, nobody does.
+    /// The next match of a round in which somebody plays whom the operator removed: it is recorded
+    /// without being played. The other player wins; if both were removed, nobody does.
     pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
         let gone = |player: &String| {
             let is_gone = self.removed.contains(player);

@@ -1,14 +1,16 @@
 //! The board: what is told to whom, and what was heard from them.
 //!
-//! There is one growing list of notices. The manager's main thread has the board post what is new in the league at the
-//! end of the list (`news.rs`); a newer table or announcement takes the older one down. Every agent has a thread that
-//! reads on from the agent's own place in the list and delivers. So everybody hears things in the order in which they
-//! happened, a slow or dead agent delays nobody, and nothing outdated is sent. Whoever registers again is put back to
-//! what still matters.
+//! There is one growing list of notices. The manager's main thread has the board post what is new
+//! in the league at the end of the list (`news.rs`); a newer table or announcement takes the older
+//! one down. Every agent has a thread that reads on from the agent's own place in the list and
+//! delivers. So everybody hears things in the order in which they happened, a slow or dead agent
+//! delays nobody, and nothing outdated is sent. Whoever registers again is put back to what still
+//! matters.
 //!
-//! A notice is written once, as text; only an announcement is written anew for each referee. Each delivery puts before
-//! it what this copy alone says: its time and its reader's tokens. What was heard from an agent is its `Contact`
-//! (`contact.rs`). Nothing on the board must survive a restart: the league says what is to be told.
+//! A notice is written once, as text; only an announcement is written anew for each referee. Each
+//! delivery puts before it what this copy alone says: its time and its reader's tokens. What was
+//! heard from an agent is its `Contact` (`contact.rs`). Nothing on the board must survive a
+//! restart: the league says what is to be told.
 
 use crate::manager::contact::{Contact, Heard, RefereeState, Waiting, refusal};
 use crate::manager::journal::Store;
@@ -53,7 +55,8 @@ struct Inside {
     released: u64,
 }
 
-/// The board, and what was heard from its readers. One lock around both; it is never held across a call.
+/// The board, and what was heard from its readers. One lock around both; it is never held across a
+/// call.
 pub struct Board {
     store: Arc<Store>,
     client: Arc<Client>,
@@ -112,8 +115,8 @@ impl Board {
         spawn("reader", move || board.serve(&id, kind))
     }
 
-    /// Puts a notice at the end of the list, and takes down what it makes outdated: the last of its sort, but no end of
-    /// a round.
+    /// Puts a notice at the end of the list, and takes down what it makes outdated: the last of its
+    /// sort, but no end of a round.
     fn put_up(&self, news: News, bulletin: Bulletin) {
         let notices = &mut lock(&self.inside).notices;
         let number = notices.last().map_or(1, |last| last.number + 1);
@@ -135,11 +138,13 @@ impl Board {
         loop {
             let notice = self.next(id, kind);
             let tell = || self.tell(id, kind, notice.as_deref());
-            let _ = catch_unwind(AssertUnwindSafe(tell)); // a panic is reported by the hook; the notice is told again
+            // a panic is reported by the hook; the notice is told again
+            let _ = catch_unwind(AssertUnwindSafe(tell));
         }
     }
 
-    /// Waits until an agent is to be told something, and says what. Without a notice the agent is to be pinged.
+    /// Waits until an agent is to be told something, and says what. Without a notice the agent is
+    /// to be pinged.
     fn next(&self, id: &str, kind: Kind) -> Option<Arc<Notice>> {
         let mut inside = lock(&self.inside);
         loop {
@@ -188,7 +193,8 @@ impl Board {
             Some(Message::LeagueCompleted(_)) => error.is_silence(),
             None | Some(Message::LeagueStandingsUpdate(_)) => false,
             _ if was_in_trouble => false, // the dead must not pile up work
-            // That a referee is gone, or refuses its matches, is the round loop's business, at once.
+            // That a referee is gone, or refuses its matches, is the round loop's business, at
+            // once.
             _ if kind == Kind::Referee => matches!(error, CallError::Late(_) | CallError::Ours(_)),
             _ => error.is_silence(),
         };
@@ -220,8 +226,9 @@ impl Board {
         }
     }
 
-    /// One attempt, to the agent as it is registered at this moment: it may have moved since the last one. A referee has
-    /// its own copy of an announcement, and a player has the token of its match beside it.
+    /// One attempt, to the agent as it is registered at this moment: it may have moved since the
+    /// last one. A referee has its own copy of an announcement, and a player has the token of its
+    /// match beside it.
     fn attempt(&self, id: &str, kind: Kind, notice: Option<&Notice>) -> Result<Value, CallError> {
         let reached = |league: &League| {
             let member = league.members.get(id)?;
@@ -242,7 +249,8 @@ impl Board {
         };
         let is_over = || self.store.read(League::is_over);
         if matches!(news.message, Message::LeagueCompleted(_)) && !is_over() {
-            return Ok(Value::Null); // a match is played again: whoever is back must not leave once more
+            // a match is played again: whoever is back must not leave once more
+            return Ok(Value::Null);
         }
         let mut own = json!({"auth_token": token});
         let Message::RoundAnnouncement(open) = &news.message else {
@@ -313,7 +321,8 @@ impl Board {
         self.bell.notify_all();
     }
 
-    /// The referees that may be given matches: those that are alive; if there are none, those that are overdue.
+    /// The referees that may be given matches: those that are alive; if there are none, those that
+    /// are overdue.
     pub fn usable_referees(&self, league: &League) -> Vec<String> {
         let those = |is_wanted: fn(&RefereeState) -> bool| {
             let mut ids = league.ids(Kind::Referee);
@@ -328,8 +337,8 @@ impl Board {
         }
     }
 
-    /// Lets referees be told the newest announcement, if all players that answer have been told it, or it has been up
-    /// for so long that they should have.
+    /// Lets referees be told the newest announcement, if all players that answer have been told it,
+    /// or it has been up for so long that they should have.
     pub fn release(&self, league: &League) {
         let mut inside = lock(&self.inside);
         let Some(newest) = newest(&inside.notices, RoundAnnouncement::NAME) else {
@@ -381,8 +390,8 @@ fn newest<'a>(notices: &'a [Arc<Notice>], name: &str) -> Option<&'a Notice> {
     newest_first.find(|notice| notice.news.message.name() == name)
 }
 
-/// The number of the last notice that does not matter any more to somebody who has to be told everything else: the one
-/// before the last round's end, or before the table if that is older.
+/// The number of the last notice that does not matter any more to somebody who has to be told
+/// everything else: the one before the last round's end, or before the table if that is older.
 fn outdated(notices: &[Arc<Notice>]) -> u64 {
     let before = |name| newest(notices, name).map_or(0, |notice| notice.number - 1);
     before(RoundCompleted::NAME).min(before(LeagueStandingsUpdate::NAME))

@@ -1,6 +1,6 @@
-//! What is known of one agent beside its registration: whether it answers, what it has been told, and, of a referee,
-//! whether it can be given matches. Nothing of that must survive a restart. The board (`board.rs`) keeps a `Contact` for
-//! every member.
+//! What is known of one agent beside its registration: whether it answers, what it has been told,
+//! and, of a referee, whether it can be given matches. Nothing of that must survive a restart. The
+//! board (`board.rs`) keeps a `Contact` for every member.
 
 use crate::net::retry::{CallError, SHOWN};
 use crate::protocol::LeagueError;
@@ -20,9 +20,11 @@ pub enum RefereeState {
     Alive,
     /// Nobody answers there, for this reason. The referee is alive again when it answers.
     Lost(String),
-    /// The referee answered an assignment with this error. It is alive again when it registers or reports.
+    /// The referee answered an assignment with this error. It is alive again when it registers or
+    /// reports.
     Refusing(String),
-    /// The referee has not reported in its time, as these words say. It is alive again when it registers or reports.
+    /// The referee has not reported in its time, as these words say. It is alive again when it
+    /// registers or reports.
     Overdue(String),
 }
 
@@ -74,7 +76,8 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// Goes back to what comes after the `outdated` notices, if the agent begins anew. Says how long that must wait.
+    /// Goes back to what comes after the `outdated` notices, if the agent begins anew. Says how
+    /// long that must wait.
     pub(super) fn begin_anew(&mut self, outdated: impl FnOnce() -> u64) -> Duration {
         if !self.starts_anew {
             return Duration::ZERO;
@@ -88,7 +91,8 @@ impl Contact {
         ANEW.saturating_sub(since)
     }
 
-    /// Notes how a call ended: whether an agent is there. Whoever answers with a JSON-RPC error is one.
+    /// Notes how a call ended: whether an agent is there. Whoever answers with a JSON-RPC error is
+    /// one.
     pub(super) fn note_call(&mut self, error: Option<&CallError>) {
         let is_trouble =
             |error: &&CallError| !matches!(error, CallError::Rpc(..)) && !error.is_ours();
@@ -99,7 +103,8 @@ impl Contact {
             (RefereeState::Alive, Some(why)) if why.is_absence() => {
                 self.referee = RefereeState::Lost(why.explain());
             }
-            // Any HTTP answer means that it is there, also one that no agent gives. It may have missed its matches.
+            // Any HTTP answer means that it is there, also one that no agent gives. It may have
+            // missed its matches.
             (RefereeState::Lost(_), None | Some(CallError::Status(..) | CallError::Wrong(..))) => {
                 self.referee = RefereeState::Alive;
                 self.starts_anew = true;
@@ -120,7 +125,8 @@ pub(super) fn refusal(result: &Result<Value, CallError>) -> Option<String> {
     if !name.ends_with("_ERROR") {
         return None;
     }
-    let why = LeagueError::read(answer).map(|error| error.explain()); // GAME_ERROR has the same fields
+    // GAME_ERROR has the same fields
+    let why = LeagueError::read(answer).map(|error| error.explain());
     let words = format!("answered {name} {}", why.unwrap_or_default());
     Some(cut(&words, SHOWN))
 }

@@ -1,9 +1,9 @@
-//! What the operator may do to a league: pause it and let it go on, remove a player and restore it, have a match played
-//! again, open a new lobby.
+//! What the operator may do to a league: pause it and let it go on, remove a player and restore it,
+//! have a match played again, open a new lobby.
 //!
-//! An order is decided as everything else is: it gives an event, or nothing where the league is so already, or a
-//! refusal. Each comes with a sentence that says by name what was done and how it is undone. The rules in words stand
-//! in `protocol.md`, under LEAGUE_CONTROL.
+//! An order is decided as everything else is: it gives an event, or nothing where the league is so
+//! already, or a refusal. Each comes with a sentence that says by name what was done and how it is
+//! undone. The rules in words stand in `protocol.md`, under LEAGUE_CONTROL.
 
 use crate::manager::league::{Event, League, Member};
 use crate::protocol::{Action, Code, Kind, LeagueControl, Refusal};
@@ -93,7 +93,8 @@ impl League {
         done(Some(Event::Voided { match_id, at }), words)
     }
 
-    /// The agent that an order is about, by its id or by a display name that only one agent of those `wanted` has.
+    /// The agent that an order is about, by its id or by a display name that only one agent of
+    /// those `wanted` has.
     fn named(
         &self,
         order: &LeagueControl,

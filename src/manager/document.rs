@@ -1,5 +1,5 @@
-//! Makes the public state of a league, a `LeagueView` (`view.rs`), from the league and from what was heard from its
-//! agents. `Document` keeps the newest one, for all who look.
+//! Makes the public state of a league, a `LeagueView` (`view.rs`), from the league and from what
+//! was heard from its agents. `Document` keeps the newest one, for all who look.
 
 use crate::manager::contact::{Contact, Heard};
 use crate::manager::league::{League, Match, Member};
@@ -64,7 +64,8 @@ pub fn view(
     heading: &Heading,
     before: Option<&LeagueView>,
 ) -> LeagueView {
-    // The first version is the clock's, so that a manager that was started again goes on above where it had stopped.
+    // The first version is the clock's, so that a manager that was started again goes on above
+    // where it had stopped.
     let clock = || UNIX_EPOCH.elapsed().map_or(0, |it| it.as_millis() as u64);
     let version = before.and_then(|view| view.version);
     let version = version.map_or_else(clock, |version| version + 1);

@@ -1,9 +1,10 @@
-//! What the manager answers: one `match` over the messages, exhaustive, and below it what each arm does.
+//! What the manager answers: one `match` over the messages, exhaustive, and below it what each arm
+//! does.
 //!
-//! A handler asks the league for a decision, has the journal keep it (`Store::commit`), and answers. No lock is held
-//! while an answer is sent. Who is let in is decided in `registration.rs`; which reports are taken, in `results.rs`. What
-//! is shown beside the messages is in `about.rs`. `around` is whatever shows the league, its pages and screens (`Around`
-//! in `src/manager.rs`).
+//! A handler asks the league for a decision, has the journal keep it (`Store::commit`), and
+//! answers. No lock is held while an answer is sent. Who is let in is decided in `registration.rs`;
+//! which reports are taken, in `results.rs`. What is shown beside the messages is in `about.rs`.
+//! `around` is whatever shows the league, its pages and screens (`Around` in `src/manager.rs`).
 
 use crate::manager::Manager;
 use crate::manager::contact::RefereeState;
@@ -113,7 +114,8 @@ impl Manager {
                 self.board.note_registered(&member.id);
                 self.store.nudge(); // what the board noted is no event
             }
-            Err((_, Some(Code::E019))) if self.store.read(League::is_over) => {} // it waits for the next league
+            // it waits for the next league
+            Err((_, Some(Code::E019))) if self.store.read(League::is_over) => {}
             Err((reason, _)) => {
                 let name = cut(&meta.display_name, 50);
                 let endpoint = cut(&meta.contact_endpoint, 200);
@@ -156,7 +158,8 @@ impl Manager {
             .read(|league| league.identify(&envelope.sender, token, now).cloned())
     }
 
-    /// Records a result before it is acknowledged. Taken or refused, the report shows that its referee is at work.
+    /// Records a result before it is acknowledged. Taken or refused, the report shows that its
+    /// referee is at work.
     fn report(&self, request: &Request, report: &MatchResultReport) -> Result<Message, Denial> {
         let sender = self.sender_of(request)?;
         let judged = self.store.commit(|league| {

@@ -1,8 +1,10 @@
-//! The league and its journal behind one lock: whoever reads it, and whoever is told, sees only what is on the disk.
+//! The league and its journal behind one lock: whoever reads it, and whoever is told, sees only
+//! what is on the disk.
 //!
-//! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a line. `commit` decides,
-//! appends, syncs, applies: in this order, under the lock. The lock is never held during a call to another agent.
-//! Read next: `rounds.rs`, which plays the league, and `board.rs`, which tells of it.
+//! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a
+//! line. `commit` decides, appends, syncs, applies: in this order, under the lock. The lock is
+//! never held during a call to another agent. Read next: `rounds.rs`, which plays the league, and
+//! `board.rs`, which tells of it.
 
 use crate::manager::league::{Event, League};
 use crate::net::sync::lock;
@@ -19,7 +21,8 @@ use std::{
 /// The version of the journal, which its first line names: a change of `Event` needs a new version.
 const VERSION: u32 = 4;
 
-/// Opens the journal of a league, and applies every event in it. Damage is refused with its line number.
+/// Opens the journal of a league, and applies every event in it. Damage is refused with its line
+/// number.
 fn open(path: &Path, league: &mut League) -> io::Result<Lines> {
     let mut number = 0;
     let mut lines = Lines::open(path, |line| {
@@ -63,8 +66,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Finds the league in the folder of data, as its journal says. A league that is closed, that a new lobby replaces, or
-    /// that a `fresh` start does not want is set aside first, with its match pages.
+    /// Finds the league in the folder of data, as its journal says. A league that is closed, that a
+    /// new lobby replaces, or that a `fresh` start does not want is set aside first, with its match
+    /// pages.
     pub fn find(data: &Path, config: Config, fresh: bool) -> io::Result<Store> {
         let folder = storage::league_folder(data, &config.league.league_id);
         let path = folder.join("journal.jsonl");
@@ -75,8 +79,8 @@ impl Store {
             Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
         };
         if unwanted {
-            // The old journal stays locked until it is out of the way. It goes last, so that a manager that dies between
-            // the two finds it at its next start.
+            // The old journal stays locked until it is out of the way. It goes last, so that a
+            // manager that dies between the two finds it at its next start.
             let league_id = &league.config.league.league_id;
             storage::set_aside(&data.join("matches").join(league_id))?;
             storage::set_aside(&folder)?;
@@ -94,7 +98,8 @@ impl Store {
         ask(&lock(&self.book).0)
     }
 
-    /// Decides, and makes what was decided durable before anybody can see it. Without an event nothing is new.
+    /// Decides, and makes what was decided durable before anybody can see it. Without an event
+    /// nothing is new.
     pub fn commit<T, R: From<io::Error>>(
         &self,
         decide: impl FnOnce(&League) -> Result<(Option<Event>, T), R>,

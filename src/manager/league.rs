@@ -1,13 +1,15 @@
-//! The league: who is registered, what is played, what is recorded. It knows no lock, no file, no network, no clock.
+//! The league: who is registered, what is played, what is recorded. It knows no lock, file,
+//! network or clock.
 //!
-//! The state of a league is the sum of its events. A decision only reads the league and gives an event; the journal
-//! writes the event down; then `apply` changes the state, and `apply` cannot fail. So a manager that dies at any moment
-//! finds the same league again by applying the events of its journal.
+//! The state of a league is the sum of its events. A decision only reads the league and gives an
+//! event; the journal writes the event down; then `apply` changes the state, and `apply` cannot
+//! fail. So a manager that dies at any moment finds the same league again in its journal.
 //!
-//! The decisions are methods of `League` too, each subject in a file of its own: who may register (`registration.rs`),
-//! how a league starts (`start.rs`), who referees a match (`assignment.rs`), which reports are taken (`results.rs`),
-//! what the operator may do (`control.rs`). So is what is made of the state: answers (`queries.rs`) and notices
-//! (`notices.rs`). A variable named `game` is a match, for `match` is a word of Rust. Read next: `journal.rs`.
+//! The decisions are methods of `League` too, each subject in a file of its own: who may register
+//! (`registration.rs`), how a league starts (`start.rs`), who referees a match (`assignment.rs`),
+//! which reports are taken (`results.rs`), what the operator may do (`control.rs`). So is what is
+//! made of the state: answers (`queries.rs`) and notices (`notices.rs`). A variable named `game` is
+//! a match, for `match` is a word of Rust. Read next: `journal.rs`.
 
 use crate::manager::standings::{Career, by_number, ranked};
 use crate::program::config::Config;
@@ -31,14 +33,15 @@ pub struct Member {
     pub uses_match_tokens: bool,
     pub token: String,
     pub expires: Timestamp,
-    /// A secret that the agent made before it asked, by which the same agent is known when it asks again.
+    /// A secret that the agent made before it asked, by which the same agent is known when it asks
+    /// again.
     pub registration_key: Option<String>,
     /// The address from which it last registered with something new, and when.
     pub peer: IpAddr,
     pub registered_at: Timestamp,
 }
 
-/// A match handed to a referee, with the match tokens of both players (empty where the referee makes its own).
+/// A match handed to a referee, with both players' match tokens (empty: the referee makes them).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct MatchAssignment {
@@ -67,7 +70,8 @@ pub struct Recorded {
 pub enum Event {
     /// An agent registered, or registered again: what it is from now on.
     Registered(Member),
-    /// The league started with this schedule: who meets whom, by round. A reproducible league has a seed.
+    /// The league started with this schedule: who meets whom, by round. A reproducible league has a
+    /// seed.
     Started {
         seed: Option<u64>,
         rounds: Vec<Vec<[String; 2]>>,
@@ -76,8 +80,8 @@ pub enum Event {
     Assigned { assignments: Vec<MatchAssignment> },
     /// A match has a result, and the result counts.
     Recorded(Recorded),
-    /// The league is closed: everybody was told that it is over, or did not hear it in time, or the manager ends it
-    /// early. Matches that are open stay so.
+    /// The league is closed: everybody was told that it is over, or did not hear it in time, or the
+    /// manager ends it early. Matches that are open stay so.
     Closed,
     /// The operator: no further match begins.
     Paused,
@@ -85,9 +89,11 @@ pub enum Event {
     Resumed,
     /// The operator: this player plays no more.
     Removed { player_id: String },
-    /// The operator: a player that was removed plays again; any other agent may register without its token.
+    /// The operator: a player that was removed plays again; any other agent may register without
+    /// its token.
     Restored { agent_id: String, at: Timestamp },
-    /// The operator: this match's result does not count, and the match is played again. A league that was closed goes on.
+    /// The operator: this match's result does not count, and the match is played again. A league
+    /// that was closed goes on.
     Voided { match_id: String, at: Timestamp },
     /// The operator: a new lobby takes the place of the league.
     Again,
@@ -102,7 +108,8 @@ pub struct Match {
     pub players: [String; 2],
     pub assignment: Option<MatchAssignment>,
     pub recorded: Option<Recorded>,
-    /// The conversations of its voided results: what is reported in one of them again does not count.
+    /// The conversations of its voided results: what is reported in one of them again does not
+    /// count.
     pub voided: Vec<String>,
 }
 
@@ -131,8 +138,8 @@ pub struct League {
     pub changes: u64,
     /// Grows when a result is recorded or voided. Whoever tells the table compares this number.
     pub tables: u64,
-    /// The number of the newest announcement. It grows when what an announcement says has changed: who referees a
-    /// match, where an agent is, or which round is open.
+    /// The number of the newest announcement. It grows when what an announcement says has changed:
+    /// who referees a match, where an agent is, or which round is open.
     pub announcements: u64,
     /// Where each match stands in `matches`, by its id.
     places: BTreeMap<String, usize>,
@@ -239,13 +246,14 @@ impl League {
                 break;
             }
             self.rounds_completed += 1;
-            // The next round may have been assigned before an older match was played again: it is announced anew.
+            // The next round may have been assigned before an older match was played again: it is
+            // announced anew.
             self.announcements += 1;
         }
     }
 
-    /// Forgets one result, and counts all others anew in the order in which they came. The agents of a closed league have
-    /// given their tokens up, so they may register without them.
+    /// Forgets one result, and counts all others anew in the order in which they came. The agents
+    /// of a closed league have given their tokens up, so they may register without them.
     fn void(&mut self, match_id: &str, at: Timestamp) {
         let Some(game) = self.find_mut(match_id) else {
             return;
@@ -390,8 +398,8 @@ impl League {
         self.careers.get(player_id).copied().unwrap_or_default()
     }
 
-    /// Where an agent stands in its life. A player whose last match was lost technically is suspended: it is still
-    /// invited, and recovers with the next match that it plays.
+    /// Where an agent stands in its life. A player whose last match was lost technically is
+    /// suspended: it is still invited, and recovers with the next match that it plays.
     pub fn state_of(&self, member: &Member) -> AgentState {
         if self.closed {
             AgentState::Shutdown

@@ -1,6 +1,7 @@
-//! What is new in the league, so that it has to be told: the table, the end of a round, the announcement of the next one,
-//! and the end of the league. The board (`board.rs`) asks `news` whenever something may have happened, and tells
-//! everybody to whom such a message may be sent. Whoever adds a message that the manager sends has `news` push it.
+//! What is new in the league, so that it has to be told: the table, the end of a round, the
+//! announcement of the next one, and the end of the league. The board (`board.rs`) asks `news`
+//! whenever something may have happened, and tells everybody to whom such a message may be sent.
+//! Whoever adds a message that the manager sends has `news` push it.
 //!
 //! A table is told after every result, but in a large league one table stands for several results.
 
@@ -9,8 +10,9 @@ use crate::net::client::{About, conversation};
 use crate::protocol::{Entry, Kind, Message};
 use std::time::{Duration, Instant};
 
-/// Up to so many players every result is told with a table of its own. Above, tables are paced, so that telling costs
-/// the same however many listen: at least so much time for each player lies between two tables.
+/// Up to so many players every result is told with a table of its own. Above, tables are paced, so
+/// that telling costs the same however many listen: at least so much time for each player lies
+/// between two tables.
 const UNPACED: usize = 16;
 const PACE_PER_PLAYER: Duration = Duration::from_millis(5);
 

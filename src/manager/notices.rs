@@ -1,17 +1,19 @@
 //! What the manager announces: messages made from the state of the league.
 //!
-//! The table, a round's end and the league's end are the same for everybody. All players hear the same announcement of
-//! a round, beside which each player finds its own match token; a referee's copy has more in it. What others wrote in
-//! these messages, names and endpoints, has had a bound since the registration, so that no notice is longer than agents
-//! read. See "Rounds" and "Standings and notices" in `protocol.md`.
+//! The table, a round's end and the league's end are the same for everybody. All players hear the
+//! same announcement of a round, beside which each player finds its own match token; a referee's
+//! copy has more in it. What others wrote in these messages, names and endpoints, has had a bound
+//! since the registration, so that no notice is longer than agents read. See "Rounds" and
+//! "Standings and notices" in `protocol.md`.
 
 use crate::manager::league::{League, Match, MatchAssignment};
 use crate::manager::standings::ending;
 use crate::protocol::*;
 
 impl League {
-    /// The announcement of what is still to be played in a round: as all players read it, or in the copy of a
-    /// `referee`, who finds in it where the players are, how they stand, and the match tokens of its own matches.
+    /// The announcement of what is still to be played in a round: as all players read it, or in the
+    /// copy of a `referee`, who finds in it where the players are, how they stand, and the match
+    /// tokens of its own matches.
     pub fn announcement(&self, round_id: u32, referee: Option<&str>) -> RoundAnnouncement {
         let assigned = self.assigned(round_id);
         RoundAnnouncement {

@@ -1,8 +1,8 @@
-//! What the manager answers to queries: the table, the schedule, a player's next match and its statistics; and the
-//! status of the league. Pure.
+//! What the manager answers to queries: the table, the schedule, a player's next match and its
+//! statistics; and the status of the league. Pure.
 //!
-//! Whatever is wrong with a question is `success: false`, not an error; see "Queries" in `protocol.md`.
-//! Read next: `notices.rs`, what is told unasked.
+//! Whatever is wrong with a question is `success: false`, not an error; see "Queries" in
+//! `protocol.md`. Read next: `notices.rs`, what is told unasked.
 
 use crate::manager::league::{League, Match, Member, Recorded, matches_of};
 use crate::manager::standings::{Career, ChoiceCounts};
@@ -26,7 +26,8 @@ object! {
     ScheduledRound { round_id: u32, matches: Vec<ScheduledMatch>, }
     /// A match of it.
     ScheduledMatch {
-        match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus, winner: Option<String>,
+        match_id: String, player_A_id: String, player_B_id: String, status: MatchStatus,
+        winner: Option<String>,
     }
     /// The answer to GET_NEXT_MATCH: null when none is left.
     NextMatchData { next_match: Option<NextMatch>, }
@@ -36,7 +37,8 @@ object! {
     PlayerStats {
         player_id: String, display_name: String, state: AgentState,
         played: u32, wins: u32, draws: u32, losses: u32, points: i32,
-        win_rate: f64, technical_losses: u32, choices: ChoiceCounts, opponents: BTreeMap<String, Tally>,
+        win_rate: f64, technical_losses: u32, choices: ChoiceCounts,
+        opponents: BTreeMap<String, Tally>,
     }
 }
 
@@ -94,7 +96,8 @@ impl League {
         }
     }
 
-    /// What `each` makes of every round; before the start of those that there would be with the players so far.
+    /// What `each` makes of every round; before the start of those that there would be with the
+    /// players so far.
     pub fn by_round<T>(&self, each: impl Fn(u32, &[Match]) -> T) -> Vec<T> {
         let preview;
         let matches = if self.started {

@@ -1,9 +1,9 @@
 //! Who may register, under which id, with which token; and whose request a request is.
 //!
-//! `League::register` is the way in. What the agent says of itself is checked first. Then the manager asks who the agent
-//! is: a member that shows its token or its registration key, somebody at a member's endpoint, or a newcomer. `answer`
-//! tells the agent what has come of it. The rules in words stand in `protocol.md`, under "Registration" and "Registering
-//! again".
+//! `League::register` is the way in. What the agent says of itself is checked first. Then the
+//! manager asks who the agent is: a member that shows its token or its registration key, somebody
+//! at a member's endpoint, or a newcomer. `answer` tells the agent what has come of it. The rules
+//! in words stand in `protocol.md`, under "Registration" and "Registering again".
 
 use crate::manager::league::{Event, League, Member};
 use crate::net::agent::Request;
@@ -19,8 +19,8 @@ const LET_IN: Duration = Duration::from_secs(10 * 60);
 /// Why a removed player is not let in.
 const REMOVED: &str = "Removed by the operator, until the operator restores it";
 
-/// What an agent is from now on; or why it is not let in (which field is wrong, and what is legal), with the protocol's
-/// code where there is one.
+/// What an agent is from now on; or why it is not let in (which field is wrong, and what is legal),
+/// with the protocol's code where there is one.
 pub type Admission<T = Member> = Result<T, (String, Option<Code>)>;
 
 /// A registration as it came, and what its sender cannot know.
@@ -41,7 +41,8 @@ pub struct Applicant<'a> {
 }
 
 impl League {
-    /// Lets an agent in, or in again, or says why not. Nothing is new where the agent stays as it was.
+    /// Lets an agent in, or in again, or says why not. Nothing is new where the agent stays as it
+    /// was.
     pub fn register(&self, meta: &AgentMeta, from: &Applicant) -> (Option<Event>, Admission) {
         let admission = self.admit(meta, from);
         let is_new = |it: &&Member| self.members.get(&it.id) != Some(*it);
@@ -73,8 +74,8 @@ impl League {
         members.find(|it| it.kind == from.kind && (same(&it.token, token) || has_key(it)))
     }
 
-    /// The member that the operator restored a short while ago, if it asks under its id or at its endpoint, and from
-    /// where it was or from this machine.
+    /// The member that the operator restored a short while ago, if it asks under its id or at its
+    /// endpoint, and from where it was or from this machine.
     fn restored(&self, meta: &AgentMeta, from: &Applicant) -> Option<&Member> {
         let Request { envelope, peer } = from.request;
         self.members.values().find(|it| {
@@ -86,8 +87,8 @@ impl League {
         })
     }
 
-    /// Whether this agent may register at all, and what it says of itself is legal. `known`: the member that it is for
-    /// sure; `here`: the one at its endpoint.
+    /// Whether this agent may register at all, and what it says of itself is legal. `known`: the
+    /// member that it is for sure; `here`: the one at its endpoint.
     fn check(
         &self,
         meta: &AgentMeta,
@@ -112,8 +113,9 @@ impl League {
         }
     }
 
-    /// The agent shows its token, be it expired, or its key: the same id and token, for another lifetime. Only what is
-    /// new goes into the journal, so that asking again does not make the journal grow.
+    /// The agent shows its token, be it expired, or its key: the same id and token, for another
+    /// lifetime. Only what is new goes into the journal, so that asking again does not make the
+    /// journal grow.
     fn re_attached(&self, own: &Member, meta: &AgentMeta, from: &Applicant) -> Member {
         let again = Member {
             token: own.token.clone(),
@@ -134,8 +136,8 @@ impl League {
         }
     }
 
-    /// The agent shows nothing by which it is known: it is a newcomer, or somebody at the endpoint of a member. After the
-    /// start only a referee may come so, while no live one is left.
+    /// The agent shows nothing by which it is known: it is a newcomer, or somebody at the endpoint
+    /// of a member. After the start only a referee may come so, while no live one is left.
     fn unknown(&self, here: Option<&Member>, meta: &AgentMeta, from: &Applicant) -> Admission {
         let room = self.config.league.participants.max_players.0;
         let needs_referee = from.referee_wanted && self.open_round().is_some();
@@ -148,7 +150,8 @@ impl League {
             Some(here) if here.kind != from.kind || here.peer != from.request.peer => {
                 others(here, from.kind)
             }
-            Some(here) if from.now <= here.registered_at => Ok(here.clone()), // a new token at most once a second
+            // a new token at most once a second
+            Some(here) if from.now <= here.registered_at => Ok(here.clone()),
             Some(here) => Ok(self.member(&here.id, meta, from)),
             None if from.kind == Kind::Player
                 && self.members(Kind::Player).len() >= room as usize =>
@@ -183,7 +186,8 @@ impl League {
         listed.find(|it| Endpoint::same(it.url(), &meta.contact_endpoint))
     }
 
-    /// The id that a newcomer asks for; else the one listed for its endpoint; else the lowest free one.
+    /// The id that a newcomer asks for; else the one listed for its endpoint; else the lowest free
+    /// one.
     fn id_for(&self, meta: &AgentMeta, from: &Applicant) -> String {
         let is_free = |id: &String| !self.members.contains_key(id);
         let sender = from.request.envelope.sender.split_once(':');

@@ -1,7 +1,7 @@
 //! What the manager takes, and what it refuses, when a referee reports how a match ended.
 //!
-//! `judge` asks whose match it is and whether this result was voided before; `check_result` asks whether the result can
-//! be true. The rules in words stand in `protocol.md`, under "Reporting".
+//! `judge` asks whose match it is and whether this result was voided before; `check_result` asks
+//! whether the result can be true. The rules in words stand in `protocol.md`, under "Reporting".
 
 use crate::games::{self, Outcome};
 use crate::manager::league::{Event, League, Match, Member, Recorded};
@@ -11,7 +11,8 @@ use crate::program::config::LeagueFile;
 use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
 use crate::wire::{Timestamp, cut};
 
-/// How much of a referee's explanation is kept, in characters: both players may have failed, each for its reason.
+/// How much of a referee's explanation is kept, in characters: both players may have failed, each
+/// for its reason.
 pub const LONGEST_REASON: usize = 600;
 
 fn wrong<T>(field: &str, problem: String) -> Result<T, Refusal> {
@@ -83,8 +84,8 @@ impl League {
     }
 }
 
-/// Whether a result can be true: played over by the rules of the game, the match must end as it is said to have ended.
-/// That somebody failed is believed; the points must fit in any case.
+/// Whether a result can be true: played over by the rules of the game, the match must end as it is
+/// said to have ended. That somebody failed is believed; the points must fit in any case.
 fn check_result(
     result: &MatchResult,
     players: &[String; 2],

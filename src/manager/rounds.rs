@@ -1,12 +1,14 @@
 //! The round loop: it plays the league from where it stands to its end.
 //!
-//! The first start, a restart and a lost referee are one act: see to it that every open match has a referee that can be
-//! used, let players and then referees be told, wait until something changes, and look again. Who tells them, and what
-//! was heard from them, is the board's business (`board.rs`). Who gets which match is decided in `assignment.rs`. When
-//! the loop ends, `src/manager.rs` closes the league.
+//! The first start, a restart and a lost referee are one act: see to it that every open match has a
+//! referee that can be used, let players and then referees be told, wait until something changes,
+//! and look again. Who tells them, and what was heard from them, is the board's business
+//! (`board.rs`). Who gets which match is decided in `assignment.rs`. When the loop ends,
+//! `src/manager.rs` closes the league.
 //!
-//! A round goes through these states. Its matches are *assigned* to referees; players are told, which is the
-//! *announcement*; the *lead* passes; the announcement is *released* to the referees; and they *report*.
+//! A round goes through these states. Its matches are *assigned* to referees; players are told,
+//! which is the *announcement*; the *lead* passes; the announcement is *released* to the referees;
+//! and they *report*.
 
 use crate::games;
 use crate::manager::Manager;
@@ -59,8 +61,8 @@ pub struct Rounds<'a> {
     manager: &'a Manager,
     /// The open round.
     round: u32,
-    /// When its matches may begin, once they are announced: after the lead, which passes once, however often the round is
-    /// announced.
+    /// When its matches may begin, once they are announced: after the lead, which passes once,
+    /// however often the round is announced.
     begins: Option<Deadline>,
     /// What each referee still has to report.
     due: BTreeMap<String, Due>,
@@ -136,8 +138,9 @@ impl<'a> Rounds<'a> {
         Waiting { reason, next_at }
     }
 
-    /// Assigns what can be; or says why nothing can be played at the moment. First every match of a player whom the
-    /// operator removed is recorded without being played, which is a walkover: one event at a time.
+    /// Assigns what can be; or says why nothing can be played at the moment. First every match of a
+    /// player whom the operator removed is recorded without being played, which is a walkover: one
+    /// event at a time.
     fn assign(&mut self) -> io::Result<Option<String>> {
         let (Manager { store, board, .. }, round) = (self.manager, self.round);
         let walkover = |league: &League| league.walkover(round, Timestamp::now());
@@ -156,8 +159,8 @@ impl<'a> Rounds<'a> {
         Ok(None)
     }
 
-    /// Notes who is overdue; and says of each referee that cannot be counted on since the last look (lost, refusing or
-    /// overdue) what happens to its matches.
+    /// Notes who is overdue; and says of each referee that cannot be counted on since the last look
+    /// (lost, refusing or overdue) what happens to its matches.
     fn look_at_referees(&mut self) {
         let Manager { store, board, .. } = self.manager;
         for id in store.read(|league| league.ids(Kind::Referee)) {
@@ -185,7 +188,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Lets the referees be told of a round once the lead has passed; before that, says when it will have.
+    /// Lets the referees be told of a round once the lead has passed; before that, says when it
+    /// will have.
     fn release_after_lead(&mut self) -> Option<Timestamp> {
         let Manager {
             store, board, lead, ..
@@ -198,8 +202,8 @@ impl<'a> Rounds<'a> {
         None
     }
 
-    /// Notes by when each referee must have reported. More matches give a referee more time; a repeated announcement of
-    /// the same matches does not.
+    /// Notes by when each referee must have reported. More matches give a referee more time; a
+    /// repeated announcement of the same matches does not.
     fn expect_reports(&mut self) {
         let Manager {
             store,
@@ -215,7 +219,8 @@ impl<'a> Rounds<'a> {
                     self.due.remove(id);
                 }
                 let known = self.due.get_mut(id).map_or(0, |due| {
-                    due.matches = due.matches.min(matches); // what is reported leaves no room for others
+                    // what is reported leaves no room for others
+                    due.matches = due.matches.min(matches);
                     due.matches
                 });
                 if matches > known && board.has_heard_announcement(id) {

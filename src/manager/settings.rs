@@ -1,5 +1,5 @@
-//! What the files and the command line say to a manager: the rules of its league, how many agents start it, the lead
-//! between an announcement and its matches, and the operator's token.
+//! What the files and the command line say to a manager: the rules of its league, how many agents
+//! start it, the lead between an announcement and its matches, and the operator's token.
 
 use crate::net::secret::secret;
 use crate::program::Program;
@@ -9,8 +9,8 @@ use crate::program::storage::{self, Access};
 use crate::wire::{Within, token};
 use std::{fs, io, path::PathBuf, time::Duration};
 
-/// The configuration by which the league is played: that of the files, but with at most `most` players, and with the
-/// `--cycles` of the command line.
+/// The configuration by which the league is played: that of the files, but with at most `most`
+/// players, and with the `--cycles` of the command line.
 pub fn rules(program: &Program, most: Option<u32>) -> Result<Config, Stop> {
     let mut config = program.config.clone();
     let league = &mut config.league;
@@ -42,7 +42,8 @@ pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Stop> {
     )))
 }
 
-/// Between a round's announcement and its matches: 60 seconds, unless the league file or the command line says otherwise.
+/// Between a round's announcement and its matches: 60 seconds, unless the league file or the
+/// command line says otherwise.
 pub fn lead(program: &Program) -> Result<Duration, Stop> {
     let file = &program.config.league.scheduling.round_announcement_lead_sec;
     let usual = file.as_ref().map_or(60.0, |lead| lead.0.into());

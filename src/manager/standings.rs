@@ -1,7 +1,8 @@
 //! Points, tie-breaks, ranks.
 //!
-//! A `Career` counts what one player has done, result by result. `ranked` makes the table of all players: first by
-//! points, then by each tie-break of the league file in turn. The league sorts its table only when somebody looks.
+//! A `Career` counts what one player has done, result by result. `ranked` makes the table of all
+//! players: first by points, then by each tie-break of the league file in turn. The league sorts
+//! its table only when somebody looks.
 
 use crate::games::scoring::TieBreak;
 use crate::object;
@@ -85,7 +86,8 @@ impl Career {
     }
 }
 
-/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by id.
+/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by
+/// id.
 pub fn ranked(
     rows: Vec<Standing>,
     ties: &[TieBreak],
@@ -98,8 +100,9 @@ pub fn ranked(
     table
 }
 
-/// The rows in groups, the best first. The players of a group are equal in points and by all of `ties`, and stand in
-/// the order of their ids. `against` gives the points of a player in its matches against a group.
+/// The rows in groups, the best first. The players of a group are equal in points and by all of
+/// `ties`, and stand in the order of their ids. `against` gives the points of a player in its
+/// matches against a group.
 pub fn equals(
     mut rows: Vec<Standing>,
     ties: &[TieBreak],

@@ -1,8 +1,9 @@
-//! How a league starts: what it lacks to do so, and who meets whom, in a round robin by the circle method. When it
-//! starts is no business of this file: either the operator says so (`handlers.rs`), or as many have registered as were
-//! awaited (`src/manager.rs`).
+//! How a league starts: what it lacks to do so, and who meets whom, in a round robin by the circle
+//! method. When it starts is no business of this file: either the operator says so (`handlers.rs`),
+//! or as many have registered as were awaited (`src/manager.rs`).
 //!
-//! A meeting is the ids of player A and player B. `one_round` is the idea; `round_robin` repeats and turns the rounds.
+//! A meeting is the ids of player A and player B. `one_round` is the idea; `round_robin` repeats
+//! and turns the rounds.
 
 use crate::manager::league::{Event, League};
 use crate::protocol::Kind;
@@ -35,8 +36,8 @@ impl League {
 
 /// The rounds of a league: every pair meets once, or `cycles` times, the roles swapped each time.
 ///
-/// An even number of players needs N-1 rounds, an odd number N: then one player rests in each round.
-/// Everybody is A and B equally often, but for one match where the number of matches is odd.
+/// An even number of players needs N-1 rounds, an odd number N: then one player rests in each
+/// round. Everybody is A and B equally often, but for one match where the number of matches is odd.
 pub fn round_robin(players: &[String], cycles: u32) -> Vec<Vec<[String; 2]>> {
     let seats = players.len() + players.len() % 2; // the last seat is empty when the number is odd
     let mut rounds = Vec::new();
@@ -52,9 +53,10 @@ pub fn round_robin(players: &[String], cycles: u32) -> Vec<Vec<[String; 2]>> {
     rounds
 }
 
-/// The players but the last sit in a circle of `ring` seats and move on by one each round. The last player,
-/// or the empty seat, meets whoever stands at the top; the others meet the one at the same distance from it.
-/// Each is A at one distance to the left and B at the same distance to the right: so the roles balance.
+/// The players but the last sit in a circle of `ring` seats and move on by one each round. The last
+/// player, or the empty seat, meets whoever stands at the top; the others meet the one at the same
+/// distance from it. Each is A at one distance to the left and B at the same distance to the right:
+/// so the roles balance.
 fn one_round(players: &[String], ring: usize, round: usize) -> Vec<[String; 2]> {
     let last = players.get(ring).map(|last| {
         let top = &players[round];

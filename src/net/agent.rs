@@ -1,8 +1,9 @@
-//! What an agent is to the network: it takes messages and answers them or denies, and it may have tools beside. The
-//! three programs implement `Agent`; `rpc.rs` calls it, for direct requests and for tool clients alike.
+//! What an agent is to the network: it takes messages and answers them or denies, and it may have
+//! tools beside. The three programs implement `Agent`; `rpc.rs` calls it, for direct requests and
+//! for tool clients alike.
 //!
-//! A tool that is no league message stands in the agent's `Toolbox`: a table with a row for each, made from the types
-//! of its arguments and of its answer.
+//! A tool that is no league message stands in the agent's `Toolbox`: a table with a row for each,
+//! made from the types of its arguments and of its answer.
 
 use crate::net::http::Reply;
 use crate::object;
@@ -25,12 +26,14 @@ pub struct Request {
 pub trait Agent: Send + Sync + 'static {
     /// Which messages the agent takes.
     fn kind(&self) -> Kind;
-    /// Answers a message: with a message, or with a plain "ok". This is one `match` with an arm for every message, so
-    /// that a new one cannot be forgotten; those that are not for this kind of agent are refused before.
+    /// Answers a message: with a message, or with a plain "ok". This is one `match` with an arm for
+    /// every message, so that a new one cannot be forgotten; those that are not for this kind of
+    /// agent are refused before.
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial>;
     /// The tools that are no messages, and what a tool client is told of the agent.
     fn toolbox(&self) -> Toolbox<'_>;
-    /// Told of whatever is refused, by the handlers or before them: the message, where it came from, and why.
+    /// Told of whatever is refused, by the handlers or before them: the message, where it came
+    /// from, and why.
     fn refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &Refusal) {}
     /// Told of a method or a path that nobody has here: somebody may be at the wrong door.
     fn asked_in_vain(&self, _what: &str, _peer: IpAddr) {}
@@ -38,7 +41,8 @@ pub trait Agent: Send + Sync + 'static {
     fn holder(&self, _token: &str) -> Option<String> {
         None
     }
-    /// Any other page than `/health`. `query` is what stands behind the question mark of its address.
+    /// Any other page than `/health`. `query` is what stands behind the question mark of its
+    /// address.
     fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
         None
     }
@@ -83,7 +87,8 @@ pub struct Tool<'a> {
 pub type Run<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a;
 
 impl<'a> Tool<'a> {
-    /// A tool that only shows something. Its arguments are read strictly: whatever is wrong in them is refused.
+    /// A tool that only shows something. Its arguments are read strictly: whatever is wrong in them
+    /// is refused.
     pub fn new<Q: Wire, A: Wire + Serialize>(
         name: &'static str,
         says: &'static str,

@@ -1,6 +1,7 @@
-//! How much memory and how many descriptors a program may hold. No mechanism foresees every way to take them from it; so
-//! a program that holds too much takes its own place, which gives all back at once. Its journal, its card and its outbox
-//! are on the disk, so nothing is lost. Only Linux tells a program what it holds.
+//! How much memory and how many descriptors a program may hold. No mechanism foresees every way to
+//! take them from it; so a program that holds too much takes its own place, which gives all back at
+//! once. Its journal, its card and its outbox are on the disk, so nothing is lost. Only Linux tells
+//! a program what it holds.
 
 use std::process::Command;
 use std::sync::LazyLock;
@@ -32,8 +33,8 @@ pub fn excess() -> Option<String> {
     }
 }
 
-/// Has the program that listens on a port take its own place: the same command without `--fresh`, so that it goes on
-/// with what it has on its disk. Comes back only if that fails.
+/// Has the program that listens on a port take its own place: the same command without `--fresh`,
+/// so that it goes on with what it has on its disk. Comes back only if that fails.
 pub fn start_anew(port: u16) -> io::Error {
     let mut words = env::args_os();
     let mut command = Command::new(words.next().unwrap_or_default());

@@ -1,12 +1,12 @@
-//! How an agent speaks: it signs, sends and logs every message of its program, and reads what is answered. Envelopes
-//! are built in one function here, and nowhere else.
+//! How an agent speaks: it signs, sends and logs every message of its program, and reads what is
+//! answered. Envelopes are built in one function here, and nowhere else.
 //!
-//! There are three ways out. `ask` sends a request and reads the message that answers it. `notify` sends a notice to
-//! one agent. `deliver` sends one of many copies of a `Bulletin`, whose body was written once. All of them end in
-//! `send`, which posts, and logs what failed.
+//! There are three ways out. `ask` sends a request and reads the message that answers it. `notify`
+//! sends a notice to one agent. `deliver` sends one of many copies of a `Bulletin`, whose body was
+//! written once. All of them end in `send`, which posts, and logs what failed.
 //!
-//! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a `CallError` that says whose
-//! fault it was. Read next: `rpc.rs`, the way in.
+//! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a
+//! `CallError` that says whose fault it was. Read next: `rpc.rs`, the way in.
 
 pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
 use crate::net::letter::{joined, quoted, written};
@@ -89,8 +89,8 @@ impl Client {
         protocol::write(&envelope, message)
     }
 
-    /// Sends a request and returns the message that answers it. What we know already is supplied: who answers, and in
-    /// which conversation. A foreign conversation is a warning only.
+    /// Sends a request and returns the message that answers it. What we know already is supplied:
+    /// who answers, and in which conversation. A foreign conversation is a warning only.
     pub fn ask(&self, to: &Peer, message: &Message, about: &About) -> Result<Message, CallError> {
         let started = Instant::now();
         let packet = self.write(message, about);
@@ -126,7 +126,8 @@ impl Client {
         self.tell(to, message.tool(), &packet, &written(&packet))
     }
 
-    /// Writes a notice, without what each of its copies says for itself: when it is sent, and the token of its reader.
+    /// Writes a notice, without what each of its copies says for itself: when it is sent, and the
+    /// token of its reader.
     pub fn bulletin(&self, message: &Message, about: &About) -> Bulletin {
         let mut packet = self.write(message, about);
         if let Some(packet) = packet.as_object_mut() {
@@ -139,7 +140,8 @@ impl Client {
         }
     }
 
-    /// Delivers one copy of a notice, with the tokens that are the reader's `own`. Any 2xx delivers it.
+    /// Delivers one copy of a notice, with the tokens that are the reader's `own`. Any 2xx delivers
+    /// it.
     pub fn deliver(
         &self,
         to: &Peer,
@@ -151,8 +153,8 @@ impl Client {
         self.tell(to, bulletin.method, &bulletin.packet, &params)
     }
 
-    /// Sends a notice, whose whole text is `params`. What is answered is returned, and logged where it is more than an
-    /// "ok"; it changes nothing here.
+    /// Sends a notice, whose whole text is `params`. What is answered is returned, and logged where
+    /// it is more than an "ok"; it changes nothing here.
     fn tell(
         &self,
         to: &Peer,
@@ -173,8 +175,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// Where the three ways out end: posts a call and returns its `result`; a failure is logged. `packet` says what the
-    /// call is about, and `params` is the whole of it as text.
+    /// Where the three ways out end: posts a call and returns its `result`; a failure is logged.
+    /// `packet` says what the call is about, and `params` is the whole of it as text.
     fn send(
         &self,
         to: &Peer,
@@ -190,16 +192,19 @@ impl Client {
         })
     }
 
-    /// Whether an agent is there: a JSON-RPC answer means yes. The agent's own token proves who asks.
+    /// Whether an agent is there: a JSON-RPC answer means yes. The agent's own token proves who
+    /// asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
         let params = json!({"auth_token": token}).to_string();
         match self.post(to, "ping", &params) {
-            Ok(_) | Err(CallError::Rpc(..)) => Ok(()), // an agent, though perhaps one that knows no ping
+            // an agent, though perhaps one that knows no ping
+            Ok(_) | Err(CallError::Rpc(..)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// One JSON-RPC exchange, of which nothing is logged. A JSON-RPC reply counts whatever the status.
+    /// One JSON-RPC exchange, of which nothing is logged. A JSON-RPC reply counts whatever the
+    /// status.
     pub fn post(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (status, bytes) = self.post_raw(to, &call(method, params, id))?;
@@ -221,13 +226,15 @@ impl Client {
         result(reply)
     }
 
-    /// Posts a body as it is, wrong or right, and returns the status and the body of the answer, whatever they are.
+    /// Posts a body as it is, wrong or right, and returns the status and the body of the answer,
+    /// whatever they are.
     pub fn post_raw(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let (max, limit) = (to.max, to.limit);
         let request = self
             .http
             .post(&to.endpoint)
-            .header("Accept", "application/json, text/event-stream") // some MCP servers insist on both
+            // some MCP servers insist on both
+            .header("Accept", "application/json, text/event-stream")
             .header("Connection", "close")
             .content_type("application/json");
         let request = request.config().timeout_global(Some(limit)).build();
@@ -240,7 +247,8 @@ impl Client {
                 Err(CallError::Broken(format!("it is over {max} bytes")))
             }
             Err(error) => Err(match blame(error, limit) {
-                CallError::Unreachable(why) => CallError::Broken(why), // there was an answer, but not all of it
+                // there was an answer, but not all of it
+                CallError::Unreachable(why) => CallError::Broken(why),
                 other => other,
             }),
         }
@@ -300,7 +308,8 @@ fn blame(error: ureq::Error, limit: Duration) -> CallError {
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
             CallError::Broken(cause(&error))
         }
-        // A missing descriptor or port hides behind other errors too: try to open one before blaming the peer.
+        // A missing descriptor or port hides behind other errors too: try to open one before
+        // blaming the peer.
         error => match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
             Ok(_) => CallError::Unreachable(cause(&error)),
             Err(ours) => CallError::Ours(ours.to_string()),
@@ -320,8 +329,8 @@ fn cause(error: &ureq::Error) -> String {
     }
 }
 
-/// Finds addresses. One that stands in the URL needs no asking, nor does this machine: ureq's own resolver starts a
-/// thread for every request.
+/// Finds addresses. One that stands in the URL needs no asking, nor does this machine: ureq's own
+/// resolver starts a thread for every request.
 #[derive(Debug, Default)]
 struct Addresses(DefaultResolver);
 

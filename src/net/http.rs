@@ -1,16 +1,20 @@
-//! Bytes in, bytes out: the HTTP server of every agent, made of tiny_http. The library is small and blocking, and has
-//! sharp edges; this file is where they are filed off:
-//! - Kept-alive connections starve each other in its pool, and its own response drops our `Connection: close`. So we
-//!   write every response ourselves, in one write (two meet Nagle's 40 ms), and the client closes.
-//! - It has no read timeout, so half-open connections would hold descriptors for ever. On Linux an accepted socket
-//!   inherits the listener's timeout, so we set one there. An idle server then ends, and we build the next.
-//! - Dropping a request makes it allocate what the client *claims* is left of the body, and read that. So we read past
-//!   the rest ourselves, and claims over the limit one at a time. A claim that no machine can promise would end the
-//!   program: such a request is forgotten, which leaks its connection.
-//! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody sees: we know it by
-//!   its thread, which has no name (ours all have one). Header lines have no limit, and some connections are never
-//!   closed. Nothing mends that from outside. So when the server broke, or we hold too much memory or too many
-//!   descriptors, the program takes its own place: all is given back at once.
+//! Bytes in, bytes out: the HTTP server of every agent, made of tiny_http. The library is small and
+//! blocking, and has sharp edges; this file is where they are filed off:
+//! - Kept-alive connections starve each other in its pool, and its own response drops our
+//!   `Connection: close`. So we write every response ourselves, in one write (two meet Nagle's 40
+//!   ms), and the client closes.
+//! - It has no read timeout, so half-open connections would hold descriptors for ever. On Linux an
+//!   accepted socket inherits the listener's timeout, so we set one there. An idle server then
+//!   ends, and we build the next.
+//! - Dropping a request makes it allocate what the client *claims* is left of the body, and read
+//!   that. So we read past the rest ourselves, and claims over the limit one at a time. A claim
+//!   that no machine can promise would end the program: such a request is forgotten, which leaks
+//!   its connection.
+//! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody
+//!   sees: we know it by its thread, which has no name (ours all have one). Header lines have no
+//!   limit, and some connections are never closed. Nothing mends that from outside. So when the
+//!   server broke, or we hold too much memory or too many descriptors, the program takes its own
+//!   place: all is given back at once.
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
@@ -30,9 +34,11 @@ pub const OK: &str = "200 OK";
 const NOT_ALLOWED: &str = "405 Method Not Allowed";
 /// How long a client may say nothing while its request is read.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How often we look whether the program has grown too big. It wakes an idle program, so not more often.
+/// How often we look whether the program has grown too big. It wakes an idle program, so not more
+/// often.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a program lives at least before it takes its own place: so much work gets done under any attack.
+/// How long a program lives at least before it takes its own place: so much work gets done under
+/// any attack.
 const LEAST_LIFE: Duration = Duration::from_secs(3);
 /// How many threads may wait for the next request.
 const SPARE: usize = 2;
@@ -169,8 +175,8 @@ pub fn serve(
     Ok(door)
 }
 
-/// Has every panic logged. One in an unnamed thread breaks the server; but those in tiny_http's `client.rs` are of
-/// workers whose clients have gone.
+/// Has every panic logged. One in an unnamed thread breaks the server; but those in tiny_http's
+/// `client.rs` are of workers whose clients have gone.
 fn report_panics(service: Arc<dyn Service>) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -185,9 +191,9 @@ fn report_panics(service: Arc<dyn Service>) {
     });
 }
 
-/// Sees to it, for ever, that there is a server and that somebody waits for its requests. A server on which nobody has
-/// called for a while ends, and the next is built. So it is after a fault too, where the program cannot take its own
-/// place, or has only just begun.
+/// Sees to it, for ever, that there is a server and that somebody waits for its requests. A server
+/// on which nobody has called for a while ends, and the next is built. So it is after a fault too,
+/// where the program cannot take its own place, or has only just begun.
 fn accept(listener: &TcpListener, door: &Arc<Door>) {
     let mut began = Instant::now();
     let mut crew: Option<Arc<Crew>> = None;
@@ -213,8 +219,8 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
     }
 }
 
-/// Sees to it that accepted connections do not stay silent for ever: they inherit the timeout that the listener has
-/// when they are made.
+/// Sees to it that accepted connections do not stay silent for ever: they inherit the timeout that
+/// the listener has when they are made.
 fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     #[cfg(unix)]
     std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
@@ -222,7 +228,8 @@ fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-/// The threads that answer the requests of one server: one always waits for the next request, any number answer.
+/// The threads that answer the requests of one server: one always waits for the next request, any
+/// number answer.
 struct Crew {
     server: Server,
     door: Arc<Door>,
@@ -234,7 +241,8 @@ struct Crew {
 }
 
 impl Crew {
-    /// A new server on the listener. Building it spawns threads and takes descriptors: both can be refused just now.
+    /// A new server on the listener. Building it spawns threads and takes descriptors: both can be
+    /// refused just now.
     fn new(listener: &TcpListener, door: &Arc<Door>) -> Option<Arc<Crew>> {
         let build = || Server::from_listener(listener.try_clone()?, None);
         let server = panic::catch_unwind(build).ok()?.ok()?;
@@ -257,8 +265,8 @@ impl Crew {
         }
     }
 
-    /// Answers requests, one after the other, until none comes for a while: a thread that is used again costs less than
-    /// a new one.
+    /// Answers requests, one after the other, until none comes for a while: a thread that is used
+    /// again costs less than a new one.
     fn work(self: &Arc<Self>) {
         loop {
             match self.server.recv_timeout(DRAIN) {
@@ -292,8 +300,8 @@ impl Crew {
     }
 }
 
-/// Where requests are answered, whichever server they came through, and counted while they are in our hands, so that
-/// a program can end when they are answered.
+/// Where requests are answered, whichever server they came through, and counted while they are in
+/// our hands, so that a program can end when they are answered.
 pub struct Door {
     service: Arc<dyn Service>,
     max_body: usize,
@@ -312,7 +320,8 @@ impl Door {
             return std::mem::forget(request); // it cannot be dropped: see above
         }
         *self.inside.lock() += 1;
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request))); // the hook reports a panic
+        // the hook reports a panic
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
         self.inside.change(|inside| *inside -= 1);
     }
 

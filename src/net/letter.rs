@@ -1,5 +1,5 @@
-//! What a message is before it is sent: whom it is for, what it is about, and how it is written as text. `client.rs`
-//! sends what is written here.
+//! What a message is before it is sent: whom it is for, what it is about, and how it is written as
+//! text. `client.rs` sends what is written here.
 
 use crate::net::secret::secret;
 use crate::protocol::Kind;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use std::time::Duration;
 
-/// The largest notice, and the largest answer of a manager, in bytes: a table of 100 players has 20 KB.
+/// The largest notice, and the largest answer of a manager, in bytes: a table of 100 players has 20
+/// KB.
 pub const MAX_NOTICE: usize = 256 << 10;
 
 /// Whom a call is for, and what is borne with from it.
@@ -57,8 +58,8 @@ pub struct About {
     pub match_id: Option<String>,
 }
 
-/// A notice for many. It is written once, as text; a copy is what that copy alone says, followed by the notice, two
-/// objects joined at a brace.
+/// A notice for many. It is written once, as text; a copy is what that copy alone says, followed by
+/// the notice, two objects joined at a brace.
 #[derive(Debug, Clone)]
 pub struct Bulletin {
     pub(super) method: &'static str,

@@ -1,9 +1,9 @@
-//! The logs: one JSON line per event, with every token masked. A program has a log of its own, and one that it shares
-//! with all programs, for what begins, ends and breaks.
+//! The logs: one JSON line per event, with every token masked. A program has a log of its own, and
+//! one that it shares with all programs, for what begins, ends and breaks.
 //!
-//! An agent knows its file only when it has an id: until then its lines wait in memory. The sender of a message logs it
-//! whole, its receiver at most the beginning. What strangers can cause is logged only so often, so that nobody fills the
-//! disk.
+//! An agent knows its file only when it has an id: until then its lines wait in memory. The sender
+//! of a message logs it whole, its receiver at most the beginning. What strangers can cause is
+//! logged only so often, so that nobody fills the disk.
 
 use crate::net::sync::lock;
 use crate::protocol::Understood;
@@ -41,7 +41,8 @@ pub enum Body<'a> {
 pub struct Log {
     root: PathBuf,
     target: Mutex<Target>,
-    /// The second that it is, and what each address has caused in it that is logged only within bounds.
+    /// The second that it is, and what each address has caused in it that is logged only within
+    /// bounds.
     noise: Mutex<(u64, HashMap<IpAddr, u32>)>,
 }
 
@@ -67,7 +68,8 @@ const LOUDEST: u32 = 20;
 const MAX_SKEW: Duration = Duration::from_secs(60);
 /// How many bytes of a message its receiver logs.
 const LOGGED: usize = 500;
-/// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill memory.
+/// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill
+/// memory.
 const MAX_WAITING: usize = 1 << 20;
 
 impl Log {
@@ -116,12 +118,14 @@ impl Log {
         let target = &mut *lock(&self.target);
         if target.lines.len() < MAX_WAITING {
             let names = [&*target.component, event_type];
-            let _ = add_line(&mut target.lines, names, level, facts, message); // memory takes it all
+            // memory takes it all
+            let _ = add_line(&mut target.lines, names, level, facts, message);
         }
         target.write_out();
     }
 
-    /// Writes a line of words into the log that all programs share: starting, ending, the machine's faults.
+    /// Writes a line of words into the log that all programs share: starting, ending, the machine's
+    /// faults.
     pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
         let component = lock(&self.target).component.clone();
         let names = [&*component, event_type];
@@ -132,8 +136,8 @@ impl Log {
         let _ = file.and_then(|mut file| file.write_all(&line));
     }
 
-    /// Warns of what was taken instead of fields that were not there, of what only informs and is wrong, and of a clock
-    /// that is off.
+    /// Warns of what was taken instead of fields that were not there, of what only informs and is
+    /// wrong, and of a clock that is off.
     pub fn doubts(&self, from: &str, supplied: &[&str], understood: &Understood) {
         if !supplied.is_empty() {
             let fields = supplied.join(", ");
@@ -150,8 +154,8 @@ impl Log {
         }
     }
 
-    /// Counts what an address has caused, and says whether it is still to be logged. What was left out in an older
-    /// second is logged here, in one line.
+    /// Counts what an address has caused, and says whether it is still to be logged. What was left
+    /// out in an older second is logged here, in one line.
     pub fn bears(&self, peer: IpAddr) -> bool {
         let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
         let (second, counts) = &mut *lock(&self.noise);
@@ -216,8 +220,8 @@ impl Body<'_> {
     }
 }
 
-/// A value as the log shows it, under its key: every token in it is masked, by the key it stands under, and by its looks
-/// anywhere else.
+/// A value as the log shows it, under its key: every token in it is masked, by the key it stands
+/// under, and by its looks anywhere else.
 struct Masked<'a>(&'a str, &'a Value);
 
 impl Serialize for Masked<'_> {

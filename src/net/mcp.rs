@@ -1,9 +1,9 @@
-//! The Model Context Protocol: the same handlers as `rpc.rs`, seen as tools. A second view, not a second system: a
-//! call of a tool comes back from here as an ordinary call.
+//! The Model Context Protocol: the same handlers as `rpc.rs`, seen as tools. A second view, not a
+//! second system: a call of a tool comes back from here as an ordinary call.
 //!
-//! Stateless, JSON replies only, in both eras: with the `initialize` handshake (2024-11-05 to 2025-11-25) and without
-//! it (2026-07-28), which has stricter rules for headers and statuses. Left out: sessions, streams, batches, resources
-//! and prompts. See "MCP" in `protocol.md`.
+//! Stateless, JSON replies only, in both eras: with the `initialize` handshake (2024-11-05 to
+//! 2025-11-25) and without it (2026-07-28), which has stricter rules for headers and statuses. Left
+//! out: sessions, streams, batches, resources and prompts. See "MCP" in `protocol.md`.
 
 use crate::net::agent::{Agent, Denial};
 use crate::net::http::{OK, Visitor};
@@ -60,7 +60,8 @@ impl<'a> Mcp<'a> {
         })
     }
 
-    /// Answers the request; `call` runs a tool by its name. A denial comes with the HTTP status that it wants.
+    /// Answers the request; `call` runs a tool by its name. A denial comes with the HTTP status
+    /// that it wants.
     pub fn answer(
         &self,
         agent: &dyn Agent,
@@ -98,8 +99,8 @@ impl<'a> Mcp<'a> {
         Ok(result)
     }
 
-    /// Checks what a request must look like: its version is one that we speak; and in the stateless era `_meta` says
-    /// who calls, and the headers say the same as the body.
+    /// Checks what a request must look like: its version is one that we speak; and in the stateless
+    /// era `_meta` says who calls, and the headers say the same as the body.
     fn check(&self) -> Result<(), Denial> {
         let version = self.params["_meta"][VERSION_KEY].as_str();
         if !self.is_stateless {

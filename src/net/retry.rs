@@ -1,9 +1,10 @@
-//! What can go wrong with a call: why no good answer came, whose fault that was, how it is said, and whether the same
-//! call may help if it is made again. Every sentence about a failed call is made here, once. The codes in brackets are
-//! the protocol's (`protocol/codes.rs`).
+//! What can go wrong with a call: why no good answer came, whose fault that was, how it is said,
+//! and whether the same call may help if it is made again. Every sentence about a failed call is
+//! made here, once. The codes in brackets are the protocol's (`protocol/codes.rs`).
 //!
-//! Whether a failed call is in fact made again is decided by its caller: for moves and invitations in
-//! `referee/match_play.rs` (read that next), for notices in `manager/board.rs`, for results in `src/referee.rs`.
+//! Whether a failed call is in fact made again is decided by its caller: for moves and invitations
+//! in `referee/match_play.rs` (read that next), for notices in `manager/board.rs`, for results in
+//! `src/referee.rs`.
 
 use crate::protocol::{Code, Refusal};
 use crate::wire::cut;
@@ -60,7 +61,8 @@ impl CallError {
         !matches!(self, Rpc(..) | Wrong(..))
     }
 
-    /// Whether it seems that nobody is there. That somebody is slow does not show it, nor does a fault of our own.
+    /// Whether it seems that nobody is there. That somebody is slow does not show it, nor does a
+    /// fault of our own.
     pub fn is_absence(&self) -> bool {
         matches!(self, Unreachable(_) | Broken(_))
     }
@@ -75,8 +77,8 @@ impl CallError {
         self.told("", "", "")
     }
 
-    /// The same of a call of `tool`, with what was `expected`, and with `times`, the words for how often it happened,
-    /// as `, three times`. Each of the three may be empty.
+    /// The same of a call of `tool`, with what was `expected`, and with `times`, the words for how
+    /// often it happened, as `, three times`. Each of the three may be empty.
     pub fn told(&self, tool: &str, times: &str, expected: &str) -> String {
         let to = phrase(" to ", tool);
         let instead = phrase(", expected ", expected);

@@ -1,10 +1,10 @@
-//! JSON-RPC 2.0 in: from the bytes of a request to the agent that answers it, and from its answer to bytes. Direct calls
-//! and tool calls come the same way, and one function makes every reply.
+//! JSON-RPC 2.0 in: from the bytes of a request to the agent that answers it, and from its answer
+//! to bytes. Direct calls and tool calls come the same way, and one function makes every reply.
 //!
-//! The agent is given an envelope and a message, and returns a bare message or a `Denial`. What a request says itself
-//! decides; what it lacks is supplied where we know it (see "Envelope" in `protocol.md`). A request is read once and
-//! logged in one line, its reply in another; an address that is refused too often is only counted.
-//! Read next: `mcp.rs`, the same handlers as tools.
+//! The agent is given an envelope and a message, and returns a bare message or a `Denial`. What a
+//! request says itself decides; what it lacks is supplied where we know it (see "Envelope" in
+//! `protocol.md`). A request is read once and logged in one line, its reply in another; an address
+//! that is refused too often is only counted. Read next: `mcp.rs`, the same handlers as tools.
 
 use crate::net::agent::{Agent, Denial, Request, Tool};
 use crate::net::bounds::start_anew;
@@ -26,8 +26,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// What is said of JSON that is no request.
-const NO_REQUEST: &str = "must be one object (batches are not supported) with \"jsonrpc\": \"2.0\", a \"method\" that \
-     is a string, and an \"id\" that is an integer or a string";
+const NO_REQUEST: &str = "must be one object (batches are not supported) with \"jsonrpc\": \
+    \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
 
 /// An agent as the HTTP server sees it.
 pub struct Server {
@@ -99,8 +99,8 @@ impl Server {
         self.own.iter().any(is_it)
     }
 
-    /// Where a request comes from. A browser that was led to this machine under a name that is not ours does not count
-    /// as this machine: its page comes from somewhere else.
+    /// Where a request comes from. A browser that was led to this machine under a name that is not
+    /// ours does not count as this machine: its page comes from somewhere else.
     fn peer(&self, from: &Visitor) -> IpAddr {
         let address = from.address();
         let is_ours = from.header("Host").is_none_or(|host| self.is_own(host));
@@ -110,14 +110,16 @@ impl Server {
         }
     }
 
-    /// Tells the agent what somebody asked for in vain: cut, and not without end, since it is logged.
+    /// Tells the agent what somebody asked for in vain: cut, and not without end, since it is
+    /// logged.
     fn asked_in_vain(&self, what: &str, peer: IpAddr) {
         if self.client.log.bears(peer) {
             self.agent.asked_in_vain(&cut(what, SHOWN), peer);
         }
     }
 
-    /// Answers one body; a notification and a reply get 202. A bare league message is answered bare.
+    /// Answers one body; a notification and a reply get 202. A bare league message is answered
+    /// bare.
     fn answer(&self, body: &[u8], from: &Visitor) -> Reply {
         let mut request: Value = match serde_json::from_slice(body) {
             Ok(request) => request,
@@ -157,7 +159,8 @@ impl Server {
         }
     }
 
-    /// Runs a method of MCP, or a league request. A denial comes with the HTTP status that it wants.
+    /// Runs a method of MCP, or a league request. A denial comes with the HTTP status that it
+    /// wants.
     fn run_method(
         &self,
         method: &str,
@@ -177,8 +180,9 @@ impl Server {
         }
     }
 
-    /// Runs a league request: the one way in, for direct calls and for tools. The `message_type` decides; the method,
-    /// a tool's name or the message type itself, may only agree with it, or stand alone.
+    /// Runs a league request: the one way in, for direct calls and for tools. The `message_type`
+    /// decides; the method, a tool's name or the message type itself, may only agree with it, or
+    /// stand alone.
     fn run(
         &self,
         method: &str,
@@ -327,8 +331,8 @@ impl Server {
         Err(denial)
     }
 
-    /// A refusal as a message: a GAME_ERROR where the match is readable and the agent plays or referees it, else a
-    /// LEAGUE_ERROR. See "Errors" in `protocol.md`.
+    /// A refusal as a message: a GAME_ERROR where the match is readable and the agent plays or
+    /// referees it, else a LEAGUE_ERROR. See "Errors" in `protocol.md`.
     fn refusal(&self, request: &Value, refusal: &Refusal) -> Message {
         let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
         let error_code = refusal.code.to_string();

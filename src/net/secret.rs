@@ -10,7 +10,8 @@ pub fn secret(digits: u32) -> String {
     let mut bytes = vec![0; digits.div_ceil(2)];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     if read.is_err() {
-        // No such device: std seeds each of these from the operating system, and hashes with SipHash.
+        // No such device: std seeds each of these from the operating system, and hashes with
+        // SipHash.
         bytes.fill_with(|| RandomState::new().build_hasher().finish() as u8);
     }
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,5 +1,5 @@
-//! Threads and locks: the two rules of the house. Threads have names, and a lock outlives a panic. A value that some
-//! threads change and others wait for is a `Watched`.
+//! Threads and locks: the two rules of the house. Threads have names, and a lock outlives a panic.
+//! A value that some threads change and others wait for is a `Watched`.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -10,8 +10,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread with a name (a panic in an unnamed one is tiny_http's, see `http.rs`); false when the machine
-/// has none to give.
+/// Starts a thread with a name (a panic in an unnamed one is tiny_http's, see `http.rs`); false
+/// when the machine has none to give.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     thread::Builder::new().name(name.into()).spawn(work).is_ok()
 }

@@ -1,9 +1,10 @@
-//! What a player chooses in one match: made once for each move, outside every lock, and safe against a `choose` that is
-//! slow or panics.
+//! What a player chooses in one match: made once for each move, outside every lock, and safe
+//! against a `choose` that is slow or panics.
 //!
-//! While a slow `choose` is still thinking, the same call again waits for the same answer. A panic of `choose` is answered
-//! and shown as any panic in a request is (`net/rpc.rs`): the student's own terminal names file and line, the referee is
-//! told that the player cannot answer, and when it asks again, `choose` is called again. Read next: `history.rs`.
+//! While a slow `choose` is still thinking, the same call again waits for the same answer. A panic
+//! of `choose` is answered and shown as any panic in a request is (`net/rpc.rs`): the student's own
+//! terminal names file and line, the referee is told that the player cannot answer, and when it
+//! asks again, `choose` is called again. Read next: `history.rs`.
 
 use crate::net::sync::lock;
 use crate::protocol::{Code, Refusal};
@@ -21,7 +22,8 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The move of that number. It is made now, if it was not made before; whoever asks meanwhile waits for it.
+    /// The move of that number. It is made now, if it was not made before; whoever asks meanwhile
+    /// waits for it.
     pub fn make(&self, number: u32, choose: impl FnOnce() -> String) -> Result<String, Refusal> {
         if number > MOST_MOVES {
             let problem = format!("got {number}, which is more than {MOST_MOVES}");

@@ -1,8 +1,9 @@
 //! What a player does with each message that it is sent: one `match` over all of them, in `handle`.
 //!
-//! A referee is believed if it speaks with the token and in the conversation of its invitation (`invitations.rs`), the
-//! manager if it shows the player's own token (`program/session.rs`). No lock is held while `choose` thinks. Read next:
-//! `turn.rs`, what `choose` is given, and `decision.rs`, how it is called.
+//! A referee is believed if it speaks with the token and in the conversation of its invitation
+//! (`invitations.rs`), the manager if it shows the player's own token (`program/session.rs`). No
+//! lock is held while `choose` thinks. Read next: `turn.rs`, what `choose` is given, and
+//! `decision.rs`, how it is called.
 
 use crate::games::{CHOOSE_MOVE, Messages, even_odd};
 use crate::net::agent::{Agent, Denial, Nothing, Request, Tool, Toolbox};
@@ -21,16 +22,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What a model should know of a player before it calls a tool.
-const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee conducts. \
-    get_player_state shows its id, record and results, and needs no arguments. The other tools are messages of a \
-    league: handle_game_invitation, then choose_parity (in Even/Odd; choose_move in other games) and \
-    notify_match_result come from a referee, with the same match_id, conversation_id and auth_token; the rest comes from \
-    the league manager.";
+const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee \
+    conducts. get_player_state shows its id, record and results, and needs no arguments. The other \
+    tools are messages of a league: handle_game_invitation, then choose_parity (in Even/Odd; \
+    choose_move in other games) and notify_match_result come from a referee, with the same \
+    match_id, conversation_id and auth_token; the rest comes from the league manager.";
 
 object! {
     /// What `get_player_state` shows.
     PlayerState {
-        display_name: String, state: AgentState, strategy: String, record: Tally, matches: Arc<Vec<Past>>,
+        display_name: String, state: AgentState, strategy: String, record: Tally,
+        matches: Arc<Vec<Past>>,
         player_id: Option<String>,
     }
 }
@@ -53,7 +55,8 @@ impl Agent for Player {
             Message::ChooseMoveCall(it) => return self.answer(&card, request, it, &CHOOSE_MOVE),
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.has_erred(request, &it)?,
-            // From the manager: each of these arms first asks `manager_is_true`, or it would believe anybody.
+            // From the manager: each of these arms first asks `manager_is_true`, or it would
+            // believe anybody.
             Message::RoundAnnouncement(it) => {
                 manager_is_true()?;
                 lock(&self.invitations).announce(&card.agent_id, it);
@@ -138,14 +141,16 @@ impl Player {
         Ok(Some(ack.into()))
     }
 
-    /// The referee says what was wrong. That is shown also where we do not believe it: the refusal is shown too.
+    /// The referee says what was wrong. That is shown also where we do not believe it: the refusal
+    /// is shown too.
     fn has_erred(&self, request: &Request, error: &GameError) -> Result<(), Denial> {
         self.warn(&sentences::error(error));
         self.joined(request, &error.match_id)?;
         Ok(())
     }
 
-    /// Our move, which is the same whenever it is asked for again. The companion chooses, or leaves it to `choose`.
+    /// Our move, which is the same whenever it is asked for again. The companion chooses, or leaves
+    /// it to `choose`.
     fn answer(
         &self,
         card: &Card,
@@ -158,7 +163,8 @@ impl Player {
         }
         let joined = self.joined(request, &call.match_id)?;
         check_is_for_us(card, Some(&call.player_id))?;
-        // Both times are by the referee's clock, which may be another than ours: only their distance tells us anything.
+        // Both times are by the referee's clock, which may be another than ours: only their
+        // distance tells us anything.
         let written = request.envelope.timestamp;
         let time = call.deadline.max(written).distance(written);
         let turn = Turn {
@@ -191,8 +197,8 @@ impl Player {
         Ok(Some((messages.answer)(response)))
     }
 
-    /// A match is over. Where the manager has shown how it announces matches, one that it has not announced is a
-    /// stranger's, and is not remembered.
+    /// A match is over. Where the manager has shown how it announces matches, one that it has not
+    /// announced is a stranger's, and is not remembered.
     fn remember(&self, card: &Card, request: &Request, over: GameOver) -> Result<(), Denial> {
         let joined = self.joined(request, &over.match_id)?;
         let reason = over.game_result.reason.clone().or(over.reason);
@@ -229,7 +235,8 @@ impl Player {
         }
     }
 
-    /// `get_player_state` is open to everybody: it shows no token, and a choice only when its match is over.
+    /// `get_player_state` is open to everybody: it shows no token, and a choice only when its match
+    /// is over.
     fn state(&self) -> PlayerState {
         let player_id = self.session.card_now().map(|card| card.agent_id);
         let matches = lock(&self.history).matches();

@@ -1,8 +1,9 @@
-//! Every match that a player has played: in memory for `choose`, and in `history.json` for people and for the next
-//! start of the program.
+//! Every match that a player has played: in memory for `choose`, and in `history.json` for people
+//! and for the next start of the program.
 //!
-//! The file is written anew every two seconds while something in it has changed, and at the end of the league. A player
-//! that is killed forgets at most what happened in between. Read next: `turn.rs`, what `choose` sees of it.
+//! The file is written anew every two seconds while something in it has changed, and at the end of
+//! the league. A player that is killed forgets at most what happened in between. Read next:
+//! `turn.rs`, what `choose` sees of it.
 
 use crate::object;
 use crate::player::turn::Past;
@@ -17,7 +18,8 @@ object! {
     HistoryFile { player_id: String, league_id: String, matches: Arc<Vec<Past>>, }
 }
 
-/// What a player has played, and where that is written; nothing and nowhere before it is registered.
+/// What a player has played, and where that is written; nothing and nowhere before it is
+/// registered.
 #[derive(Default)]
 pub struct History {
     path: PathBuf,
@@ -27,7 +29,8 @@ pub struct History {
 }
 
 impl History {
-    /// Reads the history in `folder`. If the registration is `fresh`, one of an older registration is set aside.
+    /// Reads the history in `folder`. If the registration is `fresh`, one of an older registration
+    /// is set aside.
     pub fn open(
         folder: &Path,
         player_id: &str,
@@ -50,13 +53,14 @@ impl History {
         })
     }
 
-    /// All matches as they are now. A `choose` that is still thinking keeps the list that it was given.
+    /// All matches as they are now. A `choose` that is still thinking keeps the list that it was
+    /// given.
     pub fn matches(&self) -> Arc<Vec<Past>> {
         Arc::clone(&self.file.matches)
     }
 
-    /// Adds a match that is over; one that was played again replaces its first playing. Says whether that is news: a
-    /// referee may tell it twice.
+    /// Adds a match that is over; one that was played again replaces its first playing. Says
+    /// whether that is news: a referee may tell it twice.
     pub fn remember(&mut self, past: Past) -> bool {
         let matches = Arc::make_mut(&mut self.file.matches);
         let known = matches.iter_mut().rfind(|it| it.match_id == past.match_id);

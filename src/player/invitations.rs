@@ -1,15 +1,18 @@
-//! Whom a player believes: which matches the manager has announced to it, and which invitations it has accepted.
+//! Whom a player believes: which matches the manager has announced to it, and which invitations it
+//! has accepted.
 //!
-//! The manager promises a token for each match of ours, and only the true referee knows it too. So a stranger can
-//! neither lure our choice out of us nor push a false invitation over the true one. Where no token was promised, the
-//! newest invitation counts. See "Tokens" in `protocol.md`. Read next: `decision.rs`.
+//! The manager promises a token for each match of ours, and only the true referee knows it too. So
+//! a stranger can neither lure our choice out of us nor push a false invitation over the true one.
+//! Where no token was promised, the newest invitation counts. See "Tokens" in `protocol.md`. Read
+//! next: `decision.rs`.
 
 use crate::player::decision::Decision;
 use crate::protocol::{Code, Envelope, GameInvitation, Refusal, RoundAnnouncement};
 use crate::wire::equal;
 use std::{collections::HashMap, sync::Arc};
 
-/// How many matches we join that the manager has not announced to us: strangers must not fill our memory.
+/// How many matches we join that the manager has not announced to us: strangers must not fill our
+/// memory.
 const MOST_UNANNOUNCED: usize = 100;
 
 /// A match that we have joined, as its newest invitation has it.
@@ -34,7 +37,8 @@ pub struct Invitations {
 }
 
 impl Invitations {
-    /// Nothing is announced and nothing joined yet. `checks_tokens` is `enable_auth_tokens` of the configuration.
+    /// Nothing is announced and nothing joined yet. `checks_tokens` is `enable_auth_tokens` of the
+    /// configuration.
     pub fn new(checks_tokens: bool) -> Invitations {
         Invitations {
             checks_tokens,
@@ -49,8 +53,9 @@ impl Invitations {
         equal(came, own) || !self.checks_tokens
     }
 
-    /// A round begins: invitations to our matches will come. The token of our match stands beside the matches, or, as
-    /// some managers have it, in the match. Other players' matches are forgotten at once.
+    /// A round begins: invitations to our matches will come. The token of our match stands beside
+    /// the matches, or, as some managers have it, in the match. Other players' matches are
+    /// forgotten at once.
     pub fn announce(&mut self, player_id: &str, round: RoundAnnouncement) {
         for entry in round.matches {
             if entry.player_A_id == player_id || entry.player_B_id == player_id {
@@ -65,7 +70,8 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
-    /// Joins a match, if the invitation is a true one. The same again changes nothing, a newer one replaces the older.
+    /// Joins a match, if the invitation is a true one. The same again changes nothing, a newer one
+    /// replaces the older.
     pub fn accept(&mut self, from: &Envelope, invitation: GameInvitation) -> Result<(), Refusal> {
         let match_id = invitation.match_id;
         let token = from.auth_token.clone();
@@ -99,7 +105,8 @@ impl Invitations {
         ids.filter(|id| !self.is_announced(id)).count() >= MOST_UNANNOUNCED
     }
 
-    /// The match that a referee speaks of, if it speaks with the token and in the conversation of its invitation.
+    /// The match that a referee speaks of, if it speaks with the token and in the conversation of
+    /// its invitation.
     pub fn joined(&self, from: &Envelope, match_id: &str) -> Result<&Joined, Refusal> {
         let unknown = || Refusal::got(Code::E015, "match_id", match_id, "which we have not joined");
         let joined = self.joined.get(match_id).ok_or_else(unknown)?;

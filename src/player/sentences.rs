@@ -1,8 +1,8 @@
-//! What a player's own terminal shows: how its matches ended, and whatever goes wrong, each in one sentence that the
-//! author of the player can act on.
+//! What a player's own terminal shows: how its matches ended, and whatever goes wrong, each in one
+//! sentence that the author of the player can act on.
 //!
-//! The words of others are cut, tokens in them are masked, and nothing in them moves the cursor. Pure; `player.rs` and
-//! `handlers.rs` say when something is shown. Read next: `invitations.rs`.
+//! The words of others are cut, tokens in them are masked, and nothing in them moves the cursor.
+//! Pure; `player.rs` and `handlers.rs` say when something is shown. Read next: `invitations.rs`.
 
 use crate::net::retry::SHOWN;
 use crate::program::terminal::{counted, shown};
@@ -40,7 +40,8 @@ pub fn league_error(error: &LeagueError) -> String {
     about("the league manager says", &cut(&error.explain(), SHOWN))
 }
 
-/// What we refuse, from whom, and why. What only informs is shown all the same, where it was refused for a fault.
+/// What we refuse, from whom, and why. What only informs is shown all the same, where it was
+/// refused for a fault.
 pub fn refusal(packet: &Value, peer: IpAddr, refusal: &Refusal) -> String {
     let text = |key: &str| packet[key].as_str().map(|text| cut(text, NAME));
     let what = text("message_type").unwrap_or("a message".into());

@@ -1,7 +1,8 @@
 //! What a player knows when it must choose: its turn, with every match that it has played so far.
 //!
-//! A `choose` is a function from a `Turn` to even or odd, or in other games to one of its legal moves. Whoever writes one
-//! can try it on `Turn::sample()`, without a league. Finished examples stand in `src/extras/strategies.rs`.
+//! A `choose` is a function from a `Turn` to even or odd, or in other games to one of its legal
+//! moves. Whoever writes one can try it on `Turn::sample()`, without a league. Finished examples
+//! stand in `src/extras/strategies.rs`.
 
 use crate::games::{self, even_odd, mix};
 use crate::object;
@@ -58,7 +59,8 @@ impl Turn {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// What a player has chosen in our matches, oldest first; a match in which it failed to choose is left out.
+    /// What a player has chosen in our matches, oldest first; a match in which it failed to choose
+    /// is left out.
     pub fn choices_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = Parity> + 'a {
         let choice = move |past: &Past| *past.result.choices.get(player_id)?;
         self.history.iter().filter_map(choice)
@@ -72,7 +74,8 @@ impl Turn {
         own.map(|(_, text)| text).collect()
     }
 
-    /// Even or odd, each as likely. With a seed the choice is the same in every run, whatever else happens meanwhile.
+    /// Even or odd, each as likely. With a seed the choice is the same in every run, whatever else
+    /// happens meanwhile.
     pub fn random(&self) -> Parity {
         match self.roll(2) {
             0 => Parity::Even,
@@ -99,8 +102,8 @@ impl Turn {
         number as usize % sides.max(1)
     }
 
-    /// A turn to try a `choose` with: P01 must choose against P02 in round 2. In round 1 they met already: P01 chose
-    /// even, P02 odd, and P01 won with a 4.
+    /// A turn to try a `choose` with: P01 must choose against P02 in round 2. In round 1 they met
+    /// already: P01 chose even, P02 odd, and P01 won with a 4.
     pub fn sample() -> Turn {
         let [us, them] = ["P01", "P02"].map(String::from);
         let players = [us.clone(), them.clone()];

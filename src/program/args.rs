@@ -1,7 +1,8 @@
 //! The command line: what `--help` shows is the declaration, from which the options are read.
 //!
-//! Whoever misspells a word or an option is told the nearest one, before the program has done anything. A value stands
-//! behind its option, or joined to it as in `--port=0`. Read next: `config.rs`, what the files say.
+//! Whoever misspells a word or an option is told the nearest one, before the program has done
+//! anything. A value stands behind its option, or joined to it as in `--port=0`. Read next:
+//! `config.rs`, what the files say.
 
 use crate::program::terminal::complain;
 use crate::wire::{Wire, one_slip};
@@ -12,9 +13,9 @@ use std::process::ExitCode;
 const COMMON: &str = "
   --help                         show this and end
   --version                      show the version and end
-  --host ADDRESS                 where to listen [127.0.0.1; every address, if the manager is on another machine]
-  --port N                       port to listen on; 0: any free one [as listed, else the first free one of system.json]
-  --contact-endpoint URL         where others reach this program [http://BASE_HOST:PORT/mcp, or where the manager sees it]
+  --host ADDRESS                 where to listen [127.0.0.1; all, if the manager is elsewhere]
+  --port N                       port to listen on; 0: any [as listed, else the first free one]
+  --contact-endpoint URL         where others reach this program [where the manager sees it]
   --config DIR                   configuration files [config; without such a folder, those built in]
   --manager URL                  where the league manager is [as listed in agents_config.json]
   --seed N                       make draws and random choices repeatable
@@ -23,7 +24,7 @@ const COMMON: &str = "
   --league-id ID                 which league [default_league_id of system.json]
   --operator-token-file FILE     the operator token, for a manager on another machine
   --stay                         do not end with the league: serve on, or wait for the next one
-  --any-port                     for other programs: where the port is in use, or all of the range, take any
+  --any-port                     for other programs: where the port is in use, take any
   --until-stdin-closes           for other programs: end when standard input closes";
 
 /// A program as its `--help` shows it.
@@ -32,8 +33,9 @@ pub struct Usage<'a> {
     pub name: &'a str,
     /// What it is, in a line.
     pub about: &'a str,
-    /// Words that may stand in place of a first option. Each line has a word, the name of the value that it needs, if
-    /// any, and after two spaces what it does. A word with `DIR…` takes any number of values.
+    /// Words that may stand in place of a first option. Each line has a word, the name of the value
+    /// that it needs, if any, and after two spaces what it does. A word with `DIR…` takes any
+    /// number of values.
     pub words: &'static str,
     /// What it has beside the common options, in lines like those of the words.
     pub options: &'a [&'static str],
@@ -200,8 +202,8 @@ impl Args {
         self.given.insert(name, vec![value.into()]);
     }
 
-    /// Its value as something that can stand in a file too: a text, else a number, which may begin with zeros, as the
-    /// number of a group does.
+    /// Its value as something that can stand in a file too: a text, else a number, which may begin
+    /// with zeros, as the number of a group does.
     pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
         let Some(text) = self.text(name) else {
             return Ok(None);

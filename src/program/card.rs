@@ -1,9 +1,9 @@
 //! What an agent must know to be itself again after a restart: its card, `data/agents/ID.json`.
 //!
-//! A card is written before the agent asks the manager for the first time, with a key of the agent's own and no token:
-//! so whoever is killed before the answer came shows the key again, and gets the same answer. Whoever holds the lock
-//! beside a card is that agent; a card of another league that is still under way is left alone. Read next:
-//! `registration.rs`.
+//! A card is written before the agent asks the manager for the first time, with a key of the
+//! agent's own and no token: so whoever is killed before the answer came shows the key again, and
+//! gets the same answer. Whoever holds the lock beside a card is that agent; a card of another
+//! league that is still under way is left alone. Read next: `registration.rs`.
 
 use crate::object;
 use crate::program::args::Stop;
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 object! {
     /// The file. There is no token until the manager has let us in, and where it gives none.
     Card {
-        agent_id: String, registration_key: String, league_id: String, manager: String, endpoint: String,
+        agent_id: String, registration_key: String, league_id: String, manager: String,
+        endpoint: String,
         ; optional token: String, proves_itself: bool, over: bool,
     }
 }
@@ -26,7 +27,8 @@ pub fn file(data: &Path, id: &str) -> PathBuf {
     data.join(format!("agents/{id}.json"))
 }
 
-/// The lock of an id: held while we run, so that no other agent takes our card, our history or our outbox for its own.
+/// The lock of an id: held while we run, so that no other agent takes our card, our history or our
+/// outbox for its own.
 pub fn lock(data: &Path, id: &str) -> Result<File, Stop> {
     let path = data.join(format!("agents/{id}.lock"));
     let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true))?;
@@ -42,8 +44,9 @@ fn in_use(data: &Path, id: &str, why: &str) -> Stop {
 }
 
 impl Card {
-    /// The card of an earlier run, for an agent that has this new one: of the same id, else of the same endpoint. One
-    /// with a token is better than one of an agent that was killed while it asked.
+    /// The card of an earlier run, for an agent that has this new one: of the same id, else of the
+    /// same endpoint. One with a token is better than one of an agent that was killed while it
+    /// asked.
     pub fn earlier(&self, data: &Path) -> Result<Option<Card>, Stop> {
         let files = fs::read_dir(data.join("agents"));
         let files = files.into_iter().flatten().flatten();
@@ -59,17 +62,20 @@ impl Card {
         Ok(found)
     }
 
-    /// Whether both cards are of one league. Its id does not say so: a new card has that of our own files.
+    /// Whether both cards are of one league. Its id does not say so: a new card has that of our own
+    /// files.
     fn is_of_league(&self, other: &Card) -> bool {
         Endpoint::same(&self.manager, &other.manager)
     }
 
-    /// Whether a league is played with the card: the manager has let its agent in, and has not said that it is over.
+    /// Whether a league is played with the card: the manager has let its agent in, and has not said
+    /// that it is over.
     fn is_under_way(&self) -> bool {
         self.token.is_some() && self.over != Some(true)
     }
 
-    /// Whether a newer card may stand in the place of this one: not while another league is played with it.
+    /// Whether a newer card may stand in the place of this one: not while another league is played
+    /// with it.
     pub fn make_way(&self, newer: &Card, data: &Path) -> Result<(), Stop> {
         if self.is_of_league(newer) || !self.is_under_way() {
             return Ok(());

@@ -1,6 +1,6 @@
-//! What the configuration files say: which keys they have, and what each means to a program. The types say most of what
-//! is legal. The command line overrules all of them. Read next: `files.rs`, how the files are read and what else is
-//! legal in them, and `args.rs`.
+//! What the configuration files say: which keys they have, and what each means to a program. The
+//! types say most of what is legal. The command line overrules all of them. Read next: `files.rs`,
+//! how the files are read and what else is legal in them, and `args.rs`.
 
 use crate::games::scoring::Scoring;
 use crate::protocol::Kind;
@@ -23,7 +23,8 @@ words! {
 object! {
     /// `system.json`.
     SystemFile {
-        schema_version: String, system_id: String, protocol_version: ProtocolVersion, default_league_id: Plain,
+        schema_version: String, system_id: String, protocol_version: ProtocolVersion,
+        default_league_id: Plain,
         network: Network, security: Security, timeouts: Timeouts, retry_policy: RetryPolicy,
         ; optional limits: Limits,
     }
@@ -40,11 +41,12 @@ object! {
     /// How long things may take.
     Timeouts {
         register_referee_timeout_sec: Duration, register_player_timeout_sec: Duration,
-        game_join_ack_timeout_sec: Duration, move_timeout_sec: Duration, generic_response_timeout_sec: Duration,
+        game_join_ack_timeout_sec: Duration, move_timeout_sec: Duration,
+        generic_response_timeout_sec: Duration,
         ; optional game_over_timeout_sec: Duration,
     }
-    /// Attempts and the delays between them: `max_retries` is the number of attempts in all, and the base delay comes
-    /// before the second.
+    /// Attempts and the delays between them: `max_retries` is the number of attempts in all, and
+    /// the base delay comes before the second.
     #[derive(Copy)]
     RetryPolicy { max_retries: Within<1, 100>, base_delay_sec: Duration, backoff_strategy: Backoff, }
     /// Bytes of a message from an agent.
@@ -56,16 +58,19 @@ object! {
     }
     /// Where the manager is found, and how it signs.
     ManagerEntry { display_name: DisplayName, endpoint: Url, version: Version, ; optional agent_id: Plain, }
-    /// A referee or a player: one of the list, or in `defaults/` what holds for whoever is not listed. The checks below
-    /// say which of the optional keys are needed where. Without `game_types` it plays every game that its program can.
+    /// A referee or a player: one of the list, or in `defaults/` what holds for whoever is not
+    /// listed. The checks below say which of the optional keys are needed where. Without
+    /// `game_types` it plays every game that its program can.
     AgentEntry {
         display_name: DisplayName, version: Version,
-        ; optional referee_id: String, player_id: String, endpoint: Url, default_endpoint: Url, game_types: Vec<String>,
+        ; optional referee_id: String, player_id: String, endpoint: Url, default_endpoint: Url,
+        game_types: Vec<String>,
         max_concurrent_matches: Within<1, 10>, active: bool,
     }
     /// `leagues/ID.json`.
     LeagueFile {
-        schema_version: String, league_id: String, display_name: String, game_type: String, status: LeagueState,
+        schema_version: String, league_id: String, display_name: String, game_type: String,
+        status: LeagueState,
         created_at: String, scoring: Scoring, scheduling: Scheduling, participants: Participants,
     }
     /// `matches_per_round` follows from the players; a file that says otherwise is warned about.
@@ -99,7 +104,8 @@ impl AgentEntry {
 }
 
 impl RetryPolicy {
-    /// How long to wait after so many failed attempts: with a base of 2 s this is 2 s, 4 s, 8 s, or always 2 s.
+    /// How long to wait after so many failed attempts: with a base of 2 s this is 2 s, 4 s, 8 s, or
+    /// always 2 s.
     pub fn delay(&self, failed: u32) -> Duration {
         match self.backoff_strategy {
             Backoff::Exponential => self
@@ -152,7 +158,8 @@ impl Config {
         &self.agents.league_manager.endpoint.0
     }
 
-    /// What the files say of a referee or a player: its own entry, or the defaults for one that no list names.
+    /// What the files say of a referee or a player: its own entry, or the defaults for one that no
+    /// list names.
     pub fn agent(&self, kind: Kind, id: &str) -> &AgentEntry {
         let default = match kind {
             Kind::Referee => &self.referee_defaults,
@@ -222,8 +229,8 @@ impl Config {
         }
     }
 
-    /// The longest that one match of so many turns can take, from its invitation to its report: what a referee is waited
-    /// for.
+    /// The longest that one match of so many turns can take, from its invitation to its report:
+    /// what a referee is waited for.
     pub fn match_limit(&self, turns: u32) -> Duration {
         let retry = &self.system.retry_policy;
         let timeouts = &self.system.timeouts;

@@ -1,9 +1,10 @@
 //! The configuration files: how they are read, and what no type can say of what is legal in them.
 //!
-//! A key that is unknown, missing, mistyped or illegal ends the program with one line that names file and key, what
-//! stands there and what would be legal. What no type can say (two keys that must fit together, ids that must differ)
-//! stands in one table of checks per file. The files are looked for in the folder `config`; a program that finds no such
-//! folder goes by the files that were built into it.
+//! A key that is unknown, missing, mistyped or illegal ends the program with one line that names
+//! file and key, what stands there and what would be legal. What no type can say (two keys that
+//! must fit together, ids that must differ) stands in one table of checks per file. The files are
+//! looked for in the folder `config`; a program that finds no such folder goes by the files that
+//! were built into it.
 
 use crate::games;
 use crate::program::config::*;
@@ -16,7 +17,8 @@ use std::path::Path;
 
 macro_rules! built_in {
     ($($name:literal)*) => {
-        /// The files as they are shipped, for a program that has no folder of its own: name and text.
+        /// The files as they are shipped, for a program that has no folder of its own: name and
+        /// text.
         const BUILT_IN: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../config/", $name)))),*];
     };
 }
@@ -25,11 +27,13 @@ built_in! {
     "leagues/league_2025_tic_tac_toe.json" "games/games_registry.json" "defaults/referee.json" "defaults/player.json"
 }
 
-/// Takes one row of a table of checks: the key, whether what stands there is legal, and what would be.
+/// Takes one row of a table of checks: the key, whether what stands there is legal, and what would
+/// be.
 type Check<'a> = &'a mut dyn FnMut(&str, bool, &str);
 
 impl Config {
-    /// Reads all files below `folder`, or those that are built in, for one league: the named one, or the default one.
+    /// Reads all files below `folder`, or those that are built in, for one league: the named one,
+    /// or the default one.
     pub fn load(folder: Option<&Path>, league_id: Option<Plain>) -> Result<Config, String> {
         let system = read(folder, "system.json", check_system)?;
         let league_id = league_id.as_ref().unwrap_or(&system.default_league_id);

@@ -1,8 +1,8 @@
-//! How a referee or a player joins a league: what it says of itself, and the one loop in which it asks until the
-//! manager has answered.
+//! How a referee or a player joins a league: what it says of itself, and the one loop in which it
+//! asks until the manager has answered.
 //!
-//! An agent may be started before its manager. It then says once whom it waits for; whoever stays (`--stay`) waits in
-//! the same way for the next league. Read next: `session.rs`, what comes after.
+//! An agent may be started before its manager. It then says once whom it waits for; whoever stays
+//! (`--stay`) waits in the same way for the next league. Read next: `session.rs`, what comes after.
 
 use crate::net::client::{About, Peer, conversation};
 use crate::net::retry::{CallError, pause};
@@ -13,8 +13,8 @@ use crate::program::terminal::complain;
 use crate::protocol::*;
 use crate::wire::Plain;
 
-/// Asks the manager to let us in until it answers, for the games that our program `plays`. We show the key of our card,
-/// and the operator's token where we were given one, else our own.
+/// Asks the manager to let us in until it answers, for the games that our program `plays`. We show
+/// the key of our card, and the operator's token where we were given one, else our own.
 pub fn register(program: &Program, card: &Card, plays: &[&str]) -> Result<Card, Stop> {
     let limit = program.config.registration_limit(program.kind);
     let to = Peer::manager(program.config.manager(), limit);

@@ -1,7 +1,7 @@
 //! How a program answers: from its port to its agent, in threads of its own (`net/http.rs`).
 //!
-//! From here on it says on standard output where it listens, and, if that is another address, where others reach it. A
-//! program that another one has started ends when its standard input closes.
+//! From here on it says on standard output where it listens, and, if that is another address, where
+//! others reach it. A program that another one has started ends when its standard input closes.
 
 use crate::net::agent::Agent;
 use crate::net::http::{self, Door};

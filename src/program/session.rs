@@ -1,8 +1,10 @@
-//! A referee's or a player's life in a league: it finds its card, joins, knows the manager's requests from those of a
-//! stranger, and ends when the league is over, or waits for the next one (`--stay`).
+//! A referee's or a player's life in a league: it finds its card, joins, knows the manager's
+//! requests from those of a stranger, and ends when the league is over, or waits for the next one
+//! (`--stay`).
 //!
-//! Requests that come before the agent knows its id wait until it does. How it joins is in `registration.rs`. Read
-//! next: `server.rs`, or the agents themselves, `player.rs` and `referee.rs`.
+//! Requests that come before the agent knows its id wait until it does. How it joins is in
+//! `registration.rs`. Read next: `server.rs`, or the agents themselves, `player.rs` and
+//! `referee.rs`.
 
 use crate::net::agent::Agent;
 use crate::net::client::MAX_NOTICE;
@@ -47,7 +49,8 @@ struct Life {
 pub trait Participant: Agent {
     /// The games that it can play.
     fn plays(&self) -> Vec<&'static str>;
-    /// It is registered. `fresh`: newly, so that what it kept of an older registration must be set aside.
+    /// It is registered. `fresh`: newly, so that what it kept of an older registration must be set
+    /// aside.
     fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop>;
 }
 
@@ -109,8 +112,8 @@ impl Session {
         })
     }
 
-    /// A card to ask with for the first time: it has a new key, and no token. It is named by the id that we ask for;
-    /// without such a wish, by our port.
+    /// A card to ask with for the first time: it has a new key, and no token. It is named by the id
+    /// that we ask for; without such a wish, by our port.
     fn new_card(&self) -> Card {
         let program = &self.program;
         let any = format!("new-{}", program.port);
@@ -135,19 +138,22 @@ impl Session {
         Ok(())
     }
 
-    /// Registers with a card, which is on the disk before we ask; then signs, logs and begins under the id that the
-    /// manager gave, and keeps the card as it is now. Requests that come meanwhile wait for it.
+    /// Registers with a card, which is on the disk before we ask; then signs, logs and begins under
+    /// the id that the manager gave, and keeps the card as it is now. Requests that come meanwhile
+    /// wait for it.
     pub fn register(&self, participant: &dyn Participant, asking: Card) -> Result<Card, Stop> {
         self.life.lock().card = None; // what the manager sends from now on may carry the next token
         let data = &self.program.data;
         asking.keep(data)?;
         let card = registration::register(&self.program, &asking, &participant.plays())?;
-        // A token that we do not know means a registration of its own, perhaps in another run of the league.
+        // A token that we do not know means a registration of its own, perhaps in another run of
+        // the league.
         let is_fresh = card.token.is_none() || card.token != asking.token;
         let id = &card.agent_id;
         self.hold(id)?;
         if let Some(other) = storage::read_json::<Card>(&card::file(data, id)) {
-            other.make_way(&card, data)?; // the id that the manager gave us may be another agent's here
+            // the id that the manager gave us may be another agent's here
+            other.make_way(&card, data)?;
         }
         let client = &self.program.client;
         client.sign_as(&format!("{}:{id}", self.program.kind), &card.league_id);
@@ -173,7 +179,8 @@ impl Session {
         self.life.lock().card.clone()
     }
 
-    /// Our card, once the manager has let us in. A request that comes at that very moment waits for it.
+    /// Our card, once the manager has let us in. A request that comes at that very moment waits for
+    /// it.
     pub fn wait_for_card(&self) -> Result<Card, Refusal> {
         let is_known = |life: &Life| life.card.is_some();
         let not_yet = "this agent is not registered with a league manager yet";
@@ -181,8 +188,9 @@ impl Session {
         card.ok_or_else(|| Refusal::new(Code::E005, not_yet))
     }
 
-    /// The manager proves itself with our own token: see "Tokens" in `protocol.md`. A referee always demands it, a
-    /// player where the manager has said that it proves itself; a wrong one is refused in any case.
+    /// The manager proves itself with our own token: see "Tokens" in `protocol.md`. A referee
+    /// always demands it, a player where the manager has said that it proves itself; a wrong one is
+    /// refused in any case.
     pub fn check_manager(&self, token: Option<&str>) -> Result<(), Refusal> {
         let card = self.wait_for_card()?;
         let security = &self.program.config.system.security;
@@ -224,8 +232,8 @@ impl Session {
         })
     }
 
-    /// The league is over: our card says so, and `run` returns when the answers in hand are out. Says whether that is
-    /// news, for the notice may come twice.
+    /// The league is over: our card says so, and `run` returns when the answers in hand are out.
+    /// Says whether that is news, for the notice may come twice.
     pub fn league_is_over(&self) -> bool {
         if let Some(mut card) = self.card_now() {
             card.over = Some(true);
@@ -234,7 +242,8 @@ impl Session {
         self.finish(Ok(()))
     }
 
-    /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news; the first end stands.
+    /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news;
+    /// the first end stands.
     pub fn finish(&self, end: Result<(), Stop>) -> bool {
         self.life.change(|life| {
             let is_news = life.end.is_none();

@@ -1,8 +1,9 @@
 //! Files that survive a program, of two sorts.
 //!
-//! Cards and pages for people are replaced whole: whoever reads one sees the old text or the new one, never half of it.
-//! The manager's journal and a referee's outbox grow by a line a record, which costs less than a new file each time: these
-//! are `Lines`. Read next: `card.rs` for the first sort, `manager/journal.rs` and `referee/outbox.rs` for the second.
+//! Cards and pages for people are replaced whole: whoever reads one sees the old text or the new
+//! one, never half of it. The manager's journal and a referee's outbox grow by a line a record,
+//! which costs less than a new file each time: these are `Lines`. Read next: `card.rs` for the
+//! first sort, `manager/journal.rs` and `referee/outbox.rs` for the second.
 
 use crate::wire::{Timestamp, Wire};
 use serde::Serialize;
@@ -25,7 +26,8 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
     data.join("leagues").join(league_id)
 }
 
-/// Opens a file for writing with the access it must have from its first byte on. An error names the file.
+/// Opens a file for writing with the access it must have from its first byte on. An error names the
+/// file.
 pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
@@ -48,7 +50,8 @@ pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     replace_by(path, access, |file| file.write_all(text.as_bytes()))
 }
 
-/// Replaces a file with a value as JSON, which is written piece by piece: the results of a large league are megabytes.
+/// Replaces a file with a value as JSON, which is written piece by piece: the results of a large
+/// league are megabytes.
 pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::Result<()> {
     replace_by(path, access, |file| {
         let mut pieces = BufWriter::new(file);
@@ -58,8 +61,8 @@ pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::
     })
 }
 
-/// Replaces a file: a temporary one beside it, then renamed. What is for its owner alone is synced first, for nobody can
-/// make it again.
+/// Replaces a file: a temporary one beside it, then renamed. What is for its owner alone is synced
+/// first, for nobody can make it again.
 fn replace_by(
     path: &Path,
     access: Access,
@@ -76,13 +79,15 @@ fn replace_by(
     replaced.map_err(|error| named(path, error))
 }
 
-/// Reads what `replace_json` wrote; nothing where there is no such file, or something else stands in it.
+/// Reads what `replace_json` wrote; nothing where there is no such file, or something else stands
+/// in it.
 pub fn read_json<T: Wire>(path: &Path) -> Option<T> {
     let file: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     T::read(&file).ok()
 }
 
-/// Moves a file or folder out of the way, if it is there, to a name that says when: no record is lost.
+/// Moves a file or folder out of the way, if it is there, to a name that says when: no record is
+/// lost.
 pub fn set_aside(path: &Path) -> io::Result<()> {
     if !path.exists() {
         return Ok(());
@@ -96,8 +101,9 @@ pub fn set_aside(path: &Path) -> io::Result<()> {
     fs::rename(path, aside)
 }
 
-/// A file of JSON lines, a record each, that only grows, and that one program has at a time. It bears being killed at any
-/// moment: a record is there whole, or, where `append` has not returned, perhaps not at all.
+/// A file of JSON lines, a record each, that only grows, and that one program has at a time. It
+/// bears being killed at any moment: a record is there whole, or, where `append` has not returned,
+/// perhaps not at all.
 pub struct Lines {
     name: String,
     file: File,
@@ -106,7 +112,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens or creates the file, and hands every line in it to `take`; a last one that was never finished is cut off.
+    /// Opens or creates the file, and hands every line in it to `take`; a last one that was never
+    /// finished is cut off.
     pub fn open(path: &Path, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Lines> {
         let mut options = OpenOptions::new();
         let file = create(path, Access::Owner, options.read(true).append(true))?;
@@ -129,8 +136,8 @@ impl Lines {
         Ok(Lines { name, file, length })
     }
 
-    /// Adds a record; it is durable when this returns. What an earlier one has left unfinished is cut off, at the latest
-    /// before the next: after an error nothing has changed.
+    /// Adds a record; it is durable when this returns. What an earlier one has left unfinished is
+    /// cut off, at the latest before the next: after an error nothing has changed.
     pub fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
         let clean = self.file.set_len(self.length);

@@ -1,7 +1,8 @@
-//! Words for the person at the terminal: what of others' words is shown, and one line that shows how far something is.
+//! Words for the person at the terminal: what of others' words is shown, and one line that shows
+//! how far something is.
 //!
-//! That line stays until the next line is printed, on whichever stream, and is wiped then; so printing a line and
-//! wiping is one act, under one lock. It is for terminals only.
+//! That line stays until the next line is printed, on whichever stream, and is wiped then; so
+//! printing a line and wiping is one act, under one lock. It is for terminals only.
 
 use crate::net::sync::lock;
 use crate::wire::masked;
@@ -12,7 +13,8 @@ use std::sync::Mutex;
 /// Whether a line stands on the terminal that the next one wipes.
 static PROGRESS: Mutex<bool> = Mutex::new(false);
 
-/// Others' words as they can be shown: nothing in them moves the cursor or turns the text around, or is a token.
+/// Others' words as they can be shown: nothing in them moves the cursor or turns the text around,
+/// or is a token.
 pub fn shown(words: &str) -> String {
     let harmful = |c: char| match c {
         '\u{61c}'
@@ -28,8 +30,8 @@ pub fn shown(words: &str) -> String {
         .collect()
 }
 
-/// Prints in the place of the line that shows how far something is; `stays` says whether this is such a line too. A
-/// terminal that is gone stops nothing.
+/// Prints in the place of the line that shows how far something is; `stays` says whether this is
+/// such a line too. A terminal that is gone stops nothing.
 fn print(mut to: impl Write, words: &str, stays: bool) {
     let mut progress = lock(&PROGRESS);
     if mem::replace(&mut *progress, stays) {

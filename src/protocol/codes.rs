@@ -1,6 +1,7 @@
-//! Why a message is refused. A code of the protocol says what kind of fault it is; the context says which field is
-//! wrong, what came and what is legal. Together they are a `Refusal`, which a peer is answered as LEAGUE_ERROR or
-//! GAME_ERROR. See "Errors" in `protocol.md` for when which code is used.
+//! Why a message is refused. A code of the protocol says what kind of fault it is; the context says
+//! which field is wrong, what came and what is legal. Together they are a `Refusal`, which a peer
+//! is answered as LEAGUE_ERROR or GAME_ERROR. See "Errors" in `protocol.md` for when which code is
+//! used.
 
 use super::{GameError, LeagueError, Packet};
 use crate::wire::{Fault, FaultKind, cut};
@@ -43,7 +44,8 @@ codes! {
     E021 "E021" "INVALID_TIMESTAMP"
 }
 
-/// Why a message is refused: the code, and for `context` which field is wrong, what came and what is legal.
+/// Why a message is refused: the code, and for `context` which field is wrong, what came and what
+/// is legal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The protocol's code.
@@ -80,7 +82,8 @@ impl Refusal {
         self.context.get("field").and_then(Value::as_str)
     }
 
-    /// Whether no league message came at all, or another one than was asked for: then what came says most.
+    /// Whether no league message came at all, or another one than was asked for: then what came
+    /// says most.
     pub fn is_no_answer(&self) -> bool {
         let field = self.field_name().unwrap_or_default();
         matches!(field, "" | "result" | "message_type")

@@ -1,5 +1,5 @@
-//! From a packet to a message, and back. A packet is first completed with what is known already, then read once, whole.
-//! See "Envelope" in `protocol.md` for what is supplied where.
+//! From a packet to a message, and back. A packet is first completed with what is known already,
+//! then read once, whole. See "Envelope" in `protocol.md` for what is supplied where.
 
 use super::{Code, Refusal};
 use super::{Entry, Envelope, GameJoinAck, Message, PROTOCOL};
@@ -28,8 +28,9 @@ pub const SUPPLIED: [&str; 7] = [
     "timestamp",
 ];
 
-/// Puts what is known into a packet, where it is absent or null, or a time that cannot be read: the protocol, the time,
-/// and of the other fields what `known` says. Returns the names of the fields that were supplied.
+/// Puts what is known into a packet, where it is absent or null, or a time that cannot be read: the
+/// protocol, the time, and of the other fields what `known` says. Returns the names of the fields
+/// that were supplied.
 pub fn complete(
     packet: &mut Value,
     known: impl Fn(&Value, &str) -> Option<String>,
@@ -55,8 +56,8 @@ pub fn complete(
     supplied
 }
 
-/// Reads a packet whole, envelope and message. All that is missing is named at once; a misspelt field is named with its
-/// likely meaning.
+/// Reads a packet whole, envelope and message. All that is missing is named at once; a misspelt
+/// field is named with its likely meaning.
 pub fn read(packet: &Value) -> Result<Understood, Refusal> {
     if let Some(came) = packet["protocol"].as_str().filter(|came| *came != PROTOCOL) {
         let expected = format_args!("expected {PROTOCOL:?}");

@@ -1,6 +1,7 @@
-//! What follows from the table of messages in `protocol.rs`: the enum of all messages, their names, and a row for each
-//! in which tools, receivers and schemas are looked up. A message that is new in the table is new everywhere: the
-//! handlers of all three programs are one exhaustive `match` each, and do not compile without an arm for it.
+//! What follows from the table of messages in `protocol.rs`: the enum of all messages, their names,
+//! and a row for each in which tools, receivers and schemas are looked up. A message that is new in
+//! the table is new everywhere: the handlers of all three programs are one exhaustive `match` each,
+//! and do not compile without an arm for it.
 
 use super::{CATALOGUE, Envelope, Kind, PROTOCOL};
 use crate::wire::Wire;
@@ -96,8 +97,8 @@ impl Entry {
         CATALOGUE.iter().find(|it| it.message_type == name)
     }
 
-    /// The row that a method names: a tool's name, of which the request is meant (it stands first), or a message type
-    /// itself.
+    /// The row that a method names: a tool's name, of which the request is meant (it stands first),
+    /// or a message type itself.
     pub fn of_method(name: &str) -> Option<&'static Entry> {
         let mut all = CATALOGUE.iter();
         all.find(|it| it.tool == name || it.message_type == name)

@@ -1,10 +1,12 @@
-//! The matches that were given to us: those that wait to be played, those in play, and those played, whose results are
-//! in the outbox. The program keeps all of them behind one lock, whose bell wakes the workers and the reporter.
+//! The matches that were given to us: those that wait to be played, those in play, and those
+//! played, whose results are in the outbox. The program keeps all of them behind one lock, whose
+//! bell wakes the workers and the reporter.
 //!
-//! A match that is announced again is not played again: its players may have moved, and if it is over, its result is
-//! reported again. Only two things have a match played anew: an announcement with other match tokens, and a refused
-//! report, after which we know nothing of the match. A match that is given to another referee is dropped without a word.
-//! See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
+//! A match that is announced again is not played again: its players may have moved, and if it is
+//! over, its result is reported again. Only two things have a match played anew: an announcement
+//! with other match tokens, and a refused report, after which we know nothing of the match. A match
+//! that is given to another referee is dropped without a word. See "Rounds" in `protocol.md`. Read
+//! next: `outbox.rs`.
 
 use crate::games::{self, Game, Outcome, scoring::Scoring};
 use crate::net::client::conversation;
@@ -79,8 +81,9 @@ pub struct Assignments {
 }
 
 impl Assignments {
-    /// We are registered: results wait in `folder`. Those of an earlier run are reported now, unless they belong to an
-    /// older registration (`fresh`): then they are set aside, and every match with them.
+    /// We are registered: results wait in `folder`. Those of an earlier run are reported now,
+    /// unless they belong to an older registration (`fresh`): then they are set aside, and every
+    /// match with them.
     pub fn begin(&mut self, folder: &Path, fresh: bool) -> io::Result<()> {
         if fresh {
             storage::set_aside(folder)?;
@@ -141,7 +144,8 @@ impl Assignments {
         (known.conversation_id == playing.conversation_id).then_some(known)
     }
 
-    /// Makes an outcome durable before anybody hears of it; false if the match is not ours any more.
+    /// Makes an outcome durable before anybody hears of it; false if the match is not ours any
+    /// more.
     pub fn keep(
         &mut self,
         playing: &Assignment,
@@ -164,7 +168,8 @@ impl Assignments {
         Ok(is_ours)
     }
 
-    /// A match has ended: its result may be shown and reported, if there is one. False if the match was not ours any more.
+    /// A match has ended: its result may be shown and reported, if there is one. False if the match
+    /// was not ours any more.
     pub fn ended(&mut self, playing: &Assignment, outcome: Option<&Outcome>) -> bool {
         let Some(ours) = self.ours(playing) else {
             return false;

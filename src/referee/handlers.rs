@@ -1,5 +1,5 @@
-//! What a referee does with what it is sent: one `match` over all messages, and its two tools. Every request but a look
-//! at a match must prove the manager, by the referee's own token.
+//! What a referee does with what it is sent: one `match` over all messages, and its two tools.
+//! Every request but a look at a match must prove the manager, by the referee's own token.
 
 use crate::net::agent::{Agent, Denial, Done, Request, Tool, Toolbox};
 use crate::net::retry::SHOWN;
@@ -13,17 +13,19 @@ use crate::wire::cut;
 use serde_json::Value;
 
 /// What a model should know of a referee before it calls a tool.
-const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two players and reports \
-    them to the league manager. get_match_state only looks: it shows how far a match has come, and after the draw its \
-    choices and result. Everything else is for the league manager alone and needs the referee's own token. A refusal \
-    comes as a tool error that says what is wrong.";
+const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two \
+    players and reports them to the league manager. get_match_state only looks: it shows how far a \
+    match has come, and after the draw its choices and result. Everything else is for the league \
+    manager alone and needs the referee's own token. A refusal comes as a tool error that says \
+    what is wrong.";
 
 object! {
     /// The arguments of `get_match_state`.
     GetMatchState { match_id: String, }
     /// What `get_match_state` shows: choices and result only after the draw.
     MatchShown {
-        match_id: String, round_id: u32, player_A_id: String, player_B_id: String, state: MatchState,
+        match_id: String, round_id: u32, player_A_id: String, player_B_id: String,
+        state: MatchState,
         result: Option<GameResult>,
     }
 }
@@ -88,8 +90,8 @@ impl Agent for Referee {
                     only_shows: false,
                     ..Tool::new(
                         "start_match",
-                        "The manager hands one match to the referee, with the referee's own token. Answered \
-                         {\"status\":\"ok\"}.",
+                        "The manager hands one match to the referee, with the referee's own token. \
+                            Answered {\"status\":\"ok\"}.",
                         |given, _| self.start_match(given),
                     )
                 },

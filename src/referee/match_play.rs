@@ -1,13 +1,15 @@
 //! One match, from invitation to outcome.
 //!
-//! `play` tells the whole story: both players are invited, moves are collected until the game is over or somebody has
-//! failed, a number is drawn if the game draws one, and the outcome is kept before anybody hears of it. A match can
-//! also end without an outcome: it is no longer ours (another referee has it, or it was begun anew), or our own machine
-//! failed. Then nothing is reported, and the manager has it played again.
+//! `play` tells the whole story: both players are invited, moves are collected until the game is
+//! over or somebody has failed, a number is drawn if the game draws one, and the outcome is kept
+//! before anybody hears of it. A match can also end without an outcome: it is no longer ours
+//! (another referee has it, or it was begun anew), or our own machine failed. Then nothing is
+//! reported, and the manager has it played again.
 //!
-//! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP, a test over a script.
-//! Which match it is stands in an `Assignment` (`assignments.rs`). The messages, and the words in which a failure is
-//! told, are in `questions.rs`. Read next: `manager/league.rs`, where the result counts.
+//! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP,
+//! a test over a script. Which match it is stands in an `Assignment` (`assignments.rs`). The
+//! messages, and the words in which a failure is told, are in `questions.rs`. Read next:
+//! `manager/league.rs`, where the result counts.
 
 use crate::games::{self, Game, Move, Outcome};
 use crate::net::retry::CallError;
@@ -18,7 +20,8 @@ use crate::referee::questions::blame;
 use crate::wire::Timestamp;
 use std::time::Duration;
 
-/// How long one attempt may take, at an invitation and at a move, and how often and when it is made again.
+/// How long one attempt may take, at an invitation and at a move, and how often and when it is made
+/// again.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Limits {
@@ -27,8 +30,8 @@ pub struct Limits {
     pub retry: RetryPolicy,
 }
 
-/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else it needs. `None`
-/// ends the match without an outcome, except in `draw`.
+/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else
+/// it needs. `None` ends the match without an outcome, except in `draw`.
 pub trait Venue: Sync {
     /// Sends a message and returns the one that answers it.
     fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError>;
@@ -54,11 +57,13 @@ pub trait Venue: Sync {
     fn reached(&self, state: MatchState) -> Option<()>;
     /// The number; `None` in a game that draws none.
     fn draw(&self, game: &Game) -> Option<u32>;
-    /// Makes the outcome durable; `None`, if the match is no longer ours or the outcome cannot be kept.
+    /// Makes the outcome durable; `None`, if the match is no longer ours or the outcome cannot be
+    /// kept.
     fn keep(&self, outcome: &Outcome) -> Option<()>;
 }
 
-/// Plays one match. Every `?` is an end without an outcome; when the outcome is kept, nothing takes it back any more.
+/// Plays one match. Every `?` is an end without an outcome; when the outcome is kept, nothing takes
+/// it back any more.
 pub fn play(given: &Assignment, venue: &impl Venue) -> Option<Outcome> {
     let game = given.game;
     let mut moves: Vec<Move> = Vec::new();
@@ -96,9 +101,9 @@ pub fn play(given: &Assignment, venue: &impl Venue) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Asks a player for its move after `moves`, or, without them, invites it, until it answers well or has failed as often
-/// as it may. Returns the move (an empty text from whoever comes), or in words how the player failed. A fault of our
-/// own machine is held against nobody: that is `None`.
+/// Asks a player for its move after `moves`, or, without them, invites it, until it answers well or
+/// has failed as often as it may. Returns the move (an empty text from whoever comes), or in words
+/// how the player failed. A fault of our own machine is held against nobody: that is `None`.
 fn ask(
     given: &Assignment,
     venue: &impl Venue,
@@ -147,9 +152,9 @@ pub enum Next {
 }
 
 impl Next {
-    /// An invitation is made again only where it did not come through (E009). A wrong move may be mended at once, under
-    /// the deadline that it has; whoever then lets that pass (E001) has failed. Any other silence is met with another
-    /// attempt later.
+    /// An invitation is made again only where it did not come through (E009). A wrong move may be
+    /// mended at once, under the deadline that it has; whoever then lets that pass (E001) has
+    /// failed. Any other silence is met with another attempt later.
     fn after(
         failures: &[CallError],
         is_invited: bool,

@@ -1,8 +1,10 @@
-//! The outbox: results that wait for the manager's answer, on the disk before anybody hears of them.
+//! The outbox: results that wait for the manager's answer, on the disk before anybody hears of
+//! them.
 //!
-//! `data/referees/ID/outbox.jsonl` only grows, by a line a result. A referee that starts again reports every result in
-//! it once more, and the manager acknowledges each once more: so nobody needs to write down that a result was settled.
-//! Read next: `program/storage.rs`, where `Lines` is.
+//! `data/referees/ID/outbox.jsonl` only grows, by a line a result. A referee that starts again
+//! reports every result in it once more, and the manager acknowledges each once more: so nobody
+//! needs to write down that a result was settled. Read next: `program/storage.rs`, where `Lines`
+//! is.
 
 use crate::object;
 use crate::program::storage::Lines;
@@ -23,8 +25,8 @@ pub struct Outbox {
     lines: Option<Lines>,
     /// By match: how it ended last.
     results: BTreeMap<String, Kept>,
-    /// Those that are to be sent. One that the players have not heard yet, or that the manager has recorded, is not
-    /// among them.
+    /// Those that are to be sent. One that the players have not heard yet, or that the manager has
+    /// recorded, is not among them.
     due: VecDeque<Kept>,
 }
 
@@ -75,15 +77,16 @@ impl Outbox {
         self.results.get(&kept.report.match_id) == Some(kept)
     }
 
-    /// A result was sent in vain: it is sent again. If the match has another result by now, that one is sent when its
-    /// own time comes.
+    /// A result was sent in vain: it is sent again. If the match has another result by now, that
+    /// one is sent when its own time comes.
     pub fn send_again(&mut self, kept: &Kept) {
         if self.has(kept) {
             self.send(&kept.report.match_id);
         }
     }
 
-    /// The result of a match is nothing to us: it was refused, or the match is somebody else's, or to be played anew.
+    /// The result of a match is nothing to us: it was refused, or the match is somebody else's, or
+    /// to be played anew.
     pub fn forget(&mut self, match_id: &str) {
         self.results.remove(match_id);
         self.due.retain(|due| due.report.match_id != match_id);

@@ -1,6 +1,6 @@
-//! Where a match takes place in the program: over HTTP, with real threads, clocks and the outbox's disk. A fault of our
-//! own machine (no thread, a full disk) ends the match without an outcome, and it is played again. The rules are in
-//! `match_play.rs`.
+//! Where a match takes place in the program: over HTTP, with real threads, clocks and the outbox's
+//! disk. A fault of our own machine (no thread, a full disk) ends the match without an outcome, and
+//! it is played again. The rules are in `match_play.rs`.
 
 use crate::games::{Game, Outcome};
 use crate::net::client::{About, Peer};

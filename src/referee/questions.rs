@@ -1,7 +1,8 @@
-//! The messages of a match: how players are invited, asked for a move, told what they did wrong and how it ended; what
-//! counts as an answer; and how a player failed, in one sentence that its author can act on. Pure, like the course of
-//! the match in `match_play.rs`. A question and its answer are about the moves so far; a player that has not come yet
-//! is asked without moves, which is an invitation.
+//! The messages of a match: how players are invited, asked for a move, told what they did wrong and
+//! how it ended; what counts as an answer; and how a player failed, in one sentence that its author
+//! can act on. Pure, like the course of the match in `match_play.rs`. A question and its answer are
+//! about the moves so far; a player that has not come yet is asked without moves, which is an
+//! invitation.
 
 use crate::games::{Move, Outcome};
 use crate::net::retry::CallError;
@@ -174,8 +175,8 @@ fn expect<T: Debug + PartialEq + ?Sized>(
     Err(CallError::wrong(Refusal::field(code, field, problem), ""))
 }
 
-/// How a player failed at its last attempt, in one sentence: what was asked, what came, what was expected. The sentence
-/// begins where the player's name ends.
+/// How a player failed at its last attempt, in one sentence: what was asked, what came, what was
+/// expected. The sentence begins where the player's name ends.
 pub fn blame(failure: &CallError, attempts: usize, wanted: &str) -> String {
     let times = match attempts {
         1 => String::new(),

@@ -71,8 +71,8 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// Whether a text can be the host of a URL: a name, an address, or an IPv6 address in brackets. The library takes more,
-/// nothing at all among it.
+/// Whether a text can be the host of a URL: a name, an address, or an IPv6 address in brackets. The
+/// library takes more, nothing at all among it.
 fn is_host(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {

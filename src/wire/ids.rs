@@ -1,4 +1,5 @@
-//! Texts and numbers with bounds: names, versions, URLs, tokens, time limits. Each is checked where it is read. Pure.
+//! Texts and numbers with bounds: names, versions, URLs, tokens, time limits. Each is checked where
+//! it is read. Pure.
 
 use super::endpoint::Endpoint;
 use super::object::{Reader, Wire, cut, whole};

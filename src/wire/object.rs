@@ -1,10 +1,10 @@
 //! How an object on the wire is declared, read and described: once each.
 //!
-//! `object!` makes from one declaration the struct, the reader that names every fault by its full path
-//! (`matches[0].match_id: got 7, expected a string`), and the JSON schema that tool clients ask for.
-//! serde writes. It does not read what comes from outside: derived readers lose the path of a nested
-//! field, take arrays for structs, and give no schema. Configuration files are read here too.
-//! Read next: `protocol.rs`, which declares the messages.
+//! `object!` makes from one declaration the struct, the reader that names every fault by its full
+//! path (`matches[0].match_id: got 7, expected a string`), and the JSON schema that tool clients
+//! ask for. serde writes. It does not read what comes from outside: derived readers lose the path
+//! of a nested field, take arrays for structs, and give no schema. Configuration files are read
+//! here too. Read next: `protocol.rs`, which declares the messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -65,7 +65,8 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// The first `most` characters of a text, and dots where it is longer: nobody's text is passed on without end.
+/// The first `most` characters of a text, and dots where it is longer: nobody's text is passed on
+/// without end.
 pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -203,7 +204,8 @@ pub fn lookalike<'a>(value: &'a Value, schema: &Value, path: &str) -> Option<&'a
     })
 }
 
-/// Whether two words are the same but for one letter, or two that stand side by side: what is typed by mistake.
+/// Whether two words are the same but for one letter, or two that stand side by side: what is typed
+/// by mistake.
 pub fn one_slip(one: &str, other: &str) -> bool {
     let same = |(a, b): &(u8, u8)| a == b;
     let start = one.bytes().zip(other.bytes()).take_while(same).count();
@@ -272,7 +274,8 @@ impl<T: Wire> Wire for Vec<T> {
         };
         let read = |(n, item)| reader.at(&format!("[{n}]"), |inside| T::read_in(item, inside));
         let all: Vec<T> = items.iter().enumerate().filter_map(read).collect();
-        (all.len() == items.len()).then_some(all) // every item is looked at, also after a faulty one
+        // every item is looked at, also after a faulty one
+        (all.len() == items.len()).then_some(all)
     }
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
@@ -295,7 +298,8 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
     }
 }
 
-/// A value that its handler judges, not the reader: any JSON is let in, the schema says what is legal.
+/// A value that its handler judges, not the reader: any JSON is let in, the schema says what is
+/// legal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent, bound = "")]
 pub struct Unread<T>(pub Value, #[serde(skip)] PhantomData<T>);
@@ -323,8 +327,9 @@ impl<T: Wire> Wire for Unread<T> {
     }
 }
 
-/// Declares objects. Fields before the word must be there, though an `Option` may be null or absent. Behind `optional`
-/// they may be absent, are not written where there is nothing to say, and never make a message unreadable.
+/// Declares objects. Fields before the word must be there, though an `Option` may be null or
+/// absent. Behind `optional` they may be absent, are not written where there is nothing to say, and
+/// never make a message unreadable.
 #[macro_export]
 macro_rules! object {
     ($($(#[$doc:meta])* $name:ident {

@@ -1,5 +1,5 @@
-//! UTC timestamps: how they are written, how they are read, and the one place that asks the wall clock.
-//! Deadlines never use it: those are measured with `Instant`.
+//! UTC timestamps: how they are written, how they are read, and the one place that asks the wall
+//! clock. Deadlines never use it: those are measured with `Instant`.
 
 use super::object::{Fault, FaultKind, Reader, Wire};
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,9 @@ const EXACT: &[BorrowedFormatItem] =
 /// With or without hyphens, or hyphens and colons, and fractions.
 const READ: &[BorrowedFormatItem] = format_description!(
     version = 2,
-    "[first [[year]-[month]-[day]T[hour]:[minute]:[second]] [[year][month][day]T[hour]:[minute]:[second]] \
-     [[year][month][day]T[hour][minute][second]]][optional [.[subsecond]]]"
+    "[first [[year]-[month]-[day]T[hour]:[minute]:[second]] \
+        [[year][month][day]T[hour]:[minute]:[second]] \
+        [[year][month][day]T[hour][minute][second]]][optional [.[subsecond]]]"
 );
 
 impl Timestamp {

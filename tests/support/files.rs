@@ -1,6 +1,7 @@
-//! The configuration that tests have of their own, so that the shipped values may be edited without breaking any:
-//! three points for a win, one for a draw, no lead, four players and two referees listed, and little patience
-//! between attempts. `World::new` writes it and then makes the edits of its test.
+//! The configuration that tests have of their own, so that the shipped values may be edited without
+//! breaking any: three points for a win, one for a draw, no lead, four players and two referees
+//! listed, and little patience between attempts. `World::new` writes it and then makes the edits of
+//! its test.
 
 /// Name and text of every file.
 pub const FILES: [(&str, &str); 6] = [

@@ -1,8 +1,9 @@
 //! Golden scripts: the files in `tests/scripts`, each a list of commands with what came of them.
 //!
-//! A line `> command` is done; the indented lines below it are what was said. Whatever else stands there tells the story
-//! to the reader. A test does all commands anew and compares every word. Who wants other words runs it once with
-//! LEAGUE_TEST_REWRITE=1, which writes what came of the commands into the file, and reads the difference.
+//! A line `> command` is done; the indented lines below it are what was said. Whatever else stands
+//! there tells the story to the reader. A test does all commands anew and compares every word. Who
+//! wants other words runs it once with LEAGUE_TEST_REWRITE=1, which writes what came of the
+//! commands into the file, and reads the difference.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use serde_json::Value;

@@ -1,9 +1,10 @@
 //! Agents as real processes on free ports in a temporary folder, and scripted peers that misbehave.
 //!
-//! A test starts here: `World::new(edits)` makes the folder with a configuration whose limits are short where
-//! silence is expected; `world.manager(&[…])` and friends start programs (`world.rs`); `Peer::new(script)` is an agent
-//! whose every answer the test decides (`peer.rs`); `send` and `call` say something to one of them (`talk.rs`). Nothing
-//! sleeps for luck: `until` waits for a fact, and only a test that fails waits to the end of its patience.
+//! A test starts here: `World::new(edits)` makes the folder with a configuration whose limits are
+//! short where silence is expected; `world.manager(&[…])` and friends start programs (`world.rs`);
+//! `Peer::new(script)` is an agent whose every answer the test decides (`peer.rs`); `send` and
+//! `call` say something to one of them (`talk.rs`). Nothing sleeps for luck: `until` waits for a
+//! fact, and only a test that fails waits to the end of its patience.
 #![allow(
     dead_code,
     unused_imports,
@@ -131,7 +132,8 @@ pub fn has_python() -> bool {
     *HAS_IT
 }
 
-/// An address of this machine beside its loopback, for calls that come from elsewhere; none on a lonely machine.
+/// An address of this machine beside its loopback, for calls that come from elsewhere; none on a
+/// lonely machine.
 pub fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?; // nothing is sent
@@ -148,8 +150,8 @@ pub fn pointer(path: &str) -> String {
     format!("/{}", path.replace(']', "").replace(['.', '['], "/"))
 }
 
-/// A field of a sample: its path, its schema, whether it must be there (an array's item is neither), and whether it,
-/// or what it is a part of, only informs.
+/// A field of a sample: its path, its schema, whether it must be there (an array's item is
+/// neither), and whether it, or what it is a part of, only informs.
 #[derive(Clone)]
 pub struct Place {
     pub path: String,

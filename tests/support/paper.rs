@@ -1,5 +1,6 @@
-//! A league on paper: registered, started and played in memory by the rules alone, without a clock, a process or
-//! a socket. Whatever is decided is an event; `happen` applies it. The rules are its own, not the shipped ones.
+//! A league on paper: registered, started and played in memory by the rules alone, without a clock,
+//! a process or a socket. Whatever is decided is an event; `happen` applies it. The rules are its
+//! own, not the shipped ones.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
@@ -41,8 +42,8 @@ pub fn usual() -> Scoring {
     scoring([3, 1, 0, 0])
 }
 
-/// The configuration of the tests, for a league named `paper` in which there is room for everybody: P01 to P04 are
-/// listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
+/// The configuration of the tests, for a league named `paper` in which there is room for everybody:
+/// P01 to P04 are listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
 pub fn rules() -> Config {
     fn file<T: Wire>(name: &str) -> T {
         let (_, text) = FILES.iter().find(|(its, _)| *its == name).unwrap();
@@ -240,7 +241,8 @@ pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResult
     }
 }
 
-/// What the league says to the report of a match's own referee, which tells this outcome; nothing happens yet.
+/// What the league says to the report of a match's own referee, which tells this outcome; nothing
+/// happens yet.
 pub fn judged(league: &League, match_id: &str, outcome: &Outcome) -> Option<Event> {
     let game = league.find(match_id).unwrap();
     let report = report(
@@ -271,8 +273,9 @@ pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> O
     open.iter().for_each(|id| play(league, id, &outcome));
 }
 
-/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`, `B-fails`, `both-fail`); after
-/// these moves of tic-tac-toe player A has won, as somebody says (`moves:14253`); else as it happens.
+/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`,
+/// `B-fails`, `both-fail`); after these moves of tic-tac-toe player A has won, as somebody says
+/// (`moves:14253`); else as it happens.
 pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
     let late = |fails: bool| fails.then(|| "came late".to_string());
     let both = how == "both-fail";
@@ -309,9 +312,9 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
     }
 }
 
-/// A league that went as a script says, its rounds parted by bars: `Ada>Bob` was won by the first, and their choices
-/// differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by the second, `Ada#Bob` by both; `Ada?Bob`
-/// is not played yet, and `Ada` plays none.
+/// A league that went as a script says, its rounds parted by bars: `Ada>Bob` was won by the first,
+/// and their choices differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by
+/// the second, `Ada#Bob` by both; `Ada?Bob` is not played yet, and `Ada` plays none.
 pub fn told(script: &str) -> League {
     told_by(rules(), script)
 }

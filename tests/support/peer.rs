@@ -1,7 +1,8 @@
-//! Agents whose every answer a test decides, and players among them that play well, at once or when a gate opens.
+//! Agents whose every answer a test decides, and players among them that play well, at once or when
+//! a gate opens.
 //!
-//! A peer answers each request in a thread of its own by asking its script what it does, which may be anything that a
-//! network can do to us. It keeps what it was sent.
+//! A peer answers each request in a thread of its own by asking its script what it does, which may
+//! be anything that a network can do to us. It keeps what it was sent.
 
 use super::{message, now, patience, until};
 use serde_json::{Value, json};
@@ -119,7 +120,8 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&str, &Value) -> Does, seen: &Mu
     drop(done); // whoever has gone does not hear it
 }
 
-/// What a good player answers to `request`; `choice` is its parity choice, and of moves it takes the first.
+/// What a good player answers to `request`; `choice` is its parity choice, and of moves it takes
+/// the first.
 pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
     let asked = &request["params"];
     let reply = |message_type: &str, body: Value| {

@@ -1,6 +1,7 @@
 //! Stories about a league on paper, as golden scripts.
 //!
-//! After each command the manager dies: what its journal gives must be the same league, to the last field.
+//! After each command the manager dies: what its journal gives must be the same league, to the last
+//! field.
 
 use super::paper::{self, Caller, caller, ends, gathered, meta};
 use super::{golden, json_of};
@@ -79,7 +80,8 @@ impl Command {
         self.word(1).parse().unwrap()
     }
 
-    /// An object over whose fields the options are written but these; `result/winner` is a field of a field.
+    /// An object over whose fields the options are written but these; `result/winner` is a field of
+    /// a field.
     fn changes<T: Wire>(&self, object: impl Serialize, but: &[&str]) -> T {
         let mut whole = json!(object);
         for (path, text) in &self.options {
@@ -211,7 +213,8 @@ impl Story {
         words.into()
     }
 
-    /// `league players=4 capacities=2,2 cycles=1 game=tic_tac_toe`: agents have registered, with the tokens `tok-p01-first` and so on.
+    /// `league players=4 capacities=2,2 cycles=1 game=tic_tac_toe`: agents have registered, with
+    /// the tokens `tok-p01-first` and so on.
     fn begin(&mut self, command: &Command) -> String {
         let capacities = command.text("capacities").unwrap_or_default();
         let capacities: Vec<u32> = capacities.split(',').flat_map(str::parse).collect();
@@ -226,8 +229,8 @@ impl Story {
         String::new()
     }
 
-    /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`, fields
-    /// of the meta; `whole`: what is answered, and nothing happens.
+    /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`,
+    /// fields of the meta; `whole`: what is answered, and nothing happens.
     fn register(&mut self, command: &Command) -> String {
         self.registrations += 1;
         let (kind, name) = (command.word(1), command.word(2));
@@ -312,7 +315,8 @@ impl Story {
         format!("{} events", self.league.changes - before)
     }
 
-    /// `report R1M1 wins by=REF02 conversation=conv-1 result/winner=P04`: true but for the fields named.
+    /// `report R1M1 wins by=REF02 conversation=conv-1 result/winner=P04`: true but for the fields
+    /// named.
     fn report(&mut self, command: &Command) -> String {
         let game = self.league.find(command.word(1)).unwrap();
         let outcome = ends(command.word(2))(game);

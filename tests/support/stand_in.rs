@@ -1,5 +1,5 @@
-//! A manager whose every word is the test's, for tests of one referee or one player alone: what it answers, and the
-//! notices that it sends. And what a referee says to a player.
+//! A manager whose every word is the test's, for tests of one referee or one player alone: what it
+//! answers, and the notices that it sends. And what a referee says to a player.
 
 use super::{Does, Gate, Peer, json_of, message, now, rows, send, set, text_of};
 use serde_json::{Value, json};
@@ -82,7 +82,8 @@ pub fn completed(token: Option<&str>) -> Value {
     notice("LEAGUE_COMPLETED", token, body)
 }
 
-/// A round with a match between P01 and P02 for each row: its id, its referee's endpoint, and more fields.
+/// A round with a match between P01 and P02 for each row: its id, its referee's endpoint, and more
+/// fields.
 pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
     let entry = |(match_id, endpoint, more): &(&str, &str, Value)| {
         let mut entry = json!({
@@ -101,7 +102,8 @@ pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
     )
 }
 
-/// What a referee says to P01 in a match, which has chosen even: the words of a story, the type, and the fields.
+/// What a referee says to P01 in a match, which has chosen even: the words of a story, the type,
+/// and the fields.
 const SAID: &str = r#"
 invites | GAME_INVITATION | {"league_id": "LEAGUE", "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"}
 asks | CHOOSE_PARITY_CALL | {"player_id": "P01", "deadline": "NOW"}
@@ -109,8 +111,8 @@ complains | GAME_ERROR | {"error_code": "E004", "error_description": "INVALID_PA
 ends P01 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P01", "drawn_number": 8, "number_parity": "even", "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u001b[2J went"}}
 ends P02 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u001b[2J went"}}"#;
 
-/// That as a message. `true` is the referee that the manager announced, `replay` the same in a match that is played
-/// again, and everybody else a stranger.
+/// That as a message. `true` is the referee that the manager announced, `replay` the same in a
+/// match that is played again, and everybody else a stranger.
 fn said(who: &str, words: &str, match_id: &str) -> Value {
     let (token, conversation) = match who {
         "true" => ("tok-true", "conv-true"),
@@ -126,8 +128,9 @@ fn said(who: &str, words: &str, match_id: &str) -> Value {
     message(message_type, "referee:REF01", body)
 }
 
-/// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true ends R1M1 P02`. Words
-/// like `player_id=P02` or `/context/problem=null` change a field, or take it out.
+/// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true
+/// ends R1M1 P02`. Words like `player_id=P02` or `/context/problem=null` change a field, or take it
+/// out.
 pub fn spoken(line: &str) -> Value {
     let words = line.split_whitespace();
     let (changes, words): (Vec<&str>, Vec<&str>) = words.partition(|word| word.contains('='));
@@ -166,7 +169,8 @@ pub fn told(reply: &Value) -> &str {
     }
 }
 
-/// Sends a player what each line of a story says, and compares what comes back, which stands behind a colon.
+/// Sends a player what each line of a story says, and compares what comes back, which stands behind
+/// a colon.
 pub fn converse(url: &str, story: &str) {
     for line in story.trim().lines() {
         let (words, expected) = line.split_once(": ").unwrap();

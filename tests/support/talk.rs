@@ -1,7 +1,8 @@
 //! What tests say to agents: bytes, HTTP requests, JSON-RPC calls, and messages of the league.
 //!
-//! `message` puts a body into its envelope, `but` changes one field of it, `send` brings it to an agent and gives its
-//! answer. Nothing here knows a rule of the league: what is wrong is sent as readily as what is right.
+//! `message` puts a body into its envelope, `but` changes one field of it, `send` brings it to an
+//! agent and gives its answer. Nothing here knows a rule of the league: what is wrong is sent as
+//! readily as what is right.
 
 use super::{json_of, patience};
 use serde_json::{Value, json};
@@ -15,7 +16,8 @@ fn split(url: &str) -> (&str, &str) {
     rest.split_at(rest.find('/').unwrap())
 }
 
-/// Sends bytes as they are and reads what comes until the other side closes, or says nothing for `limit`.
+/// Sends bytes as they are and reads what comes until the other side closes, or says nothing for
+/// `limit`.
 pub fn raw(url: &str, bytes: &[u8], limit: Duration) -> Vec<u8> {
     let mut stream = connect(url, limit).unwrap();
     let _ = stream.write_all(bytes);
@@ -24,7 +26,8 @@ pub fn raw(url: &str, bytes: &[u8], limit: Duration) -> Vec<u8> {
     answer
 }
 
-/// A request with a body: the status and the body of the answer. `headers` end with a line break each.
+/// A request with a body: the status and the body of the answer. `headers` end with a line break
+/// each.
 pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) {
     let (host, path) = split(url);
     let head = format!(

@@ -1,7 +1,8 @@
 //! A league of real processes: the folder that they share, and each of them as it runs.
 //!
-//! `World::new` writes the configuration of `files.rs` with the edits of a test; `start` and its friends start programs in
-//! it. An `Agent` is such a program: what it prints is waited for, and it dies with its test at the latest.
+//! `World::new` writes the configuration of `files.rs` with the edits of a test; `start` and its
+//! friends start programs in it. An `Agent` is such a program: what it prints is waited for, and it
+//! dies with its test at the latest.
 
 use super::files::FILES;
 use super::{give_up, http, json_of, patience, pointer, set, until, wait_until};
@@ -21,7 +22,8 @@ pub struct World {
 }
 
 impl World {
-    /// The configuration of `files.rs`, then `edits`: `system timeouts.move_timeout_sec=0.5; league scheduling.cycles=2`.
+    /// The configuration of `files.rs`, then `edits`: `system timeouts.move_timeout_sec=0.5; league
+    /// scheduling.cycles=2`.
     pub fn new(edits: &str) -> World {
         let number = fastrand::u64(..); // a process id alone may be that of an earlier run
         let name = format!("league-test-{}-{number:x}", std::process::id());
@@ -40,7 +42,8 @@ impl World {
         world
     }
 
-    /// A file of the configuration, by its path or a word of it: system, agents, league, games, referee or player.
+    /// A file of the configuration, by its path or a word of it: system, agents, league, games,
+    /// referee or player.
     pub fn config(&self, file: &str) -> PathBuf {
         let known = FILES.iter().find(|(path, _)| path.contains(file));
         let path = known.map_or(file, |(path, _)| path);
@@ -62,7 +65,8 @@ impl World {
         self.edit("games", "games[0]", entry);
     }
 
-    /// A command for one of the three programs, in this world, with the arguments as they are typed; no port is fixed.
+    /// A command for one of the three programs, in this world, with the arguments as they are
+    /// typed; no port is fixed.
     pub fn command(&self, program: &str, arguments: &str) -> Command {
         let exe = match program {
             "league_manager" => env!("CARGO_BIN_EXE_league_manager"),
@@ -78,8 +82,8 @@ impl World {
         command
     }
 
-    /// Starts a program and waits until it listens: on a free port, or on one that it had. Somebody else may have got
-    /// that one meanwhile, and lets it go again.
+    /// Starts a program and waits until it listens: on a free port, or on one that it had. Somebody
+    /// else may have got that one meanwhile, and lets it go again.
     pub fn start(&self, program: &str, arguments: &str) -> Agent {
         until("the port is free", || {
             let agent = self.start_unheard(program, arguments);
@@ -103,7 +107,8 @@ impl World {
         Agent::new(command.arg("--until-stdin-closes"))
     }
 
-    /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this world's folder.
+    /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this
+    /// world's folder.
     pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> Agent {
         let mut command = Command::new("python3");
         command.arg(script.as_ref()).args(["--manager", manager]);
@@ -405,7 +410,8 @@ impl Agent {
         let _ = self.child.wait();
     }
 
-    /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the same port.
+    /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the
+    /// same port.
     pub fn restart(&mut self, world: &World, arguments: &str) {
         self.kill();
         *self = world.manager(&format!("--port {} {arguments}", self.port()));

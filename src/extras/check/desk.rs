@@ -1,7 +1,7 @@
-//! The desk is where the agent registers. We listen as the league manager, and as the two players that a referee is
-//! given. Whatever comes is kept, and only what asks to be let in is taken for the registration, so an agent may look
-//! around before. Everybody is let in. Some agents register by a tool of the Model Context Protocol, so the desk
-//! answers that protocol as a manager does.
+//! The desk is where the agent registers. We listen as the league manager, and as the two players
+//! that a referee is given. Whatever comes is kept, and only what asks to be let in is taken for
+//! the registration, so an agent may look around before. Everybody is let in. Some agents register
+//! by a tool of the Model Context Protocol, so the desk answers that protocol as a manager does.
 
 use super::*;
 use crate::net::http::{self, Reply, Service, Visitor};
@@ -72,7 +72,8 @@ impl Service for Ear {
 }
 
 impl Exam {
-    /// What the manager answers. The first report of the first match is not heard, so that it must be repeated.
+    /// What the manager answers. The first report of the first match is not heard, so that it must
+    /// be repeated.
     fn manage(&self, asked: &Exchange) -> Option<Value> {
         let answer = match (asked.text("message_type"), asked.method()) {
             _ if asked.step == REGISTRATION => match self.kind() {

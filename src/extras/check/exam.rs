@@ -1,9 +1,9 @@
-//! An examination knows who we are to the agent, what the agent has sent us, and what it has answered.
-//! What happens in an examination is a row of steps, and every step has a name. `GAME_INVITATION R2M1` is a message
-//! that we send in that match, and `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with that
-//! field made other. `ping` is a method without a message. `P01 GAME_OVER R1M1` is what a player of ours is told by a
-//! referee. A step is taken once, when the first check looks at it, and the steps that must come before it are taken
-//! first.
+//! An examination knows who we are to the agent, what the agent has sent us, and what it has
+//! answered. What happens in an examination is a row of steps, and every step has a name.
+//! `GAME_INVITATION R2M1` is a message that we send in that match, and `GAME_INVITATION R2M1 with
+//! {"auth_token": "x"}` is the same message with that field made other. `ping` is a method without
+//! a message. `P01 GAME_OVER R1M1` is what a player of ours is told by a referee. A step is taken
+//! once, when the first check looks at it, and the steps that must come before it are taken first.
 
 use super::*;
 
@@ -53,8 +53,8 @@ impl Exam {
         meta["contact_endpoint"].as_str().unwrap_or_default().into()
     }
 
-    /// The id under which the agent is examined: that of `--as`, else the one that it asks for, else one that no
-    /// league gives, so that the agent finds none of its old files.
+    /// The id under which the agent is examined: that of `--as`, else the one that it asks for,
+    /// else one that no league gives, so that the agent finds none of its old files.
     pub fn id(&self) -> String {
         let (kind, asked) = (self.kind(), self.registration());
         let wish = asked.text("sender").rsplit(':').next();
@@ -78,8 +78,8 @@ impl Exam {
             .replace(from.messages.field, to.messages.field)
     }
 
-    /// How the game of P01 and P04 ends, of whom the first always chooses the first legal move and the other the last, if
-    /// this number is drawn; nothing if it cannot be drawn.
+    /// How the game of P01 and P04 ends, of whom the first always chooses the first legal move and
+    /// the other the last, if this number is drawn; nothing if it cannot be drawn.
     pub fn outcome(&self, number: Option<u32>) -> Option<Outcome> {
         let (rules, mut moves) = (self.rules(), Vec::new());
         while let [seat, ..] = rules.asked(&moves)[..] {
@@ -95,8 +95,8 @@ impl Exam {
         &self.program.config.system.timeouts
     }
 
-    /// What came of a step, which is taken now if it was not taken before; nothing if the steps before it did not go
-    /// well.
+    /// What came of a step, which is taken now if it was not taken before; nothing if the steps
+    /// before it did not go well.
     pub fn step(&self, step: &str) -> Option<Exchange> {
         let step = &*self.named(step);
         let (message, added) = step.split_once(" with ").unwrap_or((step, ""));
@@ -117,8 +117,8 @@ impl Exam {
         Some(exchange)
     }
 
-    /// Takes the steps that must come before a step; nothing if they did not go well. Somebody must be there, and the
-    /// other matches are played only if the first one went well.
+    /// Takes the steps that must come before a step; nothing if they did not go well. Somebody must
+    /// be there, and the other matches are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
         let call = self.rules().messages.call_name;
         let first = match self.kind() {
@@ -142,7 +142,8 @@ impl Exam {
         good.then_some(())
     }
 
-    /// Takes a step: what its name says is sent, and the answer may take as long as it may in a league.
+    /// Takes a step: what its name says is sent, and the answer may take as long as it may in a
+    /// league.
     fn take(&self, step: &str, name: &str, match_id: &str, added: &str) -> Exchange {
         let progress = format!("  {step} is sent; waiting for what comes of it");
         Terminal::default().progress(&progress);

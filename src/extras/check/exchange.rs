@@ -1,6 +1,6 @@
-//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with its answer, or a
-//! call to us. Nothing here is read tolerantly, since the agent's author wants to know what is wrong, and no token is
-//! shown.
+//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with
+//! its answer, or a call to us. Nothing here is read tolerantly, since the agent's author wants to
+//! know what is wrong, and no token is shown.
 
 use super::*;
 
@@ -22,7 +22,8 @@ pub struct Seen {
     pub is_absent: bool,
 }
 
-/// A finding says how a check ended and what it saw, in a line for people or an object for machines.
+/// A finding says how a check ended and what it saw, in a line for people or an object for
+/// machines.
 #[derive(Serialize)]
 pub struct Finding {
     pub check: String,

@@ -1,5 +1,6 @@
-//! What we send are the examples of `protocol.md`, with the agent in the place of P01 (or of REF01), and with our own
-//! addresses and times. The tokens are those of the page: an examination has no secrets. So an agent whose author has tried the page's examples knows what comes.
+//! What we send are the examples of `protocol.md`, with the agent in the place of P01 (or of
+//! REF01), and with our own addresses and times. The tokens are those of the page: an examination
+//! has no secrets. So an agent whose author has tried the page's examples knows what comes.
 
 use super::*;
 
@@ -30,8 +31,9 @@ pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, 
 }
 
 impl Exam {
-    /// A message of ours in a match: the page's example, true of this examination. The agent has the place of P01 or
-    /// REF01; should another of the example have its name, the two change names.
+    /// A message of ours in a match: the page's example, true of this examination. The agent has
+    /// the place of P01 or REF01; should another of the example have its name, the two change
+    /// names.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
         let ([p01, p04], id) = (&self.players, self.id());
         let (name, referee) = match self.kind() {

@@ -1,6 +1,6 @@
-//! A player is told of matches, is invited, is asked, and is told how they ended: rightly, twice, and with wrong
-//! tokens. Each match is a round of its own, with a token and a conversation of its own. The first match must go
-//! well, or the others are not played.
+//! A player is told of matches, is invited, is asked, and is told how they ended: rightly, twice,
+//! and with wrong tokens. Each match is a round of its own, with a token and a conversation of its
+//! own. The first match must go well, or the others are not played.
 
 use super::*;
 
@@ -20,9 +20,10 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     MUST "Choice" "CHOOSE_PARITY_RESPONSE is the answer" "CHOOSE_PARITY_CALL R1M1"
         it.equals("message_type", exam.rules().messages.answer_name);
     MUST "Choice" "parity_choice is legal" "CHOOSE_PARITY_CALL R1M1"
-        it.field(&exam.named("parity_choice"), format!("exactly {}", games::either(&(exam.rules().legal)(&[]))), |it| {
-            exam.rules().check(&[], it).is_ok()
-        });
+        {
+            let legal = format!("exactly {}", games::either(&(exam.rules().legal)(&[])));
+            it.field(&exam.named("parity_choice"), legal, |it| exam.rules().check(&[], it).is_ok())
+        };
     MUST "A match" "replies name match and player" REPLIES
         worst([it.equals("match_id", "R1M1"), it.equals("player_id", &exam.id())]);
     FORGIVEN "Transport" "replies are JSON-RPC 2.0 with HTTP 200" REPLIES {

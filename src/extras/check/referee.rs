@@ -1,6 +1,7 @@
-//! A referee is given three matches, one after the other, between two players whom we play. P01 always chooses the first
-//! legal move, in Even/Odd even, and P04 the last. In the first match both are good, though not quick, and the referee's
-//! first report is not heard. Then P01 is silent (R2M1) and lying (R3M1).
+//! A referee is given three matches, one after the other, between two players whom we play. P01
+//! always chooses the first legal move, in Even/Odd even, and P04 the last. In the first match both
+//! are good, though not quick, and the referee's first report is not heard. Then P01 is silent
+//! (R2M1) and lying (R3M1).
 
 use super::*;
 
@@ -85,7 +86,8 @@ impl Exam {
             });
     }
 
-    /// What a player of ours answers. In the first match it takes its time: whatever comes meanwhile comes at once.
+    /// What a player of ours answers. In the first match it takes its time: whatever comes
+    /// meanwhile comes at once.
     pub fn play_as(&self, id: &str, asked: &Exchange) -> Option<Value> {
         let messages = self.rules().messages;
         let [name, match_id] = ["message_type", "match_id"].map(|key| asked.text(key));
@@ -119,7 +121,8 @@ impl Exam {
         Some(answer)
     }
 
-    /// How the first match must have ended, with the number that was drawn in it; nothing if none was played.
+    /// How the first match must have ended, with the number that was drawn in it; nothing if none
+    /// was played.
     fn first_match(&self) -> Option<Outcome> {
         let over = self.step("P04 GAME_OVER R1M1")?;
         let number = over.message()["game_result"]["drawn_number"].as_u64();

@@ -1,6 +1,8 @@
-//! Strategies for tic-tac-toe: one that looks one move ahead, and one that looks to the end and cannot be beaten.
+//! Strategies for tic-tac-toe: one that looks one move ahead, and one that looks to the end and
+//! cannot be beaten.
 //!
-//! They read from the position which fields each side has taken: a free field is shown there by its number.
+//! They read from the position which fields each side has taken: a free field is shown there by its
+//! number.
 
 use super::Turn;
 use crate::games::tic_tac_toe::{FIELDS, row};
@@ -48,8 +50,8 @@ pub fn perfect(turn: &Turn) -> String {
     turn.one_of(&good.map(|(_, field)| field.to_string()).collect::<Vec<_>>())
 }
 
-/// What the fields of both sides are worth to the one whose turn it is, if both play as well as they can: 1 if it wins,
-/// 0 if nobody does, -1 if the other wins.
+/// What the fields of both sides are worth to the one whose turn it is, if both play as well as
+/// they can: 1 if it wins, 0 if nobody does, -1 if the other wins.
 fn worth(own: &str, other: &str) -> i32 {
     if row(other).is_some() {
         return -1;

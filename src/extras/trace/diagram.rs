@@ -1,9 +1,9 @@
-//! The diagram of a match is made of log lines: lines in, text out, and nothing else.
-//! A message has up to two ends, its sending in one log and its receipt in another, and `pair` brings them together.
-//! Clocks may differ between machines, but every message of a match is from or to the referee: so the referee's log
-//! puts them in order. A stranger can make an agent log a message in another's name. So only those have a lane who
-//! have spoken here by themselves, or were spoken to; and what came in somebody's name is drawn only if that one's
-//! log has it too, or is not here.
+//! The diagram of a match is made of log lines: lines in, text out, and nothing else. A message has
+//! up to two ends, its sending in one log and its receipt in another, and `pair` brings them
+//! together. Clocks may differ between machines, but every message of a match is from or to the
+//! referee: so the referee's log puts them in order. A stranger can make an agent log a message in
+//! another's name. So only those have a lane who have spoken here by themselves, or were spoken to;
+//! and what came in somebody's name is drawn only if that one's log has it too, or is not here.
 
 use crate::program::terminal::shown;
 use crate::protocol::*;
@@ -114,7 +114,8 @@ impl<'a> Arrow<'a> {
         (end.at, end.place)
     }
 
-    /// Whether it may be drawn. If its only end is doubtful, the other agent's log must not be here.
+    /// Whether it may be drawn. If its only end is doubtful, the other agent's log must not be
+    /// here.
     fn is_true(&self, logged: &BTreeSet<&str>) -> bool {
         let is_elsewhere = self.end.way.iter().any(|it| !logged.contains(it));
         self.is_whole() || !self.end.is_doubtful() || is_elsewhere
@@ -165,7 +166,8 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
     Some(out.join("\n"))
 }
 
-/// The lanes are of whoever speaks here by itself, and of those spoken to: the manager, the referees, the players.
+/// The lanes are of whoever speaks here by itself, and of those spoken to: the manager, the
+/// referees, the players.
 fn lanes<'a>(ends: &[LogEnd<'a>]) -> Vec<&'a str> {
     let mut lanes = BTreeSet::from([(false, true, MANAGER)]);
     for end in ends
@@ -180,8 +182,8 @@ fn lanes<'a>(ends: &[LogEnd<'a>]) -> Vec<&'a str> {
     lanes.into_iter().map(|(.., lane)| lane).collect()
 }
 
-/// Brings the two ends of each message together: the first sending and the first receipt, and so on. Where fewer came
-/// than were sent, those were lost that are said to have failed.
+/// Brings the two ends of each message together: the first sending and the first receipt, and so
+/// on. Where fewer came than were sent, those were lost that are said to have failed.
 fn pair<'a>(ends: &'a [LogEnd<'a>]) -> Vec<Arrow<'a>> {
     let mut ways = BTreeMap::<_, (Vec<Arrow>, Vec<&LogEnd>)>::new();
     for end in ends {

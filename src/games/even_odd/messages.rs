@@ -1,5 +1,6 @@
-//! The pair of messages that Even/Odd has of its own: CHOOSE_PARITY_CALL and CHOOSE_PARITY_RESPONSE. They say less than
-//! the pair of the other games, because a match has only one choice, and what is legal is always the same.
+//! The pair of messages that Even/Odd has of its own: CHOOSE_PARITY_CALL and
+//! CHOOSE_PARITY_RESPONSE. They say less than the pair of the other games, because a match has only
+//! one choice, and what is legal is always the same.
 
 use super::GAME;
 use crate::games::Messages;
