@@ -15,7 +15,7 @@ pub mod over_http;
 pub mod questions;
 
 use crate::games;
-use crate::net::client::{About, Peer};
+use crate::net::letter::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, SHOWN, pause};
 use crate::net::sync::{Watched, spawn};

@@ -5,7 +5,8 @@
 mod support;
 
 use fastrand::Rng;
-use league::net::client::{About, Client, Peer};
+use league::net::client::Client;
+use league::net::letter::{About, Peer};
 use league::net::log::Log;
 use league::protocol::{Entry, Kind, StartLeague};
 use serde_json::Map;

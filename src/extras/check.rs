@@ -36,7 +36,7 @@ mod referee;
 use crate::extras::patience::until;
 use crate::games::{self, Game, Outcome, even_odd};
 use crate::manager::registration::check_meta;
-use crate::net::client::{MAX_NOTICE, Peer, call, ok};
+use crate::net::letter::{MAX_NOTICE, Peer, call, ok};
 use crate::net::retry::{pause, quotable};
 use crate::net::sync::lock;
 use crate::program::args::{Args, Stop};

@@ -7,7 +7,8 @@
 use crate::extras::columns::{LEADERS, grid};
 use crate::manager::settings::operator_file;
 use crate::manager::view::{AgentView, LeagueView};
-use crate::net::client::{About, Client, Peer, conversation};
+use crate::net::client::Client;
+use crate::net::letter::{About, Peer, conversation};
 use crate::net::retry::CallError;
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Stop};

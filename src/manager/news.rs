@@ -6,7 +6,7 @@
 //! A table is told after every result, but in a large league one table stands for several results.
 
 use crate::manager::league::League;
-use crate::net::client::{About, conversation};
+use crate::net::letter::{About, conversation};
 use crate::protocol::{Entry, Kind, Message};
 use std::time::{Duration, Instant};
 

@@ -8,8 +8,7 @@
 //! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a
 //! `CallError` that says whose fault it was. Read next: `rpc.rs`, the way in.
 
-pub use crate::net::letter::{About, Bulletin, MAX_NOTICE, Peer, call, conversation, ok};
-use crate::net::letter::{joined, quoted, written};
+use crate::net::letter::{About, Bulletin, Peer, call, joined, ok, quoted, written};
 use crate::net::log::{Body, Fact, Level, Log};
 use crate::net::retry::CallError;
 use crate::net::sync::lock;

@@ -8,9 +8,9 @@
 
 use crate::net::agent::{Agent, Denial, Request, Tool};
 use crate::net::bounds::start_anew;
-use crate::net::client::{About, Client, conversation, ok};
+use crate::net::client::Client;
 use crate::net::http::{OK, Reply, Service, Visitor};
-use crate::net::letter::{answered, quoted, written};
+use crate::net::letter::{About, answered, conversation, ok, quoted, written};
 use crate::net::log::{Body, Level};
 use crate::net::mcp::Mcp;
 use crate::net::sync::lock;

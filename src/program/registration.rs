@@ -4,7 +4,7 @@
 //! An agent may be started before its manager. It then says once whom it waits for; whoever stays
 //! (`--stay`) waits in the same way for the next league. Read next: `session.rs`, what comes after.
 
-use crate::net::client::{About, Peer, conversation};
+use crate::net::letter::{About, Peer, conversation};
 use crate::net::retry::{CallError, pause};
 use crate::program::Program;
 use crate::program::args::Stop;

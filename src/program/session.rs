@@ -7,7 +7,7 @@
 //! `referee.rs`.
 
 use crate::net::agent::Agent;
-use crate::net::client::MAX_NOTICE;
+use crate::net::letter::MAX_NOTICE;
 use crate::net::log::Level;
 use crate::net::secret::secret;
 use crate::net::sync::Watched;

@@ -9,7 +9,7 @@
 //! next: `outbox.rs`.
 
 use crate::games::{self, Game, Outcome, scoring::Scoring};
-use crate::net::client::conversation;
+use crate::net::letter::conversation;
 use crate::net::secret::secret;
 use crate::program::storage;
 use crate::protocol::*;

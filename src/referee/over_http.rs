@@ -3,7 +3,7 @@
 //! it is played again. The rules are in `match_play.rs`.
 
 use crate::games::{Game, Outcome};
-use crate::net::client::{About, Peer};
+use crate::net::letter::{About, Peer};
 use crate::net::log::Level;
 use crate::net::retry::{CallError, pause};
 use crate::net::sync::{Watched, spawn};
