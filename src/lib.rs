@@ -25,9 +25,9 @@
 //!                 turn, sentences, handlers
 //! src/program/    what every program is made of: args, config, files, registration, card, session,
 //!                 server, storage, terminal
-//! src/net/        http and client (in and out), letter (a notice for many), rpc and agent
-//!                 (JSON-RPC), mcp (the same as tools), retry, log, and small things: bounds,
-//!                 secret, sync
+//! src/net/        http and client (in and out), letter (what is sent, as text), rpc and agent
+//!                 (JSON-RPC), mcp (the same as tools), retry (what can go wrong), log, and small
+//!                 things: bounds, secret, sync
 //! src/games/      what a game is, and the games
 //! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and
 //!                 protocol.md in words, with fields.md
@@ -57,8 +57,9 @@
 //!
 //! # Words
 //! - An **agent** is a manager, referee or player that answers on an endpoint. A **member** is an
-//!   agent that the manager let in. A **card** is the file by which an agent is itself again after
-//!   a restart: id, token, league, manager.
+//!   agent that the manager let in. Its **token** is a secret that only the two of them know, and
+//!   what they ask of each other carries it. A **card** is the file by which an agent is itself
+//!   again after a restart: id, token, league, manager.
 //! - The **envelope** is the fields that every message has. A **conversation** is the messages that
 //!   belong together, as those of a match. A **notice** is a message that wants no answer but "ok".
 //! - A match is **open** while it has no result; the **open round** is the first that is not over.
@@ -66,16 +67,22 @@
 //!   shown; a variable of the type [`Game`](games::Game), as in `referee`, is the game that is
 //!   played. A **seat** is 0 for player A and 1 for player B.
 //! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's
-//!   open matches: players get it first; after the **lead** it is **released**, and referees get
-//!   it. A **match token** is what a referee shows a player in one match. The **outbox** keeps
-//!   every result, to be reported again after a restart.
+//!   open matches. Players get it first. The **lead** is the time between an announcement and its
+//!   matches; when it has passed, the announcement is **released**, and referees get it. A
+//!   **match token** is what a referee shows a player in one match. The **outbox** keeps every
+//!   result, to be reported again after a restart.
 //! - A **lobby** is a league that has not started: agents may still register. A league is **over**
 //!   when no match is open any more; it is **closed** when everybody has been told so, or could not
 //!   be. A league that is ended early is closed, and so over, with matches that have no result.
+//! - In a **cycle** everybody meets everybody once. A **local league** is played by one command on
+//!   one machine. A **practice** is a local league that is played to compare players.
 //! - An **event** is a line of the journal; the state of the league is the sum of its events. The
 //!   **board** is the list of what is told to everybody. The **document** is the league's public
 //!   state as one object.
-//! - A **technical loss** is a match lost because a player did not answer as it must.
+//! - A **technical loss** is a match lost because a player did not answer as it must. A **draw** is
+//!   a match that nobody wins, as in `draws` of a tally and of the table. But a number is drawn
+//!   too, as in `draws` of a game and in `drawn_number`. A **career** is what one player has done in
+//!   the league so far.
 //!
 //! # What goes wrong
 //! Five types say what went wrong, each to one reader:

@@ -169,7 +169,7 @@ impl Player {
         let written = lock(&self.history).write();
         if let Err(error) = written {
             let log = self.session.program.log();
-            log.say(Level::Warning, "page", error.to_string());
+            log.say(Level::Warning, "history", error.to_string());
         }
     }
 

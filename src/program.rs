@@ -227,8 +227,8 @@ pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'stat
     }
 }
 
-/// Takes the given port; else the listed one; else the first free one of the range that no list
-/// names.
+/// Takes the given port; else the one that the files name for this program, which for a manager is
+/// `default_league_manager_port`; else the first free one of the range that no list names.
 fn listen(
     args: &Args,
     config: &Config,

@@ -9,13 +9,15 @@
 //!
 //! How to read a declaration:
 //! ```text
-//! words! { Role { PlayerA = "PLAYER_A", PlayerB = "PLAYER_B", } }       one of these words, else the message is refused
+//! words! {
+//!     Fruit { Apple = "APPLE", Pear = "PEAR", }    one of these words, else it is refused
+//! }
 //! object! {
-//!     GameJoinAck {
-//!         match_id: String, accept: bool,                  a required field must be there and right
-//!         next_round_id: Option<u32>,                      a required `Option` is written as null where there is none
-//!         parity_choice: Unread<Parity>,                   any JSON is let in, and judged later
-//!         ; optional auth_token: String,                   after `optional`: absent, null and faulty are all the same
+//!     Example {
+//!         match_id: String, accept: bool,          a required field must be there and right
+//!         next_round_id: Option<u32>,              required too; where there is none it is null
+//!         parity_choice: Unread<Parity>,           any JSON is let in, and judged later
+//!         ; optional auth_token: String,           absent, null and faulty are all the same
 //!     }
 //! }
 //! ```
@@ -112,7 +114,7 @@ words! {
     Kind { Manager = "league_manager", Referee = "referee", Player = "player", }
     /// A choice in Even/Odd, and what the drawn number is.
     Parity { Even = "even", Odd = "odd", }
-    /// The sides of a match; they make no difference in play.
+    /// The sides of a match. In a game by turns player A begins; else they make no difference.
     Role { PlayerA = "PLAYER_A", PlayerB = "PLAYER_B", }
     /// How a match ended.
     Ending { Win = "WIN", Draw = "DRAW", TechnicalLoss = "TECHNICAL_LOSS", }
@@ -176,7 +178,8 @@ object! {
 
     /// The operator starts the league.
     StartLeague { league_id: String, }
-    /// The operator's order: `remove` and `restore` name a player, `replay` names a match.
+    /// The operator's order: `remove` names a player, `restore` a player or another agent, both in
+    /// `player_id`; `replay` names a match.
     LeagueControl {
         league_id: String, action: Action,
         ; optional player_id: String, match_id: String,
@@ -196,8 +199,8 @@ object! {
         ; optional match_token: String,
     }
     /// One match of an announcement. The optional fields are for the referee: who referees, where
-    /// the players are, the token of each for this match, and how they stand. Only `match_token`
-    /// is for a player: some managers write it here; ours never does.
+    /// the players are, the token of each for this match, and how they stand. Only `match_token` is
+    /// for a player: some managers write it here; ours never does.
     MatchEntry {
         match_id: String, game_type: String, player_A_id: String, player_B_id: String,
         referee_endpoint: String,
@@ -208,8 +211,7 @@ object! {
     /// What a player has won, lost and drawn so far.
     #[derive(Copy, Default)]
     Tally { wins: u32, losses: u32, draws: u32, }
-    /// One match as a referee is given it: by the tool `start_match`, which is no message, or made
-    /// by the referee itself of an announcement's entry.
+    /// One match as a referee is given it by the tool `start_match`, which is no message.
     StartMatch {
         league_id: String, round_id: u32, r#match: MatchEntry,
         ; optional auth_token: String,
@@ -255,7 +257,8 @@ object! {
         match_id: String, game_type: String, game_result: GameResult,
         ; optional reason: String,
     }
-    /// How a match ended, as the players are told. `moves` is for games that are played in moves.
+    /// How a match ended, as the players are told. `choices` is for Even/Odd, `moves` for every
+    /// other game.
     GameResult {
         status: Ending, winner_player_id: Option<String>, drawn_number: Option<u32>,
         number_parity: Option<Parity>, choices: BTreeMap<String, Option<Parity>>,

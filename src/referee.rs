@@ -1,11 +1,11 @@
 //! A referee: takes the matches that the manager's announcements give it, plays them, reports until
 //! it is heard.
 //!
-//! Its threads: a few `match` workers, each of which plays one match at a time; one `report`
-//! thread, which repeats every result until the manager has answered for it; and, for a moment
-//! each, `seat` (the second player of a match is asked while the first is) and `game-error` (a
-//! player is told of a failed attempt). Requests come in through `referee/handlers.rs`. How one
-//! match goes is in `referee/match_play.rs`; read that first.
+//! It has a few `match` threads, each of which plays one match at a time, and one `report` thread,
+//! which repeats every result until the manager has answered for it. For a moment each there are
+//! `seat` (the second player of a match is asked while the first is) and `game-error` (a player is
+//! told of a failed attempt). Requests come in through `referee/handlers.rs`. How one match goes is
+//! in `referee/match_play.rs`; read that first.
 
 pub mod assignments;
 pub mod handlers;

@@ -1,13 +1,14 @@
 //! `league_manager check` examines one agent, a player or a referee in any language. The
 //! examination stands where the manager would stand, lets the agent register, calls it, and judges
 //! what comes. Every check makes a line, and the last line says whether the agent would play in our
-//! league. The checks are tables. A row says who demands it, in which section of `protocol.md` it
-//! stands, what it is called, at which steps it looks, and what must be so. A step is a message
-//! that we send or are sent; `check/exam.rs` says how steps are named. A check whose step did not
-//! happen is skipped, since an earlier check says why. This file has what every agent must do. Read
-//! `check/player.rs` and `check/referee.rs` next. An examination writes no league's files. The
-//! tables speak of Even/Odd; where the league plays another game, `Exam::named` puts its names in
-//! their place.
+//! league. An examination writes no league's files.
+//!
+//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands,
+//! what it is called, at which steps it looks, and what must be so. A step is a message that we
+//! send or are sent (`check/exam.rs`). A check whose step did not happen is skipped, since an
+//! earlier check says why. The tables speak of Even/Odd; where the league plays another game,
+//! `Exam::named` puts its names in their place. Here is what every agent must do; read
+//! `check/player.rs` and `check/referee.rs` next.
 
 /// A table of checks.
 macro_rules! checks {

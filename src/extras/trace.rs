@@ -1,10 +1,12 @@
 //! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager, show what was said in a
 //! match, as a sequence diagram made of everybody's logs. This file finds the lines, and
-//! `trace/diagram.rs` draws them. The page of a running manager is open to strangers, and strangers
-//! can write into logs: an agent logs whatever it is sent. So a trace reads the logs line by line,
-//! and keeps a bounded number of lines. It keeps those of the conversations in which an agent here
-//! has taken part by itself, and of each log only the first ones. One page is made at a time. Read
-//! next: `trace/diagram.rs`, and `net/log.rs`, which writes the lines.
+//! `trace/diagram.rs` draws them.
+//!
+//! The page of a running manager is open to strangers, and strangers can write into logs: an agent
+//! logs whatever it is sent. So a trace reads the logs line by line, and keeps a bounded number of
+//! lines. It keeps those of the conversations in which an agent here has taken part by itself, and
+//! of each log only the first ones. One page is made at a time. Read next: `trace/diagram.rs`, and
+//! `net/log.rs`, which writes the lines.
 
 mod diagram;
 

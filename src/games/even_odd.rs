@@ -3,7 +3,7 @@
 //!
 //! The protocol has messages for this game alone, so the game brings its own pair of a call and an
 //! answer (`even_odd/messages.rs`); every other game uses the pair in `games/messages.rs`. Read
-//! next: `referee/match_play.rs`, which plays a match of any game.
+//! next: `net/retry.rs`, what can go wrong when a player is asked.
 
 mod messages;
 
@@ -25,7 +25,10 @@ pub static GAME: Game = Game {
     turns: 1,
     draws: Some(NUMBERS),
     winner,
-    position: |_| "A number from 1 to 10 will be drawn: even or odd?".into(),
+    position: |_| {
+        let (least, most) = (NUMBERS.start(), NUMBERS.end());
+        format!("A number from {least} to {most} will be drawn: even or odd?")
+    },
     messages: &messages::CHOOSE_PARITY,
 };
 

@@ -194,7 +194,7 @@ impl Manager {
     }
 }
 
-/// What a person should hear of a refused registration or report: nobody else can tell its author.
+/// What a person should hear of a refused registration or report: no program can tell its author.
 fn words_for(packet: &Value, peer: IpAddr, refusal: &Refusal) -> Option<String> {
     let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, SHOWN));
     let message_type = text(packet, "message_type")?;

@@ -67,8 +67,8 @@ pub struct Store {
 
 impl Store {
     /// Finds the league in the folder of data, as its journal says. A league that is closed, that a
-    /// new lobby replaces, or that a `fresh` start does not want is set aside first, with its match
-    /// pages.
+    /// new lobby replaces, or that a `fresh` start does not want is set aside first, with the files
+    /// of its matches.
     pub fn find(data: &Path, config: Config, fresh: bool) -> io::Result<Store> {
         let folder = storage::league_folder(data, &config.league.league_id);
         let path = folder.join("journal.jsonl");

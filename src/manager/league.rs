@@ -1,5 +1,5 @@
-//! The league: who is registered, what is played, what is recorded. It knows no lock, file,
-//! network or clock.
+//! The league: who is registered, what is played, what is recorded. It knows no lock, file, network
+//! or clock.
 //!
 //! The state of a league is the sum of its events. A decision only reads the league and gives an
 //! event; the journal writes the event down; then `apply` changes the state, and `apply` cannot
@@ -7,8 +7,8 @@
 //!
 //! The decisions are methods of `League` too, each subject in a file of its own: who may register
 //! (`registration.rs`), how a league starts (`start.rs`), who referees a match (`assignment.rs`),
-//! which reports are taken (`results.rs`), what the operator may do (`control.rs`). So is what is
-//! made of the state: answers (`queries.rs`) and notices (`notices.rs`). A variable named `game` is
+//! which reports are taken (`results.rs`), what the operator may do (`control.rs`). Other methods
+//! make answers (`queries.rs`) and notices (`notices.rs`) of the state. A variable named `game` is
 //! a match, for `match` is a word of Rust. Read next: `journal.rs`.
 
 use crate::manager::standings::{Career, by_number, ranked};
@@ -246,8 +246,8 @@ impl League {
                 break;
             }
             self.rounds_completed += 1;
-            // The next round may have been assigned before an older match was played again: it is
-            // announced anew.
+            // Where an older match was played again, the next round may have its referees already:
+            // it must be announced all the same.
             self.announcements += 1;
         }
     }

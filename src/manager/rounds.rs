@@ -8,7 +8,7 @@
 //!
 //! A round goes through these states. Its matches are *assigned* to referees; players are told,
 //! which is the *announcement*; the *lead* passes; the announcement is *released* to the referees;
-//! and they *report*.
+//! and they *report*. Read next: `handlers.rs`, which takes their reports.
 
 use crate::games;
 use crate::manager::Manager;
@@ -219,17 +219,17 @@ impl<'a> Rounds<'a> {
                     self.due.remove(id);
                 }
                 let known = self.due.get_mut(id).map_or(0, |due| {
-                    // what is reported leaves no room for others
+                    // so a match that comes in the place of a reported one counts as more
                     due.matches = due.matches.min(matches);
                     due.matches
                 });
                 if matches > known && board.has_heard_announcement(id) {
-                    let turns = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
+                    let batches = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
                     let game = games::named(&program.config.league.game_type);
                     let longest = program
                         .config
                         .match_limit(game.map_or(1, |game| game.turns));
-                    let until = Deadline::after(longest * turns);
+                    let until = Deadline::after(longest * batches);
                     self.due.insert(id.clone(), Due { matches, until });
                 }
             }

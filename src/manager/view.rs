@@ -1,9 +1,9 @@
 //! The public state of a league as one object: what `GET /league.json` and the tool `get_league`
 //! show. Pure.
 //!
-//! Screens, page, report, tables and season are made from this object and from nothing else. No
-//! token is in it, and no choice of a match that is not recorded. The manager makes it in
-//! `document.rs`.
+//! The page, the report, the tables and the season are made from this object; only the screen of a
+//! manager follows the league itself. No token is in it, and no choice of a match that is not
+//! recorded. The manager makes it in `document.rs`.
 
 use crate::games::{self, Move, scoring::Scoring};
 use crate::manager::standings::ChoiceCounts;

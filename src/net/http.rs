@@ -1,20 +1,11 @@
 //! Bytes in, bytes out: the HTTP server of every agent, made of tiny_http. The library is small and
 //! blocking, and has sharp edges; this file is where they are filed off:
-//! - Kept-alive connections starve each other in its pool, and its own response drops our
-//!   `Connection: close`. So we write every response ourselves, in one write (two meet Nagle's 40
-//!   ms), and the client closes.
-//! - It has no read timeout, so half-open connections would hold descriptors for ever. On Linux an
-//!   accepted socket inherits the listener's timeout, so we set one there. An idle server then
-//!   ends, and we build the next.
-//! - Dropping a request makes it allocate what the client *claims* is left of the body, and read
-//!   that. So we read past the rest ourselves, and claims over the limit one at a time. A claim
-//!   that no machine can promise would end the program: such a request is forgotten, which leaks
-//!   its connection.
-//! - Its accept thread can die of a missing descriptor or thread, sometimes by a panic that nobody
-//!   sees: we know it by its thread, which has no name (ours all have one). Header lines have no
-//!   limit, and some connections are never closed. Nothing mends that from outside. So when the
-//!   server broke, or we hold too much memory or too many descriptors, the program takes its own
-//!   place: all is given back at once.
+//! - Kept-alive connections starve each other in its pool, so we write every response ourselves,
+//!   and the client closes (`Reply::bytes`).
+//! - It has no read timeout, so the listener lends one to every connection (`bear_no_silence`).
+//! - It trusts a client's claim of how long a body is, so we read past bodies ourselves (`Door`).
+//! - It can break, and can fill memory, which nothing mends from outside. Then the program takes
+//!   its own place, and all is given back at once (`accept`).
 //!
 //! Read next: `rpc.rs`, which gives the bytes a meaning.
 
@@ -114,7 +105,8 @@ impl Reply {
         }
     }
 
-    /// The whole response as it goes over the wire.
+    /// The whole response as it goes over the wire, in one write: two meet Nagle's 40 ms. The
+    /// library's own response would drop our `Connection: close`.
     fn bytes(self) -> Vec<u8> {
         let (status, headers, length) = (self.status, self.headers, self.body.len());
         let head = format!(
@@ -175,8 +167,9 @@ pub fn serve(
     Ok(door)
 }
 
-/// Has every panic logged. One in an unnamed thread breaks the server; but those in tiny_http's
-/// `client.rs` are of workers whose clients have gone.
+/// Has every panic logged. The library's accept thread can die by a panic that nobody sees. We know
+/// its threads by their lack of a name, for ours all have one. So a panic in an unnamed thread
+/// breaks the server; but those in tiny_http's `client.rs` are of workers whose clients have gone.
 fn report_panics(service: Arc<dyn Service>) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -193,7 +186,9 @@ fn report_panics(service: Arc<dyn Service>) {
 
 /// Sees to it, for ever, that there is a server and that somebody waits for its requests. A server
 /// on which nobody has called for a while ends, and the next is built. So it is after a fault too,
-/// where the program cannot take its own place, or has only just begun.
+/// where the program cannot take its own place, or has only just begun. Faults are a server that
+/// lacked a descriptor or a thread, and more memory or descriptors than we may hold: header lines
+/// have no limit, and some connections are never closed.
 fn accept(listener: &TcpListener, door: &Arc<Door>) {
     let mut began = Instant::now();
     let mut crew: Option<Arc<Crew>> = None;
@@ -219,8 +214,8 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
     }
 }
 
-/// Sees to it that accepted connections do not stay silent for ever: they inherit the timeout that
-/// the listener has when they are made.
+/// Sees to it that accepted connections do not stay silent for ever, each with a descriptor: on
+/// Linux they inherit the timeout that the listener has when they are made.
 fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
     #[cfg(unix)]
     std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
@@ -314,10 +309,11 @@ impl Door {
         drop(self.inside.wait_until(limit, |inside| *inside == 0));
     }
 
-    /// Answers a request, and counts it while it is in our hands.
+    /// Answers a request, and counts it while it is in our hands. One that claims more than any
+    /// machine can promise is forgotten, which leaks its connection.
     fn take(&self, request: Request) {
         if request.body_length().unwrap_or_default() > ABSURD {
-            return std::mem::forget(request); // it cannot be dropped: see above
+            return std::mem::forget(request); // dropped, it would end the program
         }
         *self.inside.lock() += 1;
         // the hook reports a panic
@@ -325,7 +321,8 @@ impl Door {
         self.inside.change(|inside| *inside -= 1);
     }
 
-    /// Answers a request, and reads past what is left of it.
+    /// Answers a request, and reads past what is left of it, claims over the limit one at a time: a
+    /// request that is dropped before makes the library allocate what is claimed to be left.
     fn answer(&self, mut request: Request) {
         let path = request.url().split('?').next().unwrap_or_default();
         let reply = match (path, request.method()) {

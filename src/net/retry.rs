@@ -3,8 +3,9 @@
 //! made here, once. The codes in brackets are the protocol's (`protocol/codes.rs`).
 //!
 //! Whether a failed call is in fact made again is decided by its caller: for moves and invitations
-//! in `referee/match_play.rs` (read that next), for notices in `manager/board.rs`, for results in
-//! `src/referee.rs`.
+//! in `referee/match_play.rs` (read that next), for results in `src/referee.rs`, for notices in
+//! `manager/board.rs`, for registrations in `program/registration.rs`. How often and when is said
+//! by the `RetryPolicy` of the configuration (`program/config.rs`).
 
 use crate::protocol::{Code, Refusal};
 use crate::wire::cut;
@@ -78,7 +79,7 @@ impl CallError {
     }
 
     /// The same of a call of `tool`, with what was `expected`, and with `times`, the words for how
-    /// often it happened, as `, three times`. Each of the three may be empty.
+    /// often it happened, as `, at the last of 3 attempts`. Each of the three may be empty.
     pub fn told(&self, tool: &str, times: &str, expected: &str) -> String {
         let to = phrase(" to ", tool);
         let instead = phrase(", expected ", expected);

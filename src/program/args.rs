@@ -14,7 +14,7 @@ const COMMON: &str = "
   --help                         show this and end
   --version                      show the version and end
   --host ADDRESS                 where to listen [127.0.0.1; all, if the manager is elsewhere]
-  --port N                       port to listen on; 0: any [as listed, else the first free one]
+  --port N                       port to listen on; 0: any [as configured, else the first free]
   --contact-endpoint URL         where others reach this program [where the manager sees it]
   --config DIR                   configuration files [config; without such a folder, those built in]
   --manager URL                  where the league manager is [as listed in agents_config.json]

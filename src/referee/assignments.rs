@@ -3,10 +3,10 @@
 //! bell wakes the workers and the reporter.
 //!
 //! A match that is announced again is not played again: its players may have moved, and if it is
-//! over, its result is reported again. Only two things have a match played anew: an announcement
-//! with other match tokens, and a refused report, after which we know nothing of the match. A match
-//! that is given to another referee is dropped without a word. See "Rounds" in `protocol.md`. Read
-//! next: `outbox.rs`.
+//! over, its result is reported again. Only three things have a match played anew: an announcement
+//! with other match tokens; a refused report, after which we know nothing of the match; and a fault
+//! of our own machine, which broke the match off. A match that is given to another referee is
+//! dropped without a word. See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
 
 use crate::games::{self, Game, Outcome, scoring::Scoring};
 use crate::net::letter::conversation;

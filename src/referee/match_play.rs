@@ -2,9 +2,9 @@
 //!
 //! `play` tells the whole story: both players are invited, moves are collected until the game is
 //! over or somebody has failed, a number is drawn if the game draws one, and the outcome is kept
-//! before anybody hears of it. A match can also end without an outcome: it is no longer ours
-//! (another referee has it, or it was begun anew), or our own machine failed. Then nothing is
-//! reported, and the manager has it played again.
+//! before anybody hears of it. A match can also end without an outcome, and then nothing is
+//! reported: either it is no longer ours (another referee has it, or it was begun anew), or our own
+//! machine failed, and `src/referee.rs` plays it again.
 //!
 //! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP,
 //! a test over a script. Which match it is stands in an `Assignment` (`assignments.rs`). The
