@@ -1,4 +1,6 @@
-//! The league manager's command line. What it does is in `src/manager.rs`.
+//! The league manager's command line: its words and its options. What the manager does is in
+//! `src/manager.rs`, and what is around it in `src/extras/surroundings.rs`. A build without the
+//! extras knows only the league.
 
 use league::program::args::Usage;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! What shows, compares, examines and operates a league. The league itself plays without any of it:
 //! outside of this folder only `lib.rs` and `bin/league_manager.rs` name it, and both can be built
-//! without it.
+//! without it. Read first `surroundings.rs`, what is around a manager, and `coach.rs`, what is
+//! beside a player.
 
 pub mod again;
 pub mod by_hand;

@@ -81,8 +81,8 @@
 //!   state as one object.
 //! - A **technical loss** is a match lost because a player did not answer as it must. A **draw** is
 //!   a match that nobody wins, as in `draws` of a tally and of the table. But a number is drawn
-//!   too, as in `draws` of a game and in `drawn_number`. A **career** is what one player has done in
-//!   the league so far.
+//!   too, as in `draws` of a game and in `drawn_number`. A **career** is what one player has done
+//!   in the league so far.
 //!
 //! # What goes wrong
 //! Five types say what went wrong, each to one reader:

@@ -1,5 +1,6 @@
 //! The children of a local league: referees and players as processes, which end when their standard
-//! input closes. So none is left behind, however the manager ends.
+//! input closes. So none is left behind, however the manager ends. The referees of a class are
+//! started in the same way.
 
 use crate::extras::groups::Entrant;
 use crate::extras::patience::until;

@@ -1,6 +1,7 @@
 //! A league for a class: `league_manager class` starts a manager that stays, with referees beside
-//! it, on the address by which others reach this machine, and prints what the teacher and the
-//! students need.
+//! it, on the address by which others reach this machine. Here is filled in what the command line
+//! leaves open, and printed what the teacher and the students need. The league is played as any
+//! other.
 
 use crate::program::args::{Args, Stop};
 use crate::program::terminal::say;

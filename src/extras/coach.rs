@@ -1,6 +1,7 @@
 //! Who sits beside a player and chooses in the place of its own `choose`, if the command line says
 //! so (`--strategy`): a finished example, or whoever calls the player's tools, with an example for
-//! when nobody does.
+//! when nobody does. `src/player.rs` knows the coach as its `Companion`. With `--again` the coach
+//! has `choose` called without a league (`again.rs`).
 
 use crate::extras::again;
 use crate::extras::by_hand::ByHand;

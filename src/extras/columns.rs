@@ -1,5 +1,6 @@
 //! How words stand on a terminal: how wide a text is, tables in columns as wide as they need, and
-//! bold.
+//! bold. Others' names are shown in these tables, in whatever script they are written. So a column
+//! is measured by what its words take on the screen, and not by their letters.
 
 use crate::program::terminal::shown;
 use crate::protocol::Standing;

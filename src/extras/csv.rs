@@ -1,5 +1,5 @@
 //! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a
-//! number there. Pure.
+//! number there. A name may look like a formula, and a spreadsheet must not calculate it. Pure.
 
 use crate::extras::worth;
 use crate::games;

@@ -1,5 +1,6 @@
-//! What a person sees of a league in the terminal. It follows the league from outside: it looks
-//! what is new, and says it in the order in which it happened.
+//! What a person sees of a league in the terminal. The screen follows the league from outside, in a
+//! thread of its own: it looks what is new, and says it in the order in which it happened. What it
+//! shows it only reads, so the league is played the same without it.
 
 use crate::extras::columns::{LEADERS, bold, grid, pad};
 use crate::manager::journal::Store;

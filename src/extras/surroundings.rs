@@ -1,5 +1,6 @@
 //! What surrounds a manager and its league: the operator's words, the screen, the pages, the
-//! children of a local league, and what is kept at the end. The league itself is played by
+//! children of a local league, and what is kept at the end. The manager calls it by the trait
+//! `Around`, at the few moments of its life that concern it. The league itself is played by
 //! `src/manager.rs` and knows nothing of this.
 
 use crate::extras::children::{self, Children};

@@ -1,4 +1,6 @@
-//! Chance: the number that is drawn. Pure, but for a draw without a seed.
+//! Chance: the number that is drawn. With a seed the number follows from the seed and the match's
+//! id alone; so neither the order of the matches, nor a replay, nor another referee changes it.
+//! Pure, but for a draw without a seed.
 
 use super::Game;
 

@@ -1,4 +1,6 @@
-//! How a match ended, what that is worth in points, and how players and manager are told. Pure.
+//! How a match ended, what that is worth in points, and how players and manager are told. Where
+//! nobody failed the game makes the `Outcome` (`Game::judge`), else `forfeit` does. GAME_OVER and
+//! the report are both made of it, so they say the same. Pure.
 
 use super::Move;
 use super::even_odd::parity;

@@ -1,5 +1,7 @@
 //! Makes the public state of a league, a `LeagueView` (`view.rs`), from the league and from what
-//! was heard from its agents. `Document` keeps the newest one, for all who look.
+//! was heard from its agents. `Document` keeps the newest one, for all who look. However many look
+//! and however much happens, a new one is made only once in a while, and shares with the last one
+//! the rounds in which nothing has changed.
 
 use crate::manager::contact::{Contact, Heard};
 use crate::manager::league::{League, Match, Member};

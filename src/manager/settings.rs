@@ -1,5 +1,7 @@
 //! What the files and the command line say to a manager: the rules of its league, how many agents
-//! start it, the lead between an announcement and its matches, and the operator's token.
+//! start it, the lead between an announcement and its matches, and the operator's token. The
+//! command line overrules the files. The operator's token is made at the first start of a league,
+//! and kept in the league's folder.
 
 use crate::net::secret::secret;
 use crate::program::Program;

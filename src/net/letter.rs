@@ -1,5 +1,6 @@
 //! What a message is before it is sent: whom it is for, what it is about, and how it is written as
-//! text. `client.rs` sends what is written here.
+//! text. A notice for many is a `Bulletin`, whose text is written once. `client.rs` sends what is
+//! written here.
 
 use crate::net::secret::secret;
 use crate::protocol::Kind;

@@ -1,4 +1,6 @@
-//! Randomness from the operating system, fit for tokens.
+//! Randomness from the operating system, fit for tokens. Whatever nobody may guess is made of it,
+//! as tokens and registration keys are. A draw is not (`games/chance.rs`): with a seed it must come
+//! again.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,5 +1,7 @@
 //! What a referee does with what it is sent: one `match` over all messages, and its two tools.
-//! Every request but a look at a match must prove the manager, by the referee's own token.
+//! Every request but a look at a match must prove the manager, by the referee's own token. A
+//! handler only hands a match over (`assignments.rs`): it is played in another thread
+//! (`src/referee.rs`).
 
 use crate::net::agent::{Agent, Denial, Done, Request, Tool, Toolbox};
 use crate::net::retry::SHOWN;

@@ -1,4 +1,6 @@
-//! Where an agent can be called: one absolute `http` URL. Pure.
+//! Where an agent can be called: one absolute `http` URL. Two spellings of one address are equal
+//! `Endpoint`s: `localhost` is 127.0.0.1, and a missing port is that of the scheme. `https` is
+//! legal only in a build with that feature. Pure.
 
 use std::net::{IpAddr, Ipv6Addr};
 use ureq::http::Uri;

@@ -1,5 +1,6 @@
 //! UTC timestamps: how they are written, how they are read, and the one place that asks the wall
-//! clock. Deadlines never use it: those are measured with `Instant`.
+//! clock. Messages have whole seconds, log lines milliseconds too. Deadlines never use the wall
+//! clock: those are measured with `Instant`.
 
 use super::object::{Fault, FaultKind, Reader, Wire};
 use serde::{Deserialize, Serialize};
