@@ -109,7 +109,7 @@ fn everybody_learns_why_a_match_was_lost() {
             line.expect(text).to_string()
         };
         let on_screen = line(&screen);
-        let lost = format!(" won, {name} lost technically: {why}");
+        let lost = format!(" won, {name} lost technically: {id} {why}");
         check_says(&on_screen, &lost);
         let page = world.data(&format!("matches/{LEAGUE}/{match_id}.json"));
         let mut said = vec![line(&whistle), line(&own), text_of(&page["reason"]).into()];

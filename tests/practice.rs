@@ -2,7 +2,6 @@
 
 mod support;
 
-use league::extras::columns::width;
 use league::extras::local::practice;
 use league::extras::manager_screen::first_losses;
 use league::extras::statistics::{Sample, report};
@@ -131,35 +130,20 @@ fn the_report_has_aligned_columns_whatever_the_names() {
     let expected = "
  Id  Strategy           Matches  Points per match  Expected points  (1.25 is what a coin gets)
 P01  ada                      3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say
-P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say; 1 lost technically
-
-Expected points per match against
- Id  Strategy            P01   P02
-P01  ada                   -  1.25
-P02  日本の\u{fffd}プレーヤー  1.25     -";
+P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say; 1 lost technically";
     assert_eq!(reported(&two), expected);
 
     // Whoever fails in every match has no expected points, however many matches there were.
     let failed = paper::told(&["ada!bob"; 12].join(" | "));
     let lines = reported(&failed);
-    let row = "P02  bob            12     0.000 ± 0.000                -  too few matches to say; 12 lost technically\n";
-    assert!(lines.contains(row), "{lines}");
+    let row = "P02  bob            12     0.000 ± 0.000                -  too few matches to say; 12 lost technically";
+    assert!(lines.ends_with(row), "{lines}");
     let first = [
         "\nThe first technical loss of each:",
-        "  R1M1    ada won, bob lost technically: came late (make trace MATCH=R1M1 LOGS=a/logs)",
+        "  R1M1    ada won, bob lost technically: P02 came late - P01 wins by default (make trace MATCH=R1M1 LOGS=a/logs)",
     ];
     assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
     assert!(first_losses(&paper::told("ada?bob"), Path::new("logs")).is_empty());
-
-    let name = |n: u32| format!("{n} {}", "x".repeat(28));
-    let names: Vec<String> = (1..=14).map(name).collect();
-    let league = paper::start(paper::gathered_by(paper::rules(), &names, &[1]));
-    let lines = reported(&league);
-    assert!(lines.lines().all(|line| width(line) <= 120), "{lines}");
-    let tables = lines.matches("Expected points per match against\n").count();
-    assert_eq!(tables, 2); // twelve opponents, and two
-    let last = format!("P14  {}    -    -", names[13]);
-    assert!(lines.ends_with(&last), "{lines}");
 }
 
 /// What is no practice, and why.
@@ -167,7 +151,7 @@ const REFUSED: &str = "
 --mine ada | is for a local league
 local --cycles 0 | expected 1 to 1000
 local --cycles 1001 | expected 1 to 1000
-local --players 3 --mine a,b --mine c,d | expected at least the 4 of --mine
+local --players 3 --mine a,b --mine c,d | expected at least 4
 local --mine no-such-program | no-such-program
 local --mine true | P01 has ended, so the league does not begin
 local --mine `sh -c kill${IFS}-9${IFS}$$` | P01 has ended, so the league does not begin";
@@ -195,8 +179,7 @@ fn practice_replaces_practice_and_nothing_else() {
         let output = world.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");
-        check_says(&output, "Expected points per match against");
-        check_says(&output, &format!("{matches} matches"));
+        check_says(&output, "Expected points  (1.25 is what a coin gets)");
         assert_eq!(practiced(), matches);
     }
     assert!(fs::read(world.league_file("journal.jsonl")).unwrap() == real);
@@ -210,5 +193,5 @@ fn practice_replaces_practice_and_nothing_else() {
         refused(arguments, why);
     }
     let output = world.local("--mine player,player,player,player");
-    check_says(&output, "practice: 5 players, 1 cycle, 10 matches");
+    check_says(&output, "P05");
 }

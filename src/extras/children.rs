@@ -24,12 +24,7 @@ impl Children {
     /// Starts the referees and the players of a local league, or the referees of a class. Those of
     /// an interrupted league come back where they were: an agent that took the port of another
     /// could not be told from it. `before` is the journal of that league.
-    pub fn start(
-        program: &Program,
-        seed: Option<u64>,
-        entrants: &[Entrant],
-        before: &str,
-    ) -> Result<Children, Stop> {
+    pub fn start(program: &Program, entrants: &[Entrant], before: &str) -> Result<Children, Stop> {
         let referees = program.args.value("--referees")?.unwrap_or_default();
         let players = (1..).zip(entrants).filter(|(_, it)| !it.is_elsewhere());
         let players = players.map(|(n, entrant)| (Kind::Player.numbered(n), Some(entrant)));
@@ -38,9 +33,6 @@ impl Children {
         for (id, player) in referees.chain(players) {
             let port = take_along(program, &id, before)?;
             let mut command = command(program, player, &id, port);
-            if let Some(seed) = seed {
-                command.args(["--seed", &seed.to_string()]);
-            }
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let program = Path::new(command.get_program());
             children.push((id, started.map_err(|error| storage::named(program, error))?));
@@ -106,7 +98,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     }
     command.args(["--manager", &from_here(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
-    for shared in ["--config", "--data", "--logs", "--league-id"] {
+    for shared in ["--config", "--data", "--logs", "--league-id", "--seed"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
         }

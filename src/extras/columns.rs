@@ -1,20 +1,17 @@
-//! How words stand on a terminal: how wide a text is, tables in columns as wide as they need, and
-//! bold. Others' names are shown in these tables, in whatever script they are written. So a column
-//! is measured by what its words take on the screen, and not by their letters.
+//! How words stand on a terminal: how wide a text is, and tables in columns as wide as they need.
+//! Others' names are shown in these tables, in whatever script they are written. So a column is
+//! measured by what its words take on the screen, and not by their letters.
 
 use crate::program::terminal::shown;
 use crate::protocol::Standing;
 use serde_json::{Value, json};
-use std::io::{IsTerminal, stdout};
 
 /// So many rows of a league's table are shown while the league is played.
 pub const LEADERS: usize = 16;
 
-/// How many columns a text takes: a wide character two, one that is drawn over another none.
+/// How many columns a text takes: a wide character, as those of Chinese or Japanese, takes two.
 pub fn width(text: &str) -> usize {
     let columns = |c: char| match u32::from(c) {
-        0x300..=0x36f | 0x591..=0x5bd | 0x610..=0x61a | 0x64b..=0x65f => 0,
-        0xe31 | 0xe34..=0xe3a | 0x20d0..=0x20ff | 0xfe00..=0xfe0f => 0,
         0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff => 2,
         0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
         _ => 1,
@@ -67,14 +64,4 @@ pub fn grid(table: &[Standing], most: usize) -> String {
     };
     let heads = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
     columns(heads, 2, table.iter().take(most).map(row))
-}
-
-/// Bold on a terminal, unless `NO_COLOR` is set.
-pub fn bold(words: &str) -> String {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
-    if plain || !stdout().is_terminal() {
-        words.into()
-    } else {
-        format!("\x1b[1m{words}\x1b[0m")
-    }
 }

@@ -11,7 +11,7 @@ use crate::extras::patience::until;
 use crate::extras::strategies;
 use crate::program::args::{Args, Stop};
 use crate::program::server::FAREWELL;
-use crate::program::terminal::{counted, say};
+use crate::program::terminal::say;
 use crate::program::{self, card, storage};
 use crate::wire::Within;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// The most cycles: the statistics of so many are as good as any.
 type Cycles = Within<1, 1000>;
-/// So few rivals make no comparison.
-const FEWEST_RIVALS: usize = 2;
+/// So many are needed for a comparison: the two, and two rivals.
+const FEWEST_COMPARED: usize = 4;
 
 /// Who plays a league that is started here, and what was there before.
 #[derive(Default)]
@@ -75,14 +75,6 @@ impl Local {
             _alone: Some(alone),
         })
     }
-
-    /// What is about to be played in a practice of so many cycles.
-    pub fn heading(&self, cycles: u32) -> String {
-        let players = self.entrants.len();
-        let matches = cycles as usize * players * (players - 1) / 2;
-        let cycles = counted(cycles, "cycle");
-        format!("practice: {players} players, {cycles}, {matches} matches")
-    }
 }
 
 /// The folder of the league that the command line names, and the journal that lies there.
@@ -97,13 +89,10 @@ pub fn before(args: &Args) -> Result<(PathBuf, String), Stop> {
 /// the game in turn. What the command line leaves open is filled in: how many agents there are, and
 /// that there is no lead.
 fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
-    for option in ["--entrants", "--new"] {
-        let mut others = ["--new", "--mine", "--cycles", "--players"].into_iter();
-        let other = others.find(|other| *other != option && args.has(other));
-        if let Some(other) = other.filter(|_| args.has(option)) {
-            let words = format!("{option} says who plays: it needs no {other}");
-            return Err(Stop::usage(words));
-        }
+    let ways = ["--entrants", "--new", "--mine"];
+    if ways.iter().filter(|way| args.has(way)).count() > 1 {
+        let words = format!("only one of {} says who plays", ways.join(", "));
+        return Err(Stop::usage(words));
     }
     let mut entrants = match args.text("--entrants") {
         Some(file) => groups::read(Path::new(file))?,
@@ -125,22 +114,17 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
 fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     let config = program::load(args)?;
     let finished = strategies::names(&config.league.game_type);
-    let (mine, usual) = match args.text("--new") {
-        Some(new) => {
-            let old = args.text("--old").unwrap_or("random");
-            (vec![new, old], 2 + finished.len().max(FEWEST_RIVALS))
-        }
-        None => {
-            let mine = mine(args);
-            let usual = 4.max(mine.len() + 1);
-            (mine, usual)
-        }
-    };
+    let mut mine = mine(args);
+    let (mut least, mut usual) = (mine.len(), 4.max(mine.len() + 1));
+    if let Some(new) = args.text("--new") {
+        mine = vec![new, args.text("--old").unwrap_or("random")];
+        least = FEWEST_COMPARED;
+        usual = least.max(mine.len() + finished.len());
+    }
     let players = args.value("--players")?.unwrap_or(usual);
-    if players < mine.len() {
-        let least = mine.len();
-        let words = format!("got {players}, expected at least the {least} of --mine");
-        return Err(Stop::usage(format!("--players: {words}")));
+    if players < least {
+        let words = format!("--players: got {players}, expected at least {least}");
+        return Err(Stop::usage(words));
     }
     let mut entrants = practice(&mine, &finished, players);
     if !is_practice {

@@ -2,11 +2,11 @@
 //! thread of its own: it looks what is new, and says it in the order in which it happened. What it
 //! shows it only reads, so the league is played the same without it.
 
-use crate::extras::columns::{LEADERS, bold, grid, pad};
+use crate::extras::columns::{LEADERS, grid, pad};
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
 use crate::manager::standings::{ending, lost_technically};
-use crate::manager::view::{Heading, LeagueView};
+use crate::manager::view::LeagueView;
 use crate::net::sync::spawn;
 use crate::program::terminal::{Terminal, counted, say, shown};
 use crate::protocol::{Ending, GAME, Kind};
@@ -21,7 +21,6 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(5);
 /// How much of a league has been shown.
 struct Shown {
-    heading: Heading,
     title: String,
     /// Between a round's announcement and its matches.
     lead: Duration,
@@ -67,7 +66,6 @@ impl Shown {
         let greeting = |it: &Member| (it.id.clone(), it.registered_at);
         Shown {
             title: shown(&format!("{}: {}", heading.called(), heading.game)),
-            heading: heading.clone(),
             lead,
             greeted: league.members.values().map(greeting).collect(),
             round: 0,
@@ -114,45 +112,26 @@ impl Shown {
             lines.push(format!("\n{}", grid(league.table(), LEADERS)));
         }
         self.round = round;
-        let head = format!("Round {round} of {}", league.rounds());
-        lines.push(format!("\n{}", bold(&head)));
+        lines.push(format!("\nRound {round} of {}", league.rounds()));
     }
 
-    /// Greets whoever has registered since the last time.
+    /// Greets whoever has registered, or has come back, since the last time.
     fn arrivals(&mut self, league: &League) -> Vec<String> {
-        // before the start one may have been removed
-        self.greeted.retain(|id, _| league.members.contains_key(id));
         let mut lines = Vec::new();
-        for member in league.members.values() {
-            let (id, kind) = (&member.id, member.kind);
-            let before = self.greeted.get(id).copied();
-            if before == Some(member.registered_at) {
-                continue;
+        for Member {
+            id,
+            registered_at,
+            display_name,
+            ..
+        } in league.members.values()
+        {
+            let greeted = self.greeted.insert(id.clone(), *registered_at);
+            if greeted != Some(*registered_at) {
+                let name = pad(&shown(display_name), 16);
+                lines.push(format!("{id:<5} {name} is here"));
             }
-            self.greeted.insert(id.clone(), member.registered_at);
-            let said = match before {
-                Some(_) => "is back".into(),
-                None => {
-                    let of_kind = league.members(kind);
-                    let here = of_kind
-                        .iter()
-                        .filter(|it| self.greeted.contains_key(&it.id));
-                    format!("is {kind} {}{}", here.count(), self.awaited(kind))
-                }
-            };
-            let name = pad(&shown(&member.display_name), 16);
-            lines.push(format!("{id:<5} {name} {said}"));
         }
         lines
-    }
-
-    /// ` of 4`, where the league starts when so many are here.
-    fn awaited(&self, kind: Kind) -> String {
-        let awaited = match kind {
-            Kind::Player => self.heading.players_awaited,
-            _ => self.heading.referees_awaited,
-        };
-        awaited.map_or(String::new(), |agents| format!(" of {agents}"))
     }
 }
 
@@ -174,9 +153,10 @@ fn end(league: &League) -> Option<String> {
     let first = table.first()?;
     let (name, id) = (shown(&first.display_name), &first.player_id);
     let points = counted(first.points, "point");
-    let champion = bold(&format!("Champion: {name} ({id}) with {points}"));
     let table = grid(table, usize::MAX);
-    Some(format!("\n{table}\n\n{champion}"))
+    Some(format!(
+        "\n{table}\n\nChampion: {name} ({id}) with {points}"
+    ))
 }
 
 /// How each player first lost technically, and how to see what was said then; nothing where nobody
@@ -220,7 +200,7 @@ fn result_line(league: &League, game: &Match, logs: &str) -> String {
     };
     let why = match (result.details.drawn_number, &result.details.reason) {
         (Some(number), _) => format!(": the number was {number}"),
-        (None, Some(why)) => format!(": {}", sentence(why, first, second)),
+        (None, Some(why)) => format!(": {}", shown(why)),
         (None, None) => String::new(),
     };
     let trace = match recorded.referee_id == Kind::Manager.word() {
@@ -243,14 +223,4 @@ fn of_game(league: &League) -> String {
         GAME => String::new(),
         other => format!(" GAME={other}"),
     }
-}
-
-/// What a referee says of a technical loss, without what the line says anyway: who lost, and who
-/// won.
-fn sentence(reason: &str, winner: &str, loser: &str) -> String {
-    let reason = shown(reason);
-    let reason = reason.strip_prefix(&format!("{loser} ")).unwrap_or(&reason);
-    let reason = reason.trim_end_matches(" - nobody wins");
-    let default = format!(" - {winner} wins by default");
-    reason.trim_end_matches(&default).into()
 }

@@ -108,10 +108,6 @@ impl Around for Surroundings {
             let (store, view) = (&manager.store, &manager.view());
             let screen = manager_screen::follow(store, view, manager.lead, self.terminal);
             *lock(&self.screen) = Some(screen);
-            if self.local.is_practice {
-                let cycles = manager.store.read(|league| league.config.cycles());
-                manager.terminal.say(&self.local.heading(cycles));
-            }
         }
         let program = &manager.program;
         let folder = storage::league_folder(&program.data, program.league_id());
@@ -127,7 +123,7 @@ impl Around for Surroundings {
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::Everybody, &address)?;
         if program.args.word.is_some() {
-            *lock(&self.children) = Children::start(program, manager.seed, entrants, before)?;
+            *lock(&self.children) = Children::start(program, entrants, before)?;
         }
         if program.args.word == Some("class") {
             let is_lobby = manager.status().status == Progress::Waiting;
