@@ -194,11 +194,17 @@ impl Manager {
     /// `--players` the league starts when as many have registered.
     fn wait_for_start(&self) -> Result<(), Stop> {
         let changes = |league: &League| (league.changes, self.board.changes());
+        let mut said = None;
         loop {
             let before = self.store.read(changes); // what comes while we look must not be missed
             self.board.post();
             if let Some((players, referees)) = self.awaited {
-                self.start(players, referees)?;
+                // a full disk is tried again with the next look
+                let unwritable = self.start(players, referees).err().map(|it| it.to_string());
+                if let Some(why) = unwritable.as_ref().filter(|_| unwritable != said) {
+                    self.say(Level::Error, "fault", why);
+                }
+                said = unwritable;
             }
             let is_ready = self.around.is_ready(self)?;
             if is_ready && self.store.read(|league| league.started) {

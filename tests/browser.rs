@@ -3,8 +3,10 @@
 
 mod support;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
 use support::{seen::*, *};
 
 /// What a browser makes of a page once its script has run, without the script; nothing where there
@@ -32,6 +34,26 @@ fn browse(world: &World, url: &str) -> Option<String> {
     assert!(!said.contains(":CONSOLE"), "{url}: {said}");
     let page = String::from_utf8(output.stdout).unwrap();
     page.split("<script").next().map(String::from)
+}
+
+/// Serves a page, and to whoever asks on that document: so a page sees it that stays open.
+fn serve(page: String, newest: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut asked = [0; 4096];
+            let _ = stream.read(&mut asked);
+            let is_page = asked.starts_with(b"GET / ");
+            let body = if is_page { &page } else { &newest };
+            let (status, length) = ("200 OK\r\nConnection: close", body.len());
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    url
 }
 
 /// A text without tags.
@@ -136,6 +158,14 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     let sheet = browse(&world, &format!("{root}?me={removed}#{removed}")).unwrap();
     let rows = table(&sheet, "player-matches").len();
     assert_eq!(rows, 4, "a head and three matches: {sheet}");
+    let mut fewer = document(&url);
+    fewer["version"] = json!(fewer["version"].as_u64().unwrap() + 1);
+    fewer["total_rounds"] = json!(1);
+    fewer["rounds"].as_array_mut().unwrap().truncate(1);
+    let html = get(&url, "/").2;
+    check_words(&browse(&world, &root).unwrap(), &["Round 3"], &[]);
+    let page = browse(&world, &serve(html, fewer.to_string())).unwrap();
+    check_words(&page, &["Round 1"], &["Round 3"]); // another league is played there by now
     gate.open();
     order(&format!("restore {removed}"));
     order("resume");

@@ -134,10 +134,8 @@ fn lines_say_what_was_sent_what_came_and_what_was_expected() {
     check_no_token(&output);
 }
 
-#[test]
-fn the_least_that_plays_passes() {
-    let world = world(3);
-    let (mut check, url) = examination(&world, "");
+/// A player that answers what it must, and nothing else; and its registration.
+fn the_least() -> (Peer, Value) {
     let peer = Peer::new(|request| {
         let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601}, "id": request["id"]});
         match (
@@ -150,6 +148,31 @@ fn the_least_that_plays_passes() {
             _ => Does::Close,
         }
     });
+    let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
+        "contact_endpoint": peer.url});
+    let body = json!({"player_meta": meta});
+    (peer, message("LEAGUE_REGISTER_REQUEST", "player:a", body))
+}
+
+#[test]
+fn a_bare_registration_is_answered_bare_and_forgiven() {
+    let world = world(3);
+    let (mut check, url) = examination(&world, "");
+    let (_peer, asked) = the_least();
+    let (status, answer) = http("POST", &url, "", asked.to_string().as_bytes());
+    let answer: Value = json_of(&answer);
+    assert_eq!((status, &answer["status"]), (200, &json!("ACCEPTED")));
+    let (_, bad) = findings(&mut check);
+    let expected =
+        "FAIL it registers by JSON-RPC 2.0, with an id, FAIL its method is that of its kind, warn";
+    assert!(bad.starts_with(expected) && !bad.contains("FATAL"), "{bad}");
+}
+
+#[test]
+fn the_least_that_plays_passes() {
+    let world = world(3);
+    let (mut check, url) = examination(&world, "");
+    let (peer, asked) = the_least();
     // It asks in vain for other things first, as a client of tools does, and registers by a tool.
     let ask = |method, params| call(&url, method, params)["result"].take();
     let version = ask("initialize", json!({"protocolVersion": "2025-06-18"}));
@@ -160,10 +183,6 @@ fn the_least_that_plays_passes() {
     for body in [&b"{\"hello\": 1}"[..], initialized] {
         assert_eq!(http("POST", &url, "", body).0, 202);
     }
-    let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
-        "contact_endpoint": peer.url});
-    let body = json!({"player_meta": meta});
-    let asked = message("LEAGUE_REGISTER_REQUEST", "player:a", body);
     let answer = call_tool(&url, "register_player", asked);
     assert_eq!(answer["structuredContent"]["status"], "ACCEPTED");
     let (all, bad) = findings(&mut check);
@@ -336,6 +355,7 @@ fn a_player_with_one_fault_fails_that_check_alone() {
     let table = r#"
 REGISTER_REQUEST | /request/jsonrpc | "1.0" | FATAL it registers by JSON-RPC 2.0, with an id
 REGISTER_REQUEST | /request/method | "register" | FAIL its method is that of its kind
+REGISTER_REQUEST | /request/method | "league_query" | FATAL its method is that of its kind
 REGISTER_REQUEST | /request/params/message_type | "REGISTER" | FATAL message_type is a registration
 REGISTER_REQUEST | /request/params/protocol | "league.v1" | FATAL protocol is league.v2
 REGISTER_REQUEST | /request/params/protocol | null | FAIL protocol is league.v2

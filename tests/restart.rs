@@ -236,8 +236,16 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     assert!(fs::read_to_string(&path).unwrap().ends_with('\n'));
     drop(manager);
 
-    let manager = world.manager(arguments);
+    let manager = world.manager("");
     let token = token_of(&register(&manager)[0]);
+    drop(manager);
+    let manager = on_a_full_disk(fs::read(&path).unwrap().len() / 1024);
+    manager.line("journal.jsonl cannot be written");
+    assert!(seen::get(&manager.url(), "/health").2.contains("waiting"));
+    assert_eq!(world.count("Started"), 0, "it starts when there is room");
+    drop(manager);
+
+    let manager = world.manager(arguments);
     wait_until("it is assigned", || world.count("Assigned") == 1);
     drop(manager);
     let before = fs::read(&path).unwrap();

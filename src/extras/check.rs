@@ -78,13 +78,15 @@ const FORGIVEN: Weight = (Grade::Failed, Some(true));
 const WISE: Weight = (Grade::Warned, Some(true));
 
 const REGISTERS: &[Check] = checks! { exam, it:
-    MUST "Transport" "it registers by JSON-RPC 2.0, with an id" REGISTRATION {
+    IF_ANY "Transport" "it registers by JSON-RPC 2.0, with an id" REGISTRATION {
         let good = it.json["jsonrpc"] == "2.0" && !it.json["id"].is_null();
-        it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good)
+        let seen = it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good);
+        Seen { is_absent: it.is_bare(), ..seen }
     };
-    FORGIVEN "Registration" "its method is that of its kind" REGISTRATION {
+    IF_ANY "Registration" "its method is that of its kind" REGISTRATION {
         let (came, expected) = (it.method(), format!("register_{}", exam.kind()));
-        it.shows(came, &expected, came == expected || came == it.text("message_type"))
+        let good = came == expected || came == it.text("message_type");
+        Seen { is_absent: Entry::of_method(came).is_none(), ..it.shows(came, expected, good) }
     };
     MUST "Registration" "message_type is a registration" REGISTRATION {
         let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];

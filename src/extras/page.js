@@ -829,9 +829,9 @@ function draw() {
 /** Takes what is new into the league as it is known: all but the rounds comes whole, and of them those that changed. */
 function take(newest) {
   const rounds = new Map(league?.version ? league.rounds.map(round => [round.round_id, round]) : []);
-  if (newest.status === "waiting") rounds.clear();
   newest.rounds.forEach(round => rounds.set(round.round_id, round));
-  league = { ...newest, rounds: [...rounds.values()].sort((a, b) => a.round_id - b.round_id) };
+  const there = [...rounds.values()].filter(round => round.round_id <= newest.total_rounds); // another league has fewer
+  league = { ...newest, rounds: there.sort((a, b) => a.round_id - b.round_id) };
   if (league.now) clockBehind = Date.parse(league.now) - Date.now();
   byId = new Map(league.agents.map(agent => [agent.id, agent]));
 }

@@ -63,10 +63,12 @@ impl League {
         }
     }
 
-    /// The member that shows its token, or the key that it made before it first asked.
+    /// The member that shows its token, or the key that it made before it first asked. An empty one
+    /// is none: whoever fills in a form may send that.
     fn shown(&self, meta: &AgentMeta, from: &Applicant) -> Option<&Member> {
         let same = |known: &str, shown: &Option<String>| {
-            shown.as_ref().is_some_and(|shown| equal(known, shown))
+            let mut shown = shown.iter().filter(|shown| !shown.is_empty());
+            shown.any(|shown| equal(known, shown))
         };
         let (token, key) = (&from.request.envelope.auth_token, &meta.registration_key);
         let has_key = |it: &Member| it.registration_key.iter().any(|own| same(own, key));

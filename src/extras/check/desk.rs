@@ -65,6 +65,7 @@ impl Service for Ear {
             answer = json!({"content": content, "structuredContent": answer, "isError": false});
         }
         match &asked.json["id"] {
+            _ if asked.is_bare() => Reply::new("200 OK", answer.to_string()),
             Value::Null if asked.step != REGISTRATION => Reply::new("202 Accepted", ""),
             id => Reply::new("200 OK", answered(&answer, id)),
         }

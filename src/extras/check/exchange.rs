@@ -98,6 +98,12 @@ impl Exchange {
         found.find(|it| it.is_object()).unwrap_or(&self.json)
     }
 
+    /// Whether a league message came without the JSON-RPC shell.
+    pub fn is_bare(&self) -> bool {
+        let has = |key| self.json.get(key).is_some();
+        has("message_type") && !has("jsonrpc") && !has("method")
+    }
+
     /// The method that is called; of a tool its name.
     pub fn method(&self) -> &str {
         match self.json["method"].as_str().unwrap_or_default() {
