@@ -118,16 +118,10 @@ impl Shown {
     /// Greets whoever has registered, or has come back, since the last time.
     fn arrivals(&mut self, league: &League) -> Vec<String> {
         let mut lines = Vec::new();
-        for Member {
-            id,
-            registered_at,
-            display_name,
-            ..
-        } in league.members.values()
-        {
-            let greeted = self.greeted.insert(id.clone(), *registered_at);
-            if greeted != Some(*registered_at) {
-                let name = pad(&shown(display_name), 16);
+        for member in league.members.values() {
+            let (id, at) = (&member.id, member.registered_at);
+            if self.greeted.insert(id.clone(), at) != Some(at) {
+                let name = pad(&shown(&member.display_name), 16);
                 lines.push(format!("{id:<5} {name} is here"));
             }
         }
