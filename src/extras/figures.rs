@@ -8,11 +8,10 @@ use crate::extras::luck;
 use crate::extras::worth::{self, Worth};
 use crate::games;
 use crate::manager::standings::equals;
-use crate::manager::view::{LeagueView, MatchView, RoundView};
+use crate::manager::view::{LeagueView, MatchView};
 use crate::protocol::{Ending, Progress, Standing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// The figures of one document. They stand beside its fields in `league.json` as it is served.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,9 +25,6 @@ pub struct Figures {
     pub positions: BTreeMap<String, String>,
     /// The players that no tie-break parts, in groups: their order is decided by id.
     pub equals: Vec<Vec<String>>,
-    /// By player: how many places it has gained since the round before, or lost where it is less
-    /// than 0.
-    pub moves: BTreeMap<String, i32>,
     /// What the champion's points are worth, in a sentence, once the league is over.
     pub luck: Option<String>,
 }
@@ -42,7 +38,6 @@ impl Figures {
             worth: worth_in(view),
             positions: positions(view),
             equals: equal_players(view),
-            moves: moves(view),
             luck: if is_over { luck(view) } else { None },
         }
     }
@@ -124,67 +119,23 @@ fn luck(view: &LeagueView) -> Option<String> {
             Some(_) => games.push([place(&game.player_A_id)?, place(&game.player_B_id)?]),
         }
     }
-    luck::sentence(&held, &games, &outcomes, champion.points)
+    Some(luck::sentence(&held, &games, &outcomes, champion.points))
 }
 
 /// The groups of players that are equal by all tie-breaks, but for those of one.
 fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
-    let mut groups = grouped(view, view.standings.clone(), &view.rounds);
-    groups.retain(|group| group.len() > 1);
-    groups
-}
-
-/// Players in groups that are equal by all tie-breaks, the best first, by these rows of a table
-/// after these rounds.
-pub fn grouped(
-    view: &LeagueView,
-    rows: Vec<Standing>,
-    rounds: &[Arc<RoundView>],
-) -> Vec<Vec<String>> {
     let ties = &view.league.scoring.tiebreakers;
-    let groups = equals(rows, ties, |id, group| points_among(id, group, rounds));
+    let groups = equals(view.standings.clone(), ties, |id, group| {
+        points_among(view, id, group)
+    });
+    let shared = groups.into_iter().filter(|group| group.len() > 1);
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
-    groups.into_iter().map(ids).collect()
+    shared.map(ids).collect()
 }
 
-/// The points of a player in the matches that a group, of which it is one, played among themselves
-/// in some rounds.
-fn points_among(id: &str, group: &BTreeSet<String>, rounds: &[Arc<RoundView>]) -> i32 {
-    let games = rounds.iter().flat_map(|round| &round.matches);
-    let scores = games.filter_map(|game| game.score.as_ref());
+/// The points of a player in the matches that a group, of which it is one, played among themselves.
+fn points_among(view: &LeagueView, id: &str, group: &BTreeSet<String>) -> i32 {
+    let scores = view.matches().filter_map(|game| game.score.as_ref());
     let among = scores.filter(|score| score.keys().all(|player| group.contains(player)));
     among.filter_map(|score| score.get(id)).sum()
-}
-
-/// The places that each player has gained since the newest round that has a result began.
-fn moves(view: &LeagueView) -> BTreeMap<String, i32> {
-    let has_result =
-        |round: &Arc<RoundView>| round.matches.iter().any(|game| game.ending.is_some());
-    let newest = view.rounds.iter().rposition(has_result).unwrap_or(0);
-    if newest == 0 {
-        return BTreeMap::new();
-    }
-    let before = grouped(view, table_before(view, newest), &view.rounds[..newest]).concat();
-    let gained = (1..).zip(before).filter_map(|(place, id)| {
-        let row = view.standings.iter().find(|row| row.player_id == id)?;
-        let gained = place - row.rank as i32;
-        (gained != 0).then_some((id, gained))
-    });
-    gained.collect()
-}
-
-/// The rows of the table without the results of the newest round, in no order.
-fn table_before(view: &LeagueView, newest: usize) -> Vec<Standing> {
-    let mut rows = view.standings.clone();
-    for game in &view.rounds[newest].matches {
-        for row in &mut rows {
-            let points = game.score.as_ref().and_then(|it| it.get(&row.player_id));
-            if let Some(points) = points {
-                row.points -= points;
-                row.wins -= u32::from(game.winner.as_ref() == Some(&row.player_id));
-                row.draws -= u32::from(game.ending == Some(Ending::Draw));
-            }
-        }
-    }
-    rows
 }

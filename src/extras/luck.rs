@@ -31,37 +31,20 @@ pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points:
     reached.count() as f64 / leagues as f64
 }
 
-/// What the champion's points are worth, in a sentence; none where no match was played. The
-/// champion is the first of those whose points from technical results are `held`.
-pub fn sentence(
-    held: &[i32],
-    games: &[[usize; 2]],
-    outcomes: &[[i32; 2]],
-    points: i32,
-) -> Option<String> {
+/// What the champion's points are worth, in a sentence. The champion is the first of those whose
+/// points from technical results are `held`.
+pub fn sentence(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points: i32) -> String {
     let has = counted(points, "point");
-    let gift = match *held.first()? {
-        0 => None,
-        held if held == points => Some(format!("all of its {has} came from technical losses")),
-        held => Some(format!("{held} of its {has} came from technical losses")),
+    let told = match held[0] {
+        0 => "if all chose at random".into(),
+        held => format!(
+            "{held} of its {has} came from technical losses. \
+             With these as they were, and random choices in all other matches"
+        ),
     };
-    if games.is_empty() {
-        return gift.map(|gift| format!("Luck: {gift}."));
-    }
-    let told = gift.map_or("if all chose at random".into(), |gift| {
-        format!("{gift}. With these as they were, and random choices in all other matches")
-    });
-    let often = often(chance(held, games, outcomes, points));
-    Some(format!(
-        "Luck: {told}, somebody would have {has} or more {often}."
-    ))
-}
-
-fn often(chance: f64) -> String {
-    match chance {
-        chance if chance >= 0.995 => "in practically every such league".into(),
-        chance if chance >= 0.01 => format!("in {:.0} of 100 such leagues", chance * 100.0),
-        chance if chance >= 0.001 => format!("in {:.0} of 1000 such leagues", chance * 1000.0),
-        _ => "in fewer than 1 of 1000 such leagues".into(),
-    }
+    let often = match chance(held, games, outcomes, points) {
+        chance if chance < 0.01 => "fewer than 1".into(),
+        chance => format!("about {:.0}", chance * 100.0),
+    };
+    format!("Luck: {told}, somebody would have {has} or more in {often} of 100 such leagues.")
 }

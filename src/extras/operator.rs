@@ -1,8 +1,8 @@
 //! The operator's words: `start`, `status`, `pause` and the others.
 //!
-//! They may be said from any terminal, and typed into the manager's own. Either way a word is a
-//! message to the manager whose data folder this is, and the answer is a sentence that says by name
-//! what was done.
+//! They may be said from any terminal, and in a class typed into the manager's own. Either way a
+//! word is a message to the manager whose data folder this is, and the answer is a sentence that
+//! says by name what was done.
 
 use crate::extras::columns::{LEADERS, grid};
 use crate::manager::settings::operator_file;
@@ -19,7 +19,7 @@ use crate::protocol::*;
 use crate::wire::Wire;
 use serde_json::json;
 use std::fs;
-use std::io::{IsTerminal, stdin};
+use std::io::stdin;
 use std::path::{Path, PathBuf};
 
 /// The words that may be typed, and what they do.
@@ -125,17 +125,10 @@ fn problem(error: &LeagueError) -> String {
     shown(&problem.unwrap_or_else(|| error.explain()))
 }
 
-/// Has a thread do what is typed into this terminal. In a class the teacher is shown what that can
-/// be.
+/// Shows the teacher of a class what can be typed into this terminal, and has a thread do it.
 pub fn listen(program: &Program) {
-    let is_class = program.args.word == Some("class");
-    let is_typed = stdin().is_terminal() && is_in_foreground();
-    if is_class {
-        say("\nYour words, typed here:");
-        help();
-    } else if !is_typed {
-        return;
-    }
+    say("\nYour words, typed here:");
+    help();
     let mut args = program.args.clone();
     let token = operator_file(program);
     args.set("--operator-token-file", &token.to_string_lossy());
@@ -146,16 +139,6 @@ pub fn listen(program: &Program) {
             }
         }
     });
-}
-
-/// A program in the background that reads the terminal is stopped. Only Linux says which program is
-/// in front.
-fn is_in_foreground() -> bool {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let fields: Vec<&str> = after_name.split(' ').collect();
-    let (group, in_front) = (fields.get(2), fields.get(5)); // pgrp and tpgid
-    group.is_some() && group == in_front
 }
 
 /// Does what a typed line says, as if it came from another terminal of this machine.

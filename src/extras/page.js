@@ -16,6 +16,7 @@ const DASHES = ["", "9 4", "2 3", "12 3 2 3"]; // colour is never the only diffe
 
 let league; // the document as it is now
 let byId; // its agents, by their ids
+let former; // the points of its players before the newest round
 let view = "league"; // league, wall, or the id of a player
 
 // ---------------------------------------------------------------------------------------------------------- words
@@ -331,9 +332,16 @@ async function copyCommand() {
 
 // ------------------------------------------------------------------------------------------- the table and champions
 
-/** An arrow where a rank has changed since the round before. */
+/** By player, its points before the newest round that has a result; nothing before the second such round. */
+function pointsBefore() {
+  const newest = league.rounds.findLastIndex(round => round.matches.some(match => match.ending));
+  return newest > 0 ? linesOf(newest)[1] : null;
+}
+/** An arrow where, by points alone, a place has changed since then. */
 function move(row) {
-  const places = league.moves[row.player_id] ?? 0;
+  if (!former) return ["", ""];
+  const above = points => league.standings.filter(other => points(other) > points(row)).length;
+  const places = above(other => former[other.player_id]) - above(other => other.points);
   if (places === 0) return ["", ""];
   return places > 0 ? [`▲${places}`, "up"] : [`▼${-places}`, "down"];
 }
@@ -345,7 +353,7 @@ function drawTable() {
   show($("table"), league.status !== "waiting" && rows.length > 0);
   fillTable($("standings"), "The table, best first", [
     { head: "#", classes: "n", value: rankOf },
-    { head: "", classes: "id", title: "places since the round before", value: row => move(row)[0], marks: row => move(row)[1] },
+    { head: "", classes: "id", title: "places by points since the round before", value: row => move(row)[0], marks: row => move(row)[1] },
     { head: "Player", classes: "name", write: (cell, row) => nameLink(cell, row.player_id) },
     { head: "Id", classes: "id broad", value: row => row.player_id },
     { head: "Points", classes: "n", value: row => row.points },
@@ -834,6 +842,7 @@ function take(newest) {
   league = { ...newest, rounds: there.sort((a, b) => a.round_id - b.round_id) };
   if (league.now) clockBehind = Date.parse(league.now) - Date.now();
   byId = new Map(league.agents.map(agent => [agent.id, agent]));
+  former = pointsBefore();
 }
 
 // ------------------------------------------------------------------------------------------------- a match, as it was said

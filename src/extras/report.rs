@@ -7,7 +7,7 @@ use crate::extras::figures::Figures;
 use crate::extras::{csv, trace};
 use crate::manager::view::LeagueView;
 use crate::net::secret::secret;
-use crate::protocol::{Ending, Kind};
+use crate::protocol::Ending;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,12 +66,10 @@ pub fn page(data: &str) -> String {
 /// What was said in the matches that were lost technically: for every reason that was given, in the
 /// first such match.
 fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
-    let manager = Kind::Manager.word();
     let mut reasons = BTreeSet::new();
     let lost = view
         .matches()
         .filter(|game| game.ending == Some(Ending::TechnicalLoss))
-        .filter(|game| game.referee_id.as_deref() != Some(manager))
         .filter(|game| reasons.insert(game.reason.clone()));
     let told = lost.take(TRACES).filter_map(|game| {
         let lines = trace::about(logs, &view.league_id, &game.match_id).ok()?;

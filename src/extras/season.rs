@@ -7,16 +7,16 @@
 
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;
-use crate::extras::figures::{expected_by_player, grouped};
+use crate::extras::figures::expected_by_player;
 use crate::manager::view::LeagueView;
 use crate::program;
 use crate::program::args::{Args, Stop};
 use crate::program::storage::{Access, read_json, replace};
 use crate::program::terminal::{counted, say, shown};
-use crate::protocol::Progress;
+use crate::protocol::{Progress, Standing};
 use crate::wire::Timestamp;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 
 const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";
@@ -46,11 +46,10 @@ impl Sums {
 /// Adds a league to the sums of its players.
 pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
     let expected = expected_by_player(league);
-    let champions = champions(league);
     for row in &league.standings {
-        let sums = players.entry(name(league, &row.player_id)).or_default();
+        let sums = players.entry(name(league, row)).or_default();
         sums.leagues += 1;
-        sums.titles += u32::from(champions.contains(&row.player_id));
+        sums.titles += u32::from(row.rank == 1);
         sums.played += row.played;
         sums.wins += row.wins;
         sums.draws += row.draws;
@@ -65,26 +64,18 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
 pub fn ordered(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     let mut players: Vec<(String, Sums)> = players.into_iter().collect();
     players.sort_by(|(_, one), (_, other)| {
-        let by_points = other.points_per_match().total_cmp(&one.points_per_match());
-        by_points.then(other.titles.cmp(&one.titles))
+        other.points_per_match().total_cmp(&one.points_per_match())
     });
     players
 }
 
-/// The first of the table, and whoever is equal to the first in everything.
-fn champions(league: &LeagueView) -> BTreeSet<String> {
-    let groups = grouped(league, league.standings.clone(), &league.rounds);
-    groups.into_iter().take(1).flatten().collect()
-}
-
 /// The name of a player; with its id, where another of the same league has that name.
-fn name(league: &LeagueView, id: &str) -> String {
-    let rows = &league.standings;
-    let row = rows.iter().find(|row| row.player_id == id);
-    let name = row.map_or(id, |row| &row.display_name);
-    match rows.iter().filter(|row| row.display_name == name).count() {
-        0 | 1 => name.into(),
-        _ => format!("{name} ({id})"),
+fn name(league: &LeagueView, row: &Standing) -> String {
+    let name = &row.display_name;
+    let names = league.standings.iter().map(|row| &row.display_name);
+    match names.filter(|other| *other == name).count() {
+        1 => name.clone(),
+        _ => format!("{name} ({})", row.player_id),
     }
 }
 
@@ -153,11 +144,8 @@ pub fn title(league: &LeagueView) -> String {
     let day = end(league).map(|at| format!("{:.10}", at.to_string()));
     let own = day.iter().chain(&league.league.name);
     let own: String = own.map(|it| format!("  {it}")).collect();
-    let names: Vec<String> = champions(league)
-        .iter()
-        .map(|id| name(league, id))
-        .collect();
-    format!("{own}  champion: {}", names.join(", "))
+    let champion = league.standings.first().map(|row| name(league, row));
+    format!("{own}  champion: {}", champion.unwrap_or_default())
 }
 
 /// The rows of the table.

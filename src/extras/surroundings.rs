@@ -128,8 +128,8 @@ impl Around for Surroundings {
         if program.args.word == Some("class") {
             let is_lobby = manager.status().status == Progress::Waiting;
             class::greet(&program.endpoint, is_lobby);
+            operator::listen(program);
         }
-        operator::listen(program);
         Ok(())
     }
 

@@ -22,12 +22,10 @@ use diagram::{MOST, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, TryLockError};
 
-/// Of each log so many bytes are read, the last ones.
-const LONGEST: u64 = 256 << 20;
 /// The event of a manager that begins a league, and does not go on with one.
 const BEGUN: &str = "league_begun";
 /// Held while a page is made.
@@ -116,13 +114,8 @@ fn collect(
 ) -> io::Result<Vec<Value>> {
     let mut found = Vec::new();
     for log in logs {
-        let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LONGEST)))?;
-        let lines = BufReader::new(file.take(LONGEST))
-            .split(b'\n')
-            .map_while(Result::ok);
-        let parsed = lines.filter_map(|line| {
+        let lines = BufReader::new(File::open(log)?).split(b'\n');
+        let parsed = lines.map_while(Result::ok).filter_map(|line| {
             let line = String::from_utf8_lossy(&line);
             let has_word = words.iter().any(|word| line.contains(word));
             has_word.then(|| serde_json::from_str(&line).ok())?

@@ -147,20 +147,9 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         out.extend(arrows.iter().flat_map(|it| draw(it, &lanes, begin)));
     }
     if is_dotted {
-        out.push("dotted: only one end has logged it".into());
-    }
-    let silent: Vec<&str> = lanes
-        .into_iter()
-        .filter(|it| !logged.contains(it))
-        .collect();
-    if !silent.is_empty() {
-        let names = shown(&silent.join(", "));
-        let elsewhere = "agents on other machines have theirs there";
-        out.push(format!("no log here of {names}: {elsewhere}"));
-    }
-    if lines.len() >= MOST {
+        let elsewhere = "agents on other machines have their logs there";
         out.push(format!(
-            "of each log the first {MOST} lines of a conversation are drawn"
+            "dotted: only one end is in a log here; {elsewhere}"
         ));
     }
     Some(out.join("\n"))
