@@ -4,6 +4,7 @@
 mod support;
 
 use league::extras::trace::{about, diagram, page};
+use std::cell::Cell;
 use std::io::Write;
 use std::process::Command;
 use std::{fs, thread};
@@ -199,8 +200,8 @@ const STORY: &str = "      ms  manager   REF01     P01       P02
     5501   |         |..................>|  GAME_OVER
 dotted: only one end is in a log here; agents on other machines have their logs there";
 
-/// What is kept of lines that went through the files of a folder of logs.
-fn kept(lines: &[Value]) -> Vec<Value> {
+/// Lays lines into the files of a folder of logs.
+fn laid(lines: &[Value]) -> World {
     let world = World::new("");
     let folder = world.folder.join("logs/agents");
     fs::create_dir_all(&folder).unwrap();
@@ -209,7 +210,12 @@ fn kept(lines: &[Value]) -> Vec<Value> {
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
         writeln!(file.unwrap(), "{line}").unwrap();
     }
-    about(&world.folder.join("logs"), "paper", "R1M1").unwrap()
+    world
+}
+
+/// What is kept of lines that went through such files.
+fn kept(lines: &[Value]) -> Vec<Value> {
+    about(&laid(lines).folder.join("logs"), "paper", "R1M1").unwrap()
 }
 
 #[test]
@@ -292,7 +298,7 @@ fn however_many_lines_a_stranger_writes_few_are_kept() {
 }
 
 #[test]
-fn one_page_is_made_at_a_time() {
+fn one_page_is_made_at_a_time_and_of_a_match_that_is_still_over() {
     let world = World::new("");
     let logs = world.folder.join("logs");
     let pipe = logs.join("agents/slow.log.jsonl"); // nobody can open it before somebody writes
@@ -304,7 +310,7 @@ fn one_page_is_made_at_a_time() {
             .unwrap()
             .success()
     );
-    let ask = |recorded| page(&logs, "paper", "R1M1", recorded).status;
+    let ask = |recorded| page(&logs, "paper", "R1M1", || recorded).status;
     let busy = "503 Service Unavailable";
     thread::scope(|scope| {
         let slow = scope.spawn(|| {
@@ -319,4 +325,12 @@ fn one_page_is_made_at_a_time() {
         assert_eq!(slow.join().unwrap(), "404 Not Found");
     });
     assert_eq!(ask(None), "404 Not Found");
+
+    let world = laid(&story(Vec::new()));
+    for (is_still_over, status) in [(true, "200 OK"), (false, "404 Not Found")] {
+        let was_over = Cell::new(true);
+        let recorded = || Some(was_over.replace(is_still_over));
+        let shown = page(&world.folder.join("logs"), "paper", "R1M1", recorded);
+        assert_eq!(shown.status, status, "while the logs were read");
+    }
 }

@@ -61,7 +61,8 @@ impl Site {
         let figures = self.figures(view);
         if let Some(match_id) = path.strip_prefix("/trace/") {
             let match_id = match_id.to_uppercase();
-            let page = trace::page(&self.logs, &view.league_id, &match_id, recorded(&match_id));
+            let recorded = || recorded(&match_id);
+            let page = trace::page(&self.logs, &view.league_id, &match_id, recorded);
             return Some(page);
         }
         Some(match path {

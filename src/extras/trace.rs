@@ -45,17 +45,26 @@ pub fn trace(args: &Args) -> Result<(), Stop> {
 }
 
 /// The page of a match. `recorded` says whether the league has the match, and whether the match has
-/// a result: before, the page would show a choice that the other player must not see.
-pub fn page(folder: &Path, league_id: &str, match_id: &str, recorded: Option<bool>) -> Reply {
+/// a result: before, the page would show a choice that the other player must not see. It is asked
+/// twice, since the match may be ordered to be played again while the logs are read.
+pub fn page(
+    folder: &Path,
+    league_id: &str,
+    match_id: &str,
+    recorded: impl Fn() -> Option<bool>,
+) -> Reply {
     let reading = READING.try_lock();
     if matches!(reading, Err(TryLockError::WouldBlock)) {
         let busy = "another match is being traced; ask again in a moment";
         return Reply::text("503 Service Unavailable", busy);
     }
-    let why = match recorded {
-        Some(true) => match about(folder, league_id, match_id).map(|lines| diagram(&lines)) {
-            Ok(Some(drawn)) => return Reply::text("200 OK", drawn),
-            _ => "no log on the manager's machine tells of this match",
+    let is_recorded = recorded() == Some(true);
+    let lines = is_recorded.then(|| about(folder, league_id, match_id).ok());
+    let drawn = lines.flatten().and_then(|lines| diagram(&lines));
+    let why = match recorded() {
+        Some(true) => match drawn {
+            Some(drawn) => return Reply::text("200 OK", drawn),
+            None => "no log on the manager's machine tells of this match",
         },
         Some(false) => "this match has no result yet; then it can be seen",
         None => "the league has no such match",
