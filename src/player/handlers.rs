@@ -55,8 +55,7 @@ impl Agent for Player {
             Message::ChooseMoveCall(it) => return self.answer(&card, request, it, &CHOOSE_MOVE),
             Message::GameOver(it) => self.remember(&card, request, it)?,
             Message::GameError(it) => self.has_erred(request, &it)?,
-            // From the manager: each of these arms first asks `manager_is_true`, or it would
-            // believe anybody.
+            // From the manager: each arm first asks `manager_is_true`, or it would believe anybody.
             Message::RoundAnnouncement(it) => {
                 manager_is_true()?;
                 lock(&self.invitations).announce(&card.agent_id, it);
