@@ -170,6 +170,34 @@ fn a_player_of_another_machine_comes_by_itself() {
 }
 
 #[test]
+fn an_interrupted_league_waits_for_its_own_players_also_where_others_are_back_first() {
+    let world = World::new("");
+    let [mark, slow] = ["interrupted", "slow.sh"].map(|name| world.folder.join(name));
+    let player = env!("CARGO_BIN_EXE_player");
+    let wait = format!("[ -e {} ] && sleep 3", mark.display());
+    fs::write(&slow, format!("{wait}\nexec {player} \"$@\"\n")).unwrap();
+    let slow = slow.display();
+    let entrants = format!("Ada\thttp://a/mcp\nBen\thttp://b/mcp\nBob\tsh {slow}\n");
+    let path = class(&world, &entrants);
+    let arguments = format!("local --entrants {path} --referees 1 --lead-sec 1");
+    let elsewhere = World::new("");
+    let others = |league: &Agent| ["P01", "P02"].map(|id| elsewhere.agent(league, id, ""));
+    let mut league = world.manager(&arguments);
+    let port = league.port();
+    let players = others(&league);
+    world.starts();
+    league.kill();
+    drop(players);
+    fs::write(mark, "").unwrap();
+    let mut league = world.manager(&format!("{arguments} --port {port}"));
+    let _players = others(&league);
+    league.ends_well();
+    world.check_played(3);
+    let results = format!("{:?}", world.events("Recorded"));
+    assert!(!results.contains("TECHNICAL_LOSS"), "{results}");
+}
+
+#[test]
 fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
     let world = World::new("");
     let path = class(&world, &groups::text(&entrants(3)));

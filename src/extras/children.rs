@@ -40,10 +40,11 @@ impl Children {
         Ok(Children(children))
     }
 
-    /// Whether all are among those that have registered since this program runs, who are `here`; or
-    /// which of them has failed, or has ended before it did. One that was killed later has not
-    /// failed: it is lost, as it would be elsewhere.
-    pub fn are_here(&mut self, here: &[String]) -> Result<bool, Stop> {
+    /// Whether all are among those that have registered since this program runs, who are `here`, and
+    /// none among the other members, who are `away`; or which of them has failed, or has ended
+    /// before it did. One that was killed later has not failed: it is lost, as it would be
+    /// elsewhere.
+    pub fn are_here(&mut self, here: &[String], away: &[String]) -> Result<bool, Stop> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
             if end.is_some_and(|end| end.code() > Some(0) || !here.contains(id)) {
@@ -52,7 +53,8 @@ impl Children {
                 return Err(Stop::failed(format!("{words}; {cure}")));
             }
         }
-        Ok(here.len() >= self.0.len())
+        let is_away = self.0.iter().any(|(id, _)| away.contains(id));
+        Ok(!is_away && here.len() >= self.0.len())
     }
 
     /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.

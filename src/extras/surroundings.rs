@@ -134,9 +134,9 @@ impl Around for Surroundings {
     }
 
     fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
-        let mut here = manager.ids();
-        here.retain(|id| manager.board.contact(id).is_here);
-        lock(&self.children).are_here(&here)
+        let is_here = |id: &String| manager.board.contact(id).is_here;
+        let (here, away): (Vec<_>, Vec<_>) = manager.ids().into_iter().partition(is_here);
+        lock(&self.children).are_here(&here, &away)
     }
 
     fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
