@@ -125,6 +125,8 @@ Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | DEAL | line 4: Ada enters in lin
 Ada:even;Bob | DEAL | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab
 Ada:even | DEAL | got 1 in groups of 3, expected at least 2 entrants
 Ada:even | local --entrants CLASS --mine ada | only one of --entrants, --new, --mine says who plays
+Ada:even | local --entrants CLASS --players 5 | --entrants needs no --players
+Ada:even | local --new even --cycles 5 | --new needs no --cycles
 Ada:even | local --entrants CLASS --port 0 | --players: got 1, expected 2 to 100
 Ada:even | --entrants CLASS | --entrants is for a local league
 Ada:even | groups --entrants CLASS | --out is missing"#;

@@ -94,6 +94,11 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
         let words = format!("only one of {} says who plays", ways.join(", "));
         return Err(Stop::usage(words));
     }
+    for [one, other] in [["--entrants", "--players"], ["--new", "--cycles"]] {
+        if args.has(one) && args.has(other) {
+            return Err(Stop::usage(format!("{one} needs no {other}")));
+        }
+    }
     let mut entrants = match args.text("--entrants") {
         Some(file) => groups::read(Path::new(file))?,
         None => chosen(args, is_practice)?,
