@@ -171,11 +171,13 @@ fn practice_replaces_practice_and_nothing_else() {
     assert!(foreign.exists());
     fs::remove_dir_all(foreign.parent().unwrap()).unwrap();
 
-    world.local("--players 3"); // a real league
+    let output = world.local("--players 8 --seed 7"); // a real league, always the same
+    check_says(&output, "(P02) with 12 points");
     let real = fs::read(world.league_file("journal.jsonl")).unwrap();
     let mine = format!("{},player", env!("CARGO_BIN_EXE_player"));
     for (option, value, matches) in [("--mine", &*mine, 3), ("--cycles", "4", 12)] {
-        let _ = fs::remove_dir_all(world.folder.join("data/practice/agents")); // as a deletion that fails half way leaves it
+        // As a deletion that fails half way leaves it.
+        let _ = fs::remove_dir_all(world.folder.join("data/practice/agents"));
         let output = world.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");

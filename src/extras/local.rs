@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 
 /// The most cycles: the statistics of so many are as good as any.
 type Cycles = Within<1, 1000>;
+/// So many of a game's strategies play a single league, in turn: the others learn, and it gives
+/// them nothing to learn from.
+const UNLEARNED: usize = 5;
 /// So many are needed for a comparison: the two, and two rivals.
 const FEWEST_COMPARED: usize = 4;
 
@@ -118,7 +121,10 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
 /// a single league they are called as the files call them.
 fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     let config = program::load(args)?;
-    let finished = strategies::names(&config.league.game_type);
+    let mut finished = strategies::names(&config.league.game_type);
+    if !is_practice {
+        finished.truncate(UNLEARNED);
+    }
     let mut mine = mine(args);
     let (mut least, mut usual) = (mine.len(), 4.max(mine.len() + 1));
     if let Some(new) = args.text("--new") {
