@@ -4,7 +4,7 @@
 
 use crate::program::terminal::shown;
 use crate::protocol::Standing;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// So many rows of a league's table are shown while the league is played.
 pub const LEADERS: usize = 16;
@@ -48,20 +48,25 @@ pub fn columns(heads: &str, words: usize, rows: impl Iterator<Item = Value>) -> 
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// The heads of a league's table.
+pub const HEADS: &str = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
+
+/// What stands under these heads.
+pub fn cells(row: &Standing) -> Vec<Value> {
+    vec![
+        row.rank.into(),
+        row.player_id.clone().into(),
+        row.display_name.clone().into(),
+        row.played.into(),
+        row.wins.into(),
+        row.draws.into(),
+        row.losses.into(),
+        row.points.into(),
+    ]
+}
+
 /// The first rows of a league's table, so many at most, as people read it.
 pub fn grid(table: &[Standing], most: usize) -> String {
-    let row = |row: &Standing| {
-        json!([
-            row.rank,
-            row.player_id,
-            row.display_name,
-            row.played,
-            row.wins,
-            row.draws,
-            row.losses,
-            row.points
-        ])
-    };
-    let heads = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
-    columns(heads, 2, table.iter().take(most).map(row))
+    let rows = table.iter().take(most).map(cells);
+    columns(HEADS, 2, rows.map(Value::from))
 }

@@ -1,6 +1,7 @@
 //! The tables of a league's document for spreadsheets: whatever a cell says, it is a text or a
 //! number there. A name may look like a formula, and a spreadsheet must not calculate it. Pure.
 
+use crate::extras::columns::{HEADS, cells};
 use crate::extras::worth;
 use crate::games;
 use crate::manager::view::{LeagueView, MatchView};
@@ -39,9 +40,6 @@ fn cell(value: &Value) -> String {
 /// The columns of the results.
 const RESULTS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,Number,\
     Choice A,Choice B,Points A,Points B,Expected A,Expected B,Referee,Reason,Moves";
-/// The columns of the table.
-const STANDINGS: &str =
-    "Rank,Id,Player,Played,Wins,Draws,Losses,Points,Expected points,Technical losses";
 
 /// A line for each match that was played.
 pub fn results(view: &LeagueView) -> String {
@@ -92,18 +90,11 @@ pub fn results(view: &LeagueView) -> String {
 pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String {
     let row = |row: &Standing| {
         let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
-        json!([
-            row.rank,
-            row.player_id,
-            row.display_name,
-            row.played,
-            row.wins,
-            row.draws,
-            row.losses,
-            row.points,
-            expected.get(&row.player_id),
-            agent.and_then(|agent| agent.technical_losses)
-        ])
+        let mut cells = cells(row);
+        cells.push(json!(expected.get(&row.player_id)));
+        cells.push(json!(agent.and_then(|agent| agent.technical_losses)));
+        Value::from(cells)
     };
-    csv(STANDINGS, view.standings.iter().map(row))
+    let heads = format!("{HEADS},Expected points,Technical losses");
+    csv(&heads, view.standings.iter().map(row))
 }
