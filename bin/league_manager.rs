@@ -8,7 +8,7 @@ use std::process::ExitCode;
 const USAGE: Usage = Usage {
     name: "league_manager",
     about: "The manager of the AI Agent League: registers agents, has all play, keeps the table.",
-    words: "
+    commands: "
   start                          tell a running manager to start its league
   status                         show how far a running manager's league has come
   season DIR…                    add up the leagues played here, or those in the folders of groups
@@ -19,8 +19,7 @@ const USAGE: Usage = Usage {
   pause                          tell it to begin no further match; matches in play end
   resume                         tell it to go on
   remove PLAYER                  take a player out: it loses its matches 3-0, or leaves the lobby
-  restore AGENT                  let it play again, or register again without its card: restore P08
-  replay MATCH                   void a result and have the match played again: replay R2M1
+  restore PLAYER                 let it play again: restore P08
   again                          set a finished league aside and open a new lobby (with --stay)
   trace MATCH                    show from the logs what was said in a match: trace R1M1",
     options: &["
@@ -54,6 +53,6 @@ use league::extras::surroundings::run;
 
 /// Without the extras a manager plays its league and shows nothing of it.
 #[cfg(not(feature = "extras"))]
-fn run(args: league::program::args::Args) -> Result<(), league::program::args::Stop> {
+fn run(args: league::program::args::Args) -> Result<(), league::program::args::Exit> {
     league::manager::run(args, std::sync::Arc::new(()))
 }

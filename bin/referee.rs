@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const USAGE: Usage = Usage {
     name: "referee",
     about: "A referee of the AI Agent League: plays matches between two players and reports them.",
-    words: "",
+    commands: "",
     options: &["
   --display-name NAME            shown on the manager's screen [as listed, or defaults/referee.json]
   --referee-id ID                the id to ask for, and whose card to use [any]

@@ -3,7 +3,6 @@
 //! without it. Read first `surroundings.rs`, what is around a manager, and `coach.rs`, what is
 //! beside a player.
 
-pub mod again;
 pub mod by_hand;
 pub mod check;
 pub mod children;
@@ -12,6 +11,7 @@ pub mod coach;
 pub mod columns;
 pub mod comparison;
 pub mod csv;
+pub mod document;
 pub mod figures;
 pub mod groups;
 pub mod local;
@@ -28,4 +28,5 @@ pub mod statistics;
 pub mod strategies;
 pub mod surroundings;
 pub mod trace;
+pub mod view;
 pub mod worth;

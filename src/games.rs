@@ -1,125 +1,234 @@
-//! What a game is, and which games there are. Pure.
+//! What a game is, and which games there are.
 //!
-//! Referee and manager ask a `Game` what is legal and who has won, and never which game it is. A
-//! player knows one game by its name: Even/Odd, which has messages of its own. A new game is one
-//! file like `games/even_odd.rs` (read that one next), a `pub mod` and a place in `GAMES` here, and
-//! an entry in `config/games/games_registry.json`. What a match is worth in points is in
-//! `games/scoring.rs` and `games/outcome.rs`.
+//! The referee and the manager ask a `Game` which moves are legal and who has won; they do not need
+//! to know which game it is. To add a game, write one file like `games/even_odd.rs` (read that one
+//! next), add it to `GAMES` and to `config/games/games_registry.json`. `games/outcome.rs` has the
+//! result of a match and its points.
 
-pub mod chance;
 pub mod even_odd;
-pub mod messages;
 pub mod outcome;
-pub mod replay;
-pub mod scoring;
 pub mod tic_tac_toe;
 
-pub use chance::mix;
 pub use even_odd::{judge, parity};
-pub use messages::{CHOOSE_MOVE, Messages};
-pub use outcome::{Outcome, forfeit};
-pub use replay::{made, moves, reported};
+pub use outcome::{Scoring, TieBreak, forfeit, match_result, moves_by_seat, points, unfinished};
 
-use crate::protocol::{Code, Ending, Refusal};
-use crate::wire::cut;
+use crate::protocol::{
+    ChooseMoveResponse, ChooseParityResponse, ErrorCode, GameResult, ProtocolError, ResultStatus,
+};
+use crate::values::truncate;
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
 /// All games that can be played.
 pub static GAMES: &[&Game] = &[&even_odd::GAME, &tic_tac_toe::GAME];
 
-/// Their names.
-pub fn all() -> impl Iterator<Item = &'static str> {
-    GAMES.iter().map(|it| it.game_type)
+/// Returns the names of all games.
+pub fn names() -> Vec<&'static str> {
+    GAMES.iter().map(|game| game.game_type).collect()
 }
 
-/// The game of that name.
-pub fn named(game_type: &str) -> Option<&'static Game> {
-    GAMES.iter().copied().find(|it| it.game_type == game_type)
+/// Returns the game of that name.
+pub fn find(game_type: &str) -> Option<&'static Game> {
+    GAMES
+        .iter()
+        .find(|game| game.game_type == game_type)
+        .copied()
 }
-
-/// A move that was made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Move {
-    /// Who made it: 0 is player A, 1 is player B.
-    pub seat: usize,
-    /// What was played, as the game names it.
-    pub text: String,
-}
-
-/// Which seat has won, if any, and why in words.
-pub type Win = (Option<usize>, String);
 
 /// A game for two players.
 pub struct Game {
     /// Its name in messages and files.
     pub game_type: &'static str,
-    /// Whether both choose once, at the same time; else they move by turns, player A first.
-    pub at_once: bool,
-    /// What may be played after these moves; nothing when the game is over.
-    pub legal: fn(moves: &[Move]) -> Vec<&'static str>,
-    /// How often a match asks for moves at most; once where both choose at once.
-    pub turns: u32,
-    /// From which numbers one is drawn when all moves are made; nothing in most games.
-    pub draws: Option<RangeInclusive<u32>>,
-    /// Who has won a game that is over; `drawn` is 0 where no number is drawn.
-    pub winner: fn(players: &[String; 2], moves: &[Move], drawn: u32) -> Win,
-    /// How it stands after these moves, as a text that a person can read.
+    /// True if both players move once, at the same time. Otherwise they take turns, player A first.
+    pub simultaneous: bool,
+    /// Maximum number of times that a match asks for moves.
+    pub max_turns: u32,
+    /// The numbers from which one is drawn after the last move, if the game draws one.
+    pub number_range: Option<RangeInclusive<u32>>,
+    /// Returns the moves that are legal after these moves, or none if the game is over.
+    pub legal_moves: fn(moves: &[Move]) -> Vec<&'static str>,
+    /// Returns the winner of a game that is over. `number` is 0 if the game draws none.
+    pub winner: fn(players: &[String; 2], moves: &[Move], number: u32) -> Win,
+    /// Describes the position after these moves, for people.
     pub position: fn(moves: &[Move]) -> String,
-    /// The messages that ask for a move and bring it.
-    pub messages: &'static Messages,
+    /// True for Even/Odd: its moves travel in CHOOSE_PARITY_CALL and CHOOSE_PARITY_RESPONSE. All
+    /// other games use CHOOSE_MOVE_CALL and CHOOSE_MOVE_RESPONSE.
+    pub has_parity_messages: bool,
+}
+
+/// A move that was played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Move {
+    /// The player: 0 is player A, 1 is player B.
+    pub seat: usize,
+    /// The move, one of the legal ones.
+    pub text: String,
+}
+
+/// The winner of a game.
+pub struct Win {
+    /// The winner's seat, or `None` for a draw.
+    pub seat: Option<usize>,
+    /// The explanation that the players read.
+    pub reason: String,
 }
 
 impl Game {
-    /// The seats that are to move now: both, one, or none when the game is over.
-    pub fn asked(&self, moves: &[Move]) -> Vec<usize> {
-        if (self.legal)(moves).is_empty() {
+    /// Returns the `message_type` of a player's answer, and its field that contains the move.
+    pub fn answer_format(&self) -> (&'static str, &'static str) {
+        if self.has_parity_messages {
+            (ChooseParityResponse::NAME, "parity_choice")
+        } else {
+            (ChooseMoveResponse::NAME, "move")
+        }
+    }
+
+    /// Returns the seats that must move now; none if the game is over.
+    pub fn players_to_move(&self, moves: &[Move]) -> Vec<usize> {
+        if (self.legal_moves)(moves).is_empty() {
             return Vec::new();
         }
-        if !self.at_once {
+        if !self.simultaneous {
             return vec![moves.len() % 2];
         }
-        let has_moved = |seat| moves.iter().any(|it| it.seat == seat);
-        (0..2).filter(|seat| !has_moved(*seat)).collect()
+
+        let mut seats = vec![0, 1];
+        seats.retain(|seat| moves.iter().all(|played| played.seat != *seat));
+        seats
     }
 
-    /// Judges a move as it came: exactly one of the legal ones, else the code E004
-    /// (`protocol/codes.rs`).
-    pub fn check(&self, moves: &[Move], came: &Value) -> Result<&'static str, Refusal> {
-        one_of(&(self.legal)(moves), self.messages.field, came)
+    /// Checks a move that was received: it must be one of the legal moves.
+    pub fn parse_move(
+        &self,
+        moves: &[Move],
+        received: &Value,
+    ) -> Result<&'static str, ProtocolError> {
+        let (_, field) = self.answer_format();
+        parse_choice(&(self.legal_moves)(moves), field, received)
     }
 
-    /// The outcome of a game that was played to its end.
-    pub fn judge(&self, players: [String; 2], moves: Vec<Move>, number: Option<u32>) -> Outcome {
-        let (winner, reason) = (self.winner)(&players, &moves, number.unwrap_or_default());
-        Outcome {
-            ending: winner.map_or(Ending::Draw, |_| Ending::Win),
-            players,
-            moves,
-            number,
-            winner,
-            reason,
+    /// Draws a number, if the game draws one. With a seed it depends on the seed and the match id
+    /// only, so that neither the order of the matches nor the referee changes it.
+    pub fn draw(&self, seed: Option<u64>, match_id: &str) -> Option<u32> {
+        let range = self.number_range.clone()?;
+        let Some(seed) = seed else {
+            return Some(fastrand::u32(range));
+        };
+        let seed = derive_seed(seed, &["draw", match_id]);
+        Some(fastrand::Rng::with_seed(seed).u32(range))
+    }
+
+    /// Returns the result of a game that is over.
+    pub fn judge(&self, players: &[String; 2], moves: &[Move], number: Option<u32>) -> GameResult {
+        let win = (self.winner)(players, moves, number.unwrap_or_default());
+        let status = match win.seat {
+            Some(_) => ResultStatus::Win,
+            None => ResultStatus::Draw,
+        };
+        GameResult {
+            status,
+            winner_player_id: win.seat.map(|seat| players[seat].clone()),
+            drawn_number: number,
+            number_parity: number.map(parity),
+            reason: Some(win.reason),
+            ..unfinished(players, moves)
         }
     }
+
+    /// Plays reported moves again. Returns the result, or why the report cannot be true.
+    pub fn replay(
+        &self,
+        players: &[String; 2],
+        moves: &[Move],
+        number: Option<u32>,
+    ) -> Result<GameResult, String> {
+        // Every move must be legal and in turn.
+        for (n, played) in moves.iter().enumerate() {
+            let before = &moves[..n];
+            if !self.players_to_move(before).contains(&played.seat) {
+                let player = &players[played.seat];
+                return Err(format!("move {}: it is not {player}'s turn", n + 1));
+            }
+            if let Err(refusal) = self.parse_move(before, &played.text.clone().into()) {
+                return Err(format!("move {}: {}", n + 1, refusal.detail()));
+            }
+        }
+
+        // The game must be over.
+        if let Some(seat) = self.players_to_move(moves).first() {
+            return Err(format!(
+                "the game is not over: {} is to move",
+                players[*seat]
+            ));
+        }
+
+        // The number must be one that can be drawn.
+        match (&self.number_range, number) {
+            (None, None) => {}
+            (Some(range), Some(number)) if range.contains(&number) => {}
+            (None, Some(number)) => {
+                return Err(format!("got {number}, must be none: nothing is drawn"));
+            }
+            (Some(range), _) => {
+                let received = number.map_or("no number".into(), |number| number.to_string());
+                let (min, max) = (range.start(), range.end());
+                return Err(format!("got {received}, must be {min} to {max}"));
+            }
+        }
+        Ok(self.judge(players, moves, number))
+    }
 }
 
-/// The legal move that came in a field, else E004 with all that are legal.
-pub fn one_of<'a>(legal: &[&'a str], field: &str, came: &Value) -> Result<&'a str, Refusal> {
-    let found = legal.iter().find(|text| came.as_str() == Some(**text));
-    found.copied().ok_or_else(|| {
-        let shown = cut(&came.to_string(), 60);
-        let problem = format!("got {shown}, must be {}", either(legal));
-        Refusal::field(Code::E004, field, problem)
-            .with(
-                "invalid_choice",
-                came.as_str().map_or(shown, |it| cut(it, 60)),
-            )
-            .with("valid_choices", legal)
-    })
+/// Returns the legal move that was received in a field, or E004 with all legal moves.
+pub fn parse_choice<'a>(
+    legal: &[&'a str],
+    field: &str,
+    received: &Value,
+) -> Result<&'a str, ProtocolError> {
+    for text in legal {
+        if received.as_str() == Some(text) {
+            return Ok(text);
+        }
+    }
+
+    let shown = truncate(&received.to_string(), 60);
+    let problem = format!("got {shown}, must be {}", quoted_list(legal));
+    let choice = received.as_str().map_or(shown, |text| truncate(text, 60));
+    Err(
+        ProtocolError::field(ErrorCode::InvalidChoice, field, problem)
+            .with_context("invalid_choice", choice)
+            .with_context("valid_choices", legal),
+    )
 }
 
-/// `"1" or "2" or "3"`.
-pub fn either(texts: &[&str]) -> String {
-    let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
-    quoted.join(" or ")
+/// Returns `"1" or "2" or "3"`.
+pub fn quoted_list(texts: &[&str]) -> String {
+    format!("\"{}\"", texts.join("\" or \""))
+}
+
+/// Returns alternating moves of player A and player B.
+pub fn alternating(texts: &[&str]) -> Vec<Move> {
+    let mut moves = Vec::new();
+    for (n, text) in texts.iter().enumerate() {
+        moves.push(Move {
+            seat: n % 2,
+            text: text.to_string(),
+        });
+    }
+    moves
+}
+
+/// Returns a seed that depends on a seed and some words (FNV-1a), the same on every machine.
+pub fn derive_seed(seed: u64, words: &[&str]) -> u64 {
+    let mut bytes = seed.to_le_bytes().to_vec();
+    for word in words {
+        bytes.extend(word.as_bytes());
+        bytes.push(0);
+    }
+
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in bytes {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
 }

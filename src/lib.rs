@@ -13,25 +13,23 @@
 //! src/extras/     what shows, compares, examines and operates a league; the stack below does not
 //!                 know it
 //! ────────────────────────────────────────────────────────────────────────────────
-//! src/manager/    league (the state), journal (what is kept), rounds (what happens next), board
-//!                 (who is told), handlers (what is answered); registration, start, assignment,
-//!                 results, control (what is decided); standings, queries, notices, news, document
-//!                 and view (what is made of the state); contact (what is known of an agent beside
-//!                 its registration), settings, about
-//! src/referee/    match_play (one match), over_http (where it is played), assignments (what is to
-//!                 be played), outbox (what is to be reported), questions (what is asked and
-//!                 answered), handlers
-//! src/player/     invitations (what may be believed), decision (how `choose` is called), history,
-//!                 turn, sentences, handlers
-//! src/program/    what every program is made of: args, config, files, registration, card, session,
-//!                 server, storage, terminal
-//! src/net/        http and client (in and out), letter (what is sent, as text), rpc and agent
-//!                 (JSON-RPC), mcp (the same as tools), retry (what can go wrong), log, and small
-//!                 things: bounds, secret, sync
+//! src/manager/    league (the state), journal (what is stored), rounds (the round loop),
+//!                 notifications (what is sent), notifier (queues and delivery), agent_status,
+//!                 handlers (what is answered); registration, schedule, results, control (what is
+//!                 decided); standings, queries (what is made of the state); settings
+//! src/referee/    match_play (one match), match_messages (what is asked and answered), http_match
+//!                 (where it is played), assignments (what is to be played), outbox (what is to be
+//!                 reported)
+//! src/player/     invitations (which messages are accepted), history, turn, display, again
+//! src/program/    the start of every program: args, config, credentials, session (registration),
+//!                 storage, terminal
+//! src/net/        http (server) and client, rpc and agent (JSON-RPC), mcp (the same as tools),
+//!                 call_error, log, restart (of a process without resources), sync
 //! src/games/      what a game is, and the games
-//! src/protocol/   how messages are read and refused; the messages themselves are protocol.rs, and
+//! src/protocol/   how messages are parsed, error codes; the messages themselves are protocol.rs, and
 //!                 protocol.md in words, with fields.md
-//! src/wire/       how an object is declared, read and described; timestamps, endpoints, tokens
+//! src/json.rs     how JSON from outside is checked and decoded; json/schema.rs derives the schemas
+//! src/values/     timestamps, endpoints, tokens and other texts
 //! ```
 //! A file uses only what stands in its own entry of the map or below it, and no program uses
 //! another: a player knows nothing of the manager. Files that decide (`league`, `registration`,
@@ -42,10 +40,10 @@
 //! These ten files tell the story, each with the help of those before it. The first lines of each
 //! name the other files that it leans on.
 //! 1. `bin/player.rs`: what a player must decide.
-//! 2. `protocol.rs`: how an object is declared, the table of all messages, and their fields.
+//! 2. `protocol.rs`: the table of all messages, and their fields.
 //! 3. `games.rs`: what a game is.
 //! 4. `games/even_odd.rs`: the game.
-//! 5. `net/retry.rs`: what can go wrong with a call, and how it is said.
+//! 5. `net/call_error.rs`: what can go wrong with a call, and how it is said.
 //! 6. `referee/match_play.rs`: one match, from invitation to outcome.
 //! 7. `manager/league.rs`: state, events, and the one function that changes the state.
 //! 8. `manager/journal.rs`: what is on the disk before anybody sees it.
@@ -63,21 +61,20 @@
 //! - The **envelope** is the fields that every message has. A **conversation** is the messages that
 //!   belong together, as those of a match. A **notice** is a message that wants no answer but "ok".
 //! - A match is **open** while it has no result; the **open round** is the first that is not over.
-//!   Since `match` is a word of Rust, a variable `game` is a match where the league is kept or
-//!   shown; a variable of the type [`Game`](games::Game), as in `referee`, is the game that is
+//!   Since `match` is a word of Rust, a variable is called `the_match`, or `game` where the league
+//!   is shown; a variable of the type [`Game`](games::Game), as in `referee`, is the game that is
 //!   played. A **seat** is 0 for player A and 1 for player B.
 //! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's
 //!   open matches. Players get it first. The **lead** is the time between an announcement and its
-//!   matches; when it has passed, the announcement is **released**, and referees get it. A
-//!   **match token** is what a referee shows a player in one match. The **outbox** keeps every
-//!   result, to be reported again after a restart.
+//!   matches; when it has passed, referees get it. A **match token** is what a referee shows a
+//!   player in one match. The **outbox** keeps every result, to be reported again after a restart.
 //! - A **lobby** is a league that has not started: agents may still register. A league is **over**
 //!   when no match is open any more; it is **closed** when everybody has been told so, or could not
 //!   be. A league that is ended early is closed, and so over, with matches that have no result.
 //! - In a **cycle** everybody meets everybody once. A **local league** is played by one command on
 //!   one machine. A **practice** is a local league that is played to compare players.
 //! - An **event** is a line of the journal; the state of the league is the sum of its events. The
-//!   **board** is the list of what is told to everybody. The **document** is the league's public
+//!   **notifier** sends notifications to all agents. The **document** is the league's public
 //!   state as one object.
 //! - A **technical loss** is a match lost because a player did not answer as it must. A **draw** is
 //!   a match that nobody wins, as in `draws` of a tally and of the table. But a number is drawn
@@ -86,14 +83,14 @@
 //!
 //! # What goes wrong
 //! Five types say what went wrong, each to one reader:
-//! - [`Fault`](wire::Fault): a value that is not what it must be, with its path. It is for whoever
-//!   wrote the value.
-//! - [`Refusal`](protocol::Refusal): a fault with its code. It is what a peer is answered.
-//! - [`Denial`](net::agent::Denial): what a handler ends with instead of its answer: a refusal, a
-//!   JSON-RPC error, or that we cannot do just now what was asked.
-//! - [`CallError`](net::retry::CallError): why no good answer came to a call of ours, and whose
+//! - [`FieldError`](json::FieldError): a value that is not what it must be, with
+//!   its path. It is for the author of the value.
+//! - [`ProtocolError`](protocol::ProtocolError): a fault with its code. It is what a peer is answered.
+//! - [`HandlerError`](net::agent::HandlerError): what a handler ends with instead of its answer: a
+//!   refusal, a JSON-RPC error, or that we cannot do just now what was asked.
+//! - [`CallError`](net::call_error::CallError): why no good answer came to a call of ours, and whose
 //!   fault that was.
-//! - [`Stop`](program::args::Stop): why a program ends, in a line for its user.
+//! - [`Exit`](program::args::Exit): why a program ends, in a line for its user.
 //!
 //! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, a
 //! database.
@@ -105,16 +102,11 @@
 pub mod extras;
 pub mod games;
 pub mod guide;
+pub mod json;
 pub mod manager;
 pub mod net;
 pub mod player;
 pub mod program;
 pub mod protocol;
 pub mod referee;
-pub mod wire;
-
-/// Who sits beside a player: what the extras offer, where they are built in, else nobody.
-#[cfg(feature = "extras")]
-type Beside = extras::coach::Coach;
-#[cfg(not(feature = "extras"))]
-type Beside = ();
+pub mod values;

@@ -1,16 +1,13 @@
-//! How agents talk: an HTTP server and a client, JSON-RPC and MCP between them and the handlers,
-//! and the log of it all. A request comes in through `http.rs`, which gives its bytes to `rpc.rs`;
-//! that calls the program as an `Agent` (`agent.rs`). A call of the program's own goes out through
-//! `client.rs`, and why it failed is a `CallError` (`retry.rs`).
+//! The network: HTTP server and client, JSON-RPC and MCP, and the log. A request comes in through
+//! `http.rs` and `rpc.rs`, which calls the program as an `Agent` (`agent.rs`). A call of the program
+//! goes out through `client.rs`, and its failure is a `CallError` (`call_error.rs`).
 
 pub mod agent;
-pub mod bounds;
+pub mod call_error;
 pub mod client;
 pub mod http;
-pub mod letter;
 pub mod log;
 pub mod mcp;
-pub mod retry;
+pub mod restart;
 pub mod rpc;
-pub mod secret;
 pub mod sync;

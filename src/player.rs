@@ -1,204 +1,424 @@
-//! A player's program, behind `run(choose)`, or behind `play(choose)` for other games than
-//! Even/Odd: a student writes nothing but `choose`.
+//! A player: it joins every match to which it is genuinely invited, calls `choose` for each move,
+//! and remembers the results. A student only writes `choose`, and calls `run(choose)`, or
+//! `play(choose)` for games other than Even/Odd.
 //!
-//! The league manager announces the rounds. In each match a referee invites the player, asks for
-//! its moves, and tells it how the match ended. The player joins every match that it is truly
-//! invited to, calls `choose`, and remembers what came of it; what goes wrong is shown in its own
-//! terminal.
-//!
-//! Here is the program from its command line to its end. What it answers to each message stands in
-//! `player/handlers.rs`; read that next, then `turn.rs`, what `choose` is given.
+//! A message of a referee is accepted if it has the token and the conversation of its invitation
+//! (`player/invitations.rs`), a message of the manager if it has the player's own token
+//! (`program/session.rs`). No lock is held while `choose` runs. A panic of `choose` is printed and
+//! answered like any panic of a handler (`net/rpc.rs`). Read next: `player/turn.rs`.
 
-pub mod decision;
-mod handlers;
+pub mod again;
+pub mod display;
 pub mod history;
 pub mod invitations;
-pub mod sentences;
 pub mod turn;
 
-pub use crate::player::turn::{Past, Turn, record};
+pub use crate::player::turn::{PastMatch, Turn, record};
 pub use crate::protocol::Parity;
 
-use crate::Beside;
 use crate::games::{self, even_odd};
-use crate::net::agent::Toolbox;
+use crate::json::nullable;
+use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::log::Level;
-use crate::net::retry::pause;
 use crate::net::sync::{lock, spawn};
 use crate::player::history::History;
-use crate::player::invitations::Invitations;
-use crate::program::args::{Args, Stop, Usage};
-use crate::program::card::Card;
+use crate::player::invitations::{Invitations, JoinedMatch};
+use crate::program::args::{Args, Exit, Usage};
+use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::complain;
-use crate::protocol::Kind;
+use crate::program::terminal::{print_error, print_line};
+use crate::protocol::*;
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-const OPTIONS: &str = "
+/// The command line of a player.
+pub const USAGE: Usage = Usage {
+    name: "player",
+    about: "A player of the AI Agent League: joins its matches and chooses.",
+    commands: "",
+    options: &["
   --display-name NAME            shown in the table [as listed, or defaults/player.json]
-  --player-id ID                 the id to ask for, and whose card to use [any]";
+  --player-id ID                 the id to ask for, and whose card to use [any]
+  --again MATCH                  calls `choose` as in a match of this player's history"],
+};
 
-/// How often the history is written to the disk, if something in it has changed.
-const WRITING: Duration = Duration::from_secs(2);
+/// Interval between writes of the history.
+const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Whoever may sit beside a player. `()` is nobody; the extras are somebody: examples that play in
-/// the place of `choose`, and tools by which a person or a model chooses. Which of them it is says
-/// `lib.rs`.
-pub trait Companion: Sized + Send + Sync + 'static {
-    /// The options that are added to the player's command line, as `Usage` has them.
-    const OPTIONS: &str = "";
+/// The description of a player for language models.
+const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee \
+    conducts. get_player_state shows its id, record and results, and needs no arguments. The other \
+    tools are messages of a league: handle_game_invitation, then choose_parity (in Even/Odd; \
+    choose_move in other games) and notify_match_result come from a referee, with the same \
+    match_id, conversation_id and auth_token; the rest comes from the league manager.";
 
-    /// Reads those options.
-    fn new(args: &Args) -> Result<Self, Stop>;
-
-    /// What the program does in the place of playing, if the command line says so. `choose` is the
-    /// program's own.
-    fn instead(&self, _args: &Args, _choose: &Choose) -> Option<Result<(), Stop>> {
-        None
-    }
-
-    /// Whether it can play a game; `None` leaves the choices to the program's own `choose`.
-    fn plays(&self, _game_type: &str) -> Option<bool> {
-        None
-    }
-
-    /// Chooses in the place of the program's own `choose`; `None` leaves the choice to that.
-    /// `is_announced` says whether the manager itself has named this match.
-    fn choose(&self, _turn: &Turn, _is_announced: bool) -> Option<String> {
-        None
-    }
-
-    /// Who chooses, in a word.
-    fn name(&self) -> String {
-        "choose".into()
-    }
-
-    /// What is offered to tool clients, where that is not what any player offers.
-    fn toolbox<'a>(&'a self, _session: &'a Session) -> Option<Toolbox<'a>> {
-        None
-    }
-
-    /// The league is over: `words` say how it ended.
-    fn league_is_over(&self, _words: &str) {}
-
-    /// The program would end now.
-    fn stay(&self) {}
-}
-
-impl Companion for () {
-    fn new(_: &Args) -> Result<(), Stop> {
-        Ok(())
-    }
-}
-
-/// What a player is called to do with a turn.
-pub type Choose = dyn Fn(&Turn) -> String + Send + Sync;
-
-/// Runs a player of Even/Odd: it joins the league, answers its referees, remembers its matches, and
-/// ends when the league is over. `choose` is called in each match, once unless it panics, in a
-/// thread of its own; it must not take longer than `turn.time_left()`.
+/// Runs a player of Even/Odd until the league is over. `choose` is called once in each match (again
+/// if it panics), in a thread of its own; it must not take longer than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
-    let choose = move |turn: &Turn| choose(turn).to_string();
-    start(Some(even_odd::GAME.game_type), Box::new(choose))
-}
-
-/// Runs a player of any game. `choose` is called for each move, and returns one of
-/// `turn.legal_moves`; `turn.position` shows how the match stands.
-pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCode {
-    start(None, Box::new(choose))
-}
-
-/// Runs a player whose `choose` knows only one game, or every game.
-fn start(only: Option<&'static str>, choose: Box<Choose>) -> ExitCode {
-    let usage = Usage {
-        name: "player",
-        about: "A player of the AI Agent League: joins its matches and chooses.",
-        words: "",
-        options: &[OPTIONS, Beside::OPTIONS],
-    };
-    usage.main(|args| {
-        let beside = Arc::new(Beside::new(&args)?);
-        if let Some(done) = beside.instead(&args, &*choose) {
-            return done;
-        }
-        let companion = Arc::clone(&beside);
-        session::run(args, Kind::Player, |session| {
-            let player = Arc::new(Player {
-                invitations: Mutex::new(no_invitations(&session)),
-                history: Mutex::default(),
-                session,
-                choose,
-                only,
-                beside: companion,
-            });
-            let writer = Arc::clone(&player);
-            spawn("history", move || {
-                loop {
-                    pause(WRITING);
-                    writer.write_history();
-                }
-            });
-            player
-        })?;
-        beside.stay();
-        Ok(())
+    main(Strategy {
+        name: "choose".into(),
+        game_types: vec![even_odd::GAME.game_type],
+        choose: Box::new(move |turn| choose(turn).to_string()),
     })
 }
 
-struct Player {
+/// Runs a player of any game. `choose` is called for each move, and returns one of
+/// `turn.legal_moves`.
+pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCode {
+    main(Strategy {
+        name: "choose".into(),
+        game_types: games::names(),
+        choose: Box::new(choose),
+    })
+}
+
+fn main(strategy: Strategy) -> ExitCode {
+    #[cfg(feature = "extras")]
+    return crate::extras::coach::main(strategy); // until the tool is a crate of its own
+    #[cfg(not(feature = "extras"))]
+    USAGE.main(|args| start(args, strategy))
+}
+
+/// Runs a player with a strategy until the league is over.
+pub fn start(args: Args, strategy: Strategy) -> Result<(), Exit> {
+    if let Some(match_id) = args.text("--again") {
+        return again::run(&args, match_id, &strategy);
+    }
+    session::run(args, AgentKind::Player, |session| {
+        Player::new(session, strategy)
+    })
+}
+
+/// How a player chooses.
+pub struct Strategy {
+    /// Its name, as `get_player_state` shows it.
+    pub name: String,
+    /// The games that it can play.
+    pub game_types: Vec<&'static str>,
+    /// Returns one of the legal moves.
+    pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
+}
+
+/// A player in its league.
+pub struct Player {
     session: Arc<Session>,
-    choose: Box<Choose>,
-    /// The only game that `choose` knows; else it knows every game.
-    only: Option<&'static str>,
-    beside: Arc<Beside>,
+    strategy: Strategy,
     invitations: Mutex<Invitations>,
     history: Mutex<History>,
 }
 
 impl Player {
-    /// Whether we can play a game.
-    fn plays_game(&self, game_type: &str) -> bool {
-        let own = || self.only.is_none_or(|only| only == game_type);
-        self.beside.plays(game_type).unwrap_or_else(own)
+    /// Returns a player that saves its history at intervals.
+    pub fn new(session: Arc<Session>, strategy: Strategy) -> Arc<Player> {
+        let checks_tokens = session.program.config.system.security.enable_auth_tokens;
+        let player = Arc::new(Player {
+            session,
+            strategy,
+            invitations: Mutex::new(Invitations::new(checks_tokens)),
+            history: Mutex::default(),
+        });
+        let writer = Arc::clone(&player);
+        spawn("history", move || {
+            loop {
+                thread::sleep(SAVE_INTERVAL);
+                writer.save_history();
+            }
+        });
+        player
     }
-
-    /// Writes the history's file. A file that cannot be written stops nothing.
-    fn write_history(&self) {
-        let written = lock(&self.history).write();
-        if let Err(error) = written {
-            let log = self.session.program.log();
-            log.say(Level::Warning, "history", error.to_string());
-        }
-    }
-
-    /// A line about something that the author of this player should look at. It begins with our id:
-    /// several players may share a terminal.
-    fn warn(&self, words: &str) {
-        let card = self.session.card_now();
-        let name = card.map_or("player".into(), |card| card.agent_id);
-        complain(&format!("{name}: {words}"));
-    }
-}
-
-fn no_invitations(session: &Session) -> Invitations {
-    Invitations::new(session.program.config.system.security.enable_auth_tokens)
 }
 
 impl Participant for Player {
-    fn plays(&self) -> Vec<&'static str> {
-        games::all().filter(|game| self.plays_game(game)).collect()
+    fn game_types(&self) -> Vec<&'static str> {
+        self.strategy.game_types.clone()
     }
 
-    fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
-        if fresh {
-            // those of an older league are nothing
-            *lock(&self.invitations) = no_invitations(&self.session);
+    fn on_registered(&self, card: &Credentials, is_new_registration: bool) -> Result<(), Exit> {
+        if is_new_registration {
+            lock(&self.invitations).clear();
         }
-        let folder = self.session.program.data.join("players");
-        let folder = folder.join(&card.agent_id);
-        *lock(&self.history) = History::open(&folder, &card.agent_id, &card.league_id, fresh)?;
+        let folder = self
+            .session
+            .program
+            .data
+            .join("players")
+            .join(&card.agent_id);
+        *lock(&self.history) = History::open(
+            &folder,
+            &card.agent_id,
+            &card.league_id,
+            is_new_registration,
+        )?;
         Ok(())
+    }
+}
+
+impl Agent for Player {
+    fn kind(&self) -> AgentKind {
+        AgentKind::Player
+    }
+
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+        let card = self.session.wait_until_registered()?;
+        let auth_token = request.envelope.auth_token.clone();
+        match message {
+            Message::GameInvitation(invitation) => self.join(&card, request, invitation),
+            Message::ChooseParityCall(call) => {
+                let match_id = call.match_id.clone();
+                let choice = self.choose_move(&card, request, as_move_call(call))?;
+                let response = ChooseParityResponse {
+                    match_id,
+                    player_id: card.agent_id,
+                    parity_choice: choice.into(),
+                    auth_token,
+                };
+                Ok(Some(response.into()))
+            }
+            Message::ChooseMoveCall(call) => {
+                let (match_id, move_number) = (call.match_id.clone(), call.move_number);
+                let choice = self.choose_move(&card, request, call)?;
+                let response = ChooseMoveResponse {
+                    match_id,
+                    player_id: card.agent_id,
+                    move_number,
+                    r#move: choice.into(),
+                    auth_token,
+                };
+                Ok(Some(response.into()))
+            }
+            Message::GameOver(over) => self.on_game_over(&card, request, over),
+            Message::GameError(error) => {
+                self.warn(&display::game_error(&error));
+                self.find_match(request, &error.match_id)?;
+                Ok(None)
+            }
+            other => {
+                self.session.check_manager(auth_token.as_deref())?;
+                self.handle_manager(&card, other)
+            }
+        }
+    }
+
+    fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
+        self.warn(&display::refusal(packet, peer, refusal));
+    }
+
+    fn health(&self) -> Value {
+        self.session.health()
+    }
+
+    fn toolbox(&self) -> Toolbox<'_> {
+        let description = "The player's id, state, strategy, record and all its results so far.";
+        let state = |_: NoArguments, _| Ok(self.state());
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: vec![Tool::new("get_player_state", description, state)],
+        }
+    }
+}
+
+/// The result of `get_player_state`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct PlayerState {
+    pub display_name: String,
+    pub state: AgentState,
+    pub strategy: String,
+    pub record: Record,
+    pub matches: Arc<Vec<PastMatch>>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub player_id: Option<String>,
+}
+
+impl Player {
+    /// Handles a message of the manager.
+    fn handle_manager(
+        &self,
+        card: &Credentials,
+        message: Message,
+    ) -> Result<Option<Message>, HandlerError> {
+        match message {
+            Message::RoundAnnouncement(round) => {
+                lock(&self.invitations).announce(&card.agent_id, round);
+            }
+            Message::LeagueCompleted(league) => {
+                self.save_history();
+                if self.session.end_league() {
+                    print_line(&display::league_over(&card.agent_id, &league));
+                }
+            }
+            Message::LeagueError(error) => {
+                let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
+                self.warn(&display::about("the league manager says", &text));
+            }
+            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {}
+            other => return Err(HandlerError::not_found(AgentKind::Player, other.name())),
+        }
+        Ok(None)
+    }
+
+    /// Accepts an invitation.
+    fn join(
+        &self,
+        card: &Credentials,
+        request: &Request,
+        invitation: GameInvitation,
+    ) -> Result<Option<Message>, HandlerError> {
+        if let Some(player_id) = &invitation.player_id {
+            check_player_id(card, player_id)?;
+        }
+        let match_id = invitation.match_id.clone();
+        lock(&self.invitations).join(&request.envelope, invitation)?;
+        let ack = GameJoinAck {
+            match_id,
+            player_id: card.agent_id.clone(),
+            arrival_timestamp: Timestamp::now(),
+            accept: true,
+            auth_token: request.envelope.auth_token.clone(),
+        };
+        Ok(Some(ack.into()))
+    }
+
+    /// Returns our move, which is the same whenever it is asked for again.
+    fn choose_move(
+        &self,
+        card: &Credentials,
+        request: &Request,
+        call: ChooseMoveCall,
+    ) -> Result<String, HandlerError> {
+        // Check the call.
+        if !self.strategy.game_types.contains(&&*call.game_type) {
+            return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
+        }
+        let joined = self.find_match(request, &call.match_id)?;
+        check_player_id(card, &call.player_id)?;
+
+        // The deadline is by the referee's clock, which may differ from ours.
+        let sent = request.envelope.timestamp;
+        let time_left = call.deadline.max(sent).abs_diff(sent);
+
+        let turn = Turn {
+            is_announced: lock(&self.invitations).is_announced(&call.match_id),
+            player_id: call.player_id,
+            opponent_id: joined.opponent_id,
+            match_id: call.match_id,
+            round_id: joined.round_id,
+            game_type: call.game_type,
+            move_number: call.move_number,
+            position: call.position,
+            legal_moves: call.legal_moves,
+            standings: call.context.and_then(|context| context.your_standings),
+            history: lock(&self.history).matches(),
+            seed: self.session.program.seed,
+            deadline: Instant::now() + time_left,
+        };
+        Ok(joined
+            .moves
+            .get(turn.move_number, || (self.strategy.choose)(&turn))?)
+    }
+
+    /// Remembers and prints the result of a match. If the manager proves itself, a match that it has
+    /// not announced is not remembered.
+    fn on_game_over(
+        &self,
+        card: &Credentials,
+        request: &Request,
+        over: GameOver,
+    ) -> Result<Option<Message>, HandlerError> {
+        let joined = self.find_match(request, &over.match_id)?;
+        let mut result = over.game_result;
+        let reason = result.reason.or(over.reason);
+        result.reason = reason.map(|reason| truncate(&reason, 3 * MAX_SHOWN_CHARS));
+        let mut text = result.reason.clone().unwrap_or("is over".into());
+
+        let is_announced = lock(&self.invitations).is_announced(&over.match_id);
+        let mut is_new = true;
+        if card.proves_itself && !is_announced {
+            text += " (not announced by the manager, so not remembered)";
+        } else {
+            is_new = lock(&self.history).add(PastMatch {
+                match_id: over.match_id.clone(),
+                conversation_id: joined.conversation_id,
+                round_id: joined.round_id,
+                game_type: over.game_type,
+                opponent_id: joined.opponent_id,
+                result,
+            });
+        }
+        if is_new {
+            print_line(&display::about(&over.match_id, &text));
+        }
+        Ok(None)
+    }
+
+    /// Returns the match of a referee's message, if the message is genuine.
+    fn find_match(&self, request: &Request, match_id: &str) -> Result<JoinedMatch, ProtocolError> {
+        lock(&self.invitations)
+            .find(&request.envelope, match_id)
+            .cloned()
+    }
+
+    fn save_history(&self) {
+        let saved = lock(&self.history).write();
+        if let Err(error) = saved {
+            let log = self.session.program.log();
+            log.event(Level::Warning, "history", error.to_string());
+        }
+    }
+
+    /// Prints a problem, with our id: several players may share a terminal.
+    fn warn(&self, text: &str) {
+        let card = self.session.credentials();
+        let name = card.map_or("player".into(), |card| card.agent_id);
+        print_error(&format!("{name}: {text}"));
+    }
+
+    /// Returns what everybody may know: no token, and a choice only when its match is over.
+    fn state(&self) -> PlayerState {
+        let player_id = self.session.credentials().map(|card| card.agent_id);
+        let matches = lock(&self.history).matches();
+        PlayerState {
+            display_name: self.session.program.entry.display_name.clone(),
+            state: self.session.state(),
+            strategy: self.strategy.name.clone(),
+            record: record(player_id.as_deref().unwrap_or_default(), &matches),
+            matches,
+            player_id,
+        }
+    }
+}
+
+/// Checks that a message is for this player.
+fn check_player_id(card: &Credentials, player_id: &str) -> Result<(), ProtocolError> {
+    if player_id == card.agent_id {
+        return Ok(());
+    }
+    let problem = format!("but this is {}", card.agent_id);
+    Err(ProtocolError::unexpected(
+        ErrorCode::TokenInvalid,
+        "player_id",
+        player_id,
+        problem,
+    ))
+}
+
+/// Returns CHOOSE_PARITY_CALL as the call that all other games use.
+fn as_move_call(call: ChooseParityCall) -> ChooseMoveCall {
+    ChooseMoveCall {
+        match_id: call.match_id,
+        player_id: call.player_id,
+        game_type: even_odd::GAME.game_type.into(),
+        deadline: call.deadline,
+        move_number: 1,
+        position: (even_odd::GAME.position)(&[]),
+        legal_moves: vec!["even".into(), "odd".into()],
+        context: call.context,
     }
 }

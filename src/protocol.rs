@@ -1,57 +1,49 @@
-//! The league protocol `league.v2` on one page: the messages, who may be sent them, and their
-//! fields.
+//! The league protocol `league.v2`: the messages, their receivers, and their fields.
 //!
-//! First comes the table `messages!`: for every message its type on the wire, its object, its tool
-//! (the JSON-RPC method that it travels under), the kinds of agents to which it may be sent as a
-//! request, and a sentence that explains it to people and language models. A message that may be
-//! sent to nobody is only a reply, and has no sentence. Then come the objects: a field of a message
-//! is declared here and nowhere else.
+//! First comes the list `messages!`. A row has the type on the wire, the struct, the JSON-RPC method
+//! (which is also the name as a tool), the kinds of agents that accept the message as a request, and
+//! a description for people and language models. A message without receivers is only a reply.
 //!
-//! How to read a declaration:
-//! ```text
-//! words! {
-//!     Fruit { Apple = "APPLE", Pear = "PEAR", }    one of these words, else it is refused
-//! }
-//! object! {
-//!     Example {
-//!         match_id: String, accept: bool,          a required field must be there and right
-//!         next_round_id: Option<u32>,              required too; where there is none it is null
-//!         parity_choice: Unread<Parity>,           any JSON is let in, and judged later
-//!         ; optional auth_token: String,           absent, null and faulty are all the same
-//!     }
-//! }
-//! ```
-//! Each declaration makes a Rust struct with those fields (an optional one is an `Option`), a
-//! reader that names what is wrong by its full path, and a JSON schema for tool clients. How that
-//! is done stands in `wire/object.rs`; how a whole message is read, in `protocol/read.rs`. This
-//! page is pure: it knows no clock and no socket.
+//! Then come the structs. An ordinary field must be present and valid. An `Option` may be absent, and
+//! counts as absent where it is invalid; it is skipped when the message is sent. An `Option` that is
+//! declared `nullable` is sent as null instead, and must be valid where it is present. A `Value` is
+//! checked by its handler. To add a message, write a struct and a row of the list; to add a field,
+//! write it into the struct.
 //!
-//! The file `protocol.md`, which `cargo doc` shows below, says the same to somebody who writes an
-//! agent in another language, with every exchange as JSON. Read next: `games.rs`.
+//! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no clock
+//! and no socket. The page `protocol.md`, which `cargo doc` shows below, describes the same for other
+//! languages, with every exchange as JSON. Read next: `games.rs`.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
+#![allow(
+    missing_docs,
+    non_snake_case,
+    reason = "fields are named by the specification"
+)]
 
-mod codes;
-mod read;
+mod errors;
+mod parse;
 #[macro_use]
 mod table;
 
-pub use codes::{Code, Refusal};
-pub use read::{SUPPLIED, Understood, complete, read, write};
-pub use table::Entry;
+pub use errors::{ERROR_CODES, ErrorCode, ProtocolError};
+pub use parse::{DEFAULTED_FIELDS, IncomingMessage, fill_defaults, parse, to_json};
+pub use table::MessageSpec;
 
-use crate::wire::{Timestamp, Unread};
-use crate::{object, words};
+use crate::json::nullable;
+use crate::values::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
-/// The only protocol version there is.
+/// The version of the protocol.
 pub const PROTOCOL: &str = "league.v2";
 /// The game that has messages of its own.
 pub const GAME: &str = "even_odd";
 
 /// A JSON object, as messages are on the wire.
-pub type Packet = Map<String, Value>;
+pub type JsonObject = Map<String, Value>;
 
 messages! {
     "REFEREE_REGISTER_REQUEST"  RefereeRegisterRequest   "register_referee"        [Manager]:
@@ -68,9 +60,8 @@ messages! {
          start."
     "LEAGUE_STATUS"             LeagueStatus             "start_league"            []
     "LEAGUE_CONTROL"            LeagueControl            "control_league"          [Manager]:
-        "The operator of the league pauses or resumes it, removes or restores a player, has a \
-         match played again, or opens a new lobby when the league is over. Answered with the \
-         status."
+        "The operator of the league pauses or resumes it, removes or restores a player, or \
+         opens a new lobby when the league is over. Answered with the status."
     "ROUND_ANNOUNCEMENT"        RoundAnnouncement        "notify_round"            [Referee Player]:
         "The manager announces a round: its matches and who referees them. Answered \
          {\"status\":\"ok\"}."
@@ -109,232 +100,602 @@ messages! {
         "A request was refused: the code, and in `context` what was wrong."
 }
 
-words! {
-    /// The three kinds of agent.
-    Kind { Manager = "league_manager", Referee = "referee", Player = "player", }
-    /// A choice in Even/Odd, and what the drawn number is.
-    Parity { Even = "even", Odd = "odd", }
-    /// The sides of a match. In a game by turns player A begins; else they make no difference.
-    Role { PlayerA = "PLAYER_A", PlayerB = "PLAYER_B", }
-    /// How a match ended.
-    Ending { Win = "WIN", Draw = "DRAW", TechnicalLoss = "TECHNICAL_LOSS", }
-    /// The answer to a registration.
-    Verdict { Accepted = "ACCEPTED", Rejected = "REJECTED", }
-    /// How far the league has come.
-    Progress { Waiting = "waiting", Running = "running", Completed = "completed", }
-    /// The life of an agent.
-    AgentState {
-        Init = "INIT", Registered = "REGISTERED", Active = "ACTIVE",
-        Suspended = "SUSPENDED", Shutdown = "SHUTDOWN",
-    }
-    /// The life of a match.
-    MatchState {
-        WaitingForPlayers = "WAITING_FOR_PLAYERS", CollectingChoices = "COLLECTING_CHOICES",
-        DrawingNumber = "DRAWING_NUMBER", Finished = "FINISHED",
-    }
-    /// What the operator may do to a league.
-    Action {
-        Pause = "pause", Resume = "resume", Remove = "remove",
-        Restore = "restore", Replay = "replay", Again = "again",
-    }
-    /// The four questions to the manager.
-    QueryType {
-        Standings = "GET_STANDINGS", Schedule = "GET_SCHEDULE",
-        NextMatch = "GET_NEXT_MATCH", PlayerStats = "GET_PLAYER_STATS",
+/// The three kinds of agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    #[serde(rename = "league_manager")]
+    Manager,
+    Referee,
+    Player,
+}
+
+/// A choice in Even/Odd, and what the drawn number is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parity {
+    Even,
+    Odd,
+}
+
+/// How a match ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ResultStatus {
+    Win,
+    Draw,
+    TechnicalLoss,
+}
+
+/// The answer to a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RegistrationStatus {
+    Accepted,
+    Rejected,
+}
+
+/// How far the league has come.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaguePhase {
+    Waiting,
+    Running,
+    Completed,
+}
+
+/// The life of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum AgentState {
+    Init,
+    Registered,
+    Active,
+    Suspended,
+    Shutdown,
+}
+
+/// The life of a match.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum MatchState {
+    WaitingForPlayers,
+    CollectingChoices,
+    DrawingNumber,
+    Finished,
+}
+
+/// What the operator may do to a league.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlAction {
+    Pause,
+    Resume,
+    Remove,
+    Restore,
+    NewLobby,
+}
+
+/// The four questions to the manager.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum QueryType {
+    GetStandings,
+    GetSchedule,
+    GetNextMatch,
+    GetPlayerStats,
+}
+
+impl fmt::Display for AgentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
-object! {
-    /// The envelope: every message has it, beside its own fields.
-    Envelope {
-        protocol: String, message_type: String, sender: String, timestamp: Timestamp,
-        conversation_id: String,
-        ; optional auth_token: String, league_id: String, round_id: u32, match_id: String,
+impl fmt::Display for LeaguePhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
 
-    /// What an agent says of itself. Only a referee says how many matches it plays at once, and
-    /// whether it takes match tokens from the manager. By its `registration_key`, a secret that it
-    /// made itself and keeps on its disk, an agent that lost the manager's answer gets it again.
-    AgentMeta {
-        display_name: String, version: String, game_types: Vec<String>, contact_endpoint: String,
-        ; optional max_concurrent_matches: u32, protocol_version: String,
-        uses_match_tokens: bool, registration_key: String,
+impl fmt::Display for ControlAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
-    /// A referee asks to be let in.
-    RefereeRegisterRequest { referee_meta: AgentMeta, }
-    /// A referee is in, with an id and a token; or it is not, and `reason` says why. With
-    /// `proves_itself` the manager promises that its own requests carry that token.
-    RefereeRegisterResponse {
-        status: Verdict, referee_id: Option<String>, reason: Option<String>,
-        ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,
-    }
-    /// A player asks to be let in.
-    LeagueRegisterRequest { player_meta: AgentMeta, }
-    /// The same for a player.
-    LeagueRegisterResponse {
-        status: Verdict, player_id: Option<String>, reason: Option<String>,
-        ; optional auth_token: String, league_id: String, error_code: String, proves_itself: bool,
-    }
+}
 
-    /// The operator starts the league.
-    StartLeague { league_id: String, }
-    /// The operator's order: `remove` names a player, `restore` a player or another agent, both in
-    /// `player_id`; `replay` names a match.
-    LeagueControl {
-        league_id: String, action: Action,
-        ; optional player_id: String, match_id: String,
+impl fmt::Display for ResultStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
-    /// How far the league is; where it does not go on, `reason` says what it waits for.
-    LeagueStatus {
-        league_id: String, status: Progress, current_round: u32, total_rounds: u32,
-        matches_completed: u32,
-        ; optional reason: String,
-    }
+}
 
-    /// A round begins, or goes on: its open matches. `match_token` stands in a player's copy: only
-    /// an invitation that carries it as `auth_token` is a true one to the player's match of this
-    /// round.
-    RoundAnnouncement {
-        league_id: String, round_id: u32, matches: Vec<MatchEntry>,
-        ; optional match_token: String,
+impl Parity {
+    /// Returns the choice as it is sent.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Parity::Even => "even",
+            Parity::Odd => "odd",
+        }
     }
-    /// One match of an announcement. The optional fields are for the referee: who referees, where
-    /// the players are, the token of each for this match, and how they stand. Only `match_token` is
-    /// for a player: some managers write it here; ours never does.
-    MatchEntry {
-        match_id: String, game_type: String, player_A_id: String, player_B_id: String,
-        referee_endpoint: String,
-        ; optional referee_id: String, player_A_endpoint: String, player_B_endpoint: String,
-        player_A_token: String, player_B_token: String,
-        player_A_standings: Tally, player_B_standings: Tally, match_token: String,
-    }
-    /// What a player has won, lost and drawn so far.
-    #[derive(Copy, Default)]
-    Tally { wins: u32, losses: u32, draws: u32, }
-    /// One match as a referee is given it by the tool `start_match`, which is no message.
-    StartMatch {
-        league_id: String, round_id: u32, r#match: MatchEntry,
-        ; optional auth_token: String,
-    }
+}
 
-    /// A player is asked to come. The conversation of the envelope is that of the whole match.
-    GameInvitation {
-        league_id: String, round_id: u32, match_id: String, game_type: String,
-        role_in_match: String, opponent_id: String,
-        ; optional player_id: String,
+impl fmt::Display for Parity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
-    /// The player comes, or does not. It echoes the token of the match.
-    GameJoinAck {
-        match_id: String, player_id: String, arrival_timestamp: Timestamp, accept: bool,
-        ; optional auth_token: String,
-    }
-    /// A player is asked for even or odd.
-    ChooseParityCall {
-        match_id: String, player_id: String, game_type: String, deadline: Timestamp,
-        ; optional context: TurnContext,
-    }
-    /// What a player is told along with the call.
-    TurnContext { ; optional opponent_id: String, round_id: u32, your_standings: Tally, }
-    /// The player's choice. Judging it is the game's business, not the reader's.
-    ChooseParityResponse {
-        match_id: String, player_id: String, parity_choice: Unread<Parity>,
-        ; optional auth_token: String,
-    }
-    /// A player is asked for a move, in any game but Even/Odd. `position` is for people to read;
-    /// `move_number` counts the moves of the match, from 1.
-    ChooseMoveCall {
-        match_id: String, player_id: String, game_type: String, deadline: Timestamp,
-        move_number: u32, position: String, legal_moves: Vec<String>,
-        ; optional context: TurnContext,
-    }
-    /// The player's move: one of the legal ones, which the game judges.
-    ChooseMoveResponse {
-        match_id: String, player_id: String, move_number: u32, r#move: Unread<String>,
-        ; optional auth_token: String,
-    }
-    /// How a match ended. `reason` beside the result is read, and never written.
-    GameOver {
-        match_id: String, game_type: String, game_result: GameResult,
-        ; optional reason: String,
-    }
-    /// How a match ended, as the players are told. `choices` is for Even/Odd, `moves` for every
-    /// other game.
-    GameResult {
-        status: Ending, winner_player_id: Option<String>, drawn_number: Option<u32>,
-        number_parity: Option<Parity>, choices: BTreeMap<String, Option<Parity>>,
-        ; optional reason: String, moves: Vec<MoveMade>,
-    }
-    /// A move as it was played.
-    MoveMade { player_id: String, r#move: String, }
-    /// What went wrong in a match, for the player that it concerns.
-    GameError {
-        match_id: String, error_code: String, error_description: String,
-        affected_player: String, action_required: String,
-        ; optional player_id: String, retry_info: RetryInfo, context: Packet, consequence: String,
-    }
-    /// Which attempt failed; and when the next one comes, or how many seconds are left for it.
-    RetryInfo {
-        retry_count: u32, max_retries: u32,
-        ; optional next_retry_at: Timestamp, time_remaining: f64,
-    }
+}
 
-    /// How a match ended, for the manager.
-    MatchResultReport {
-        league_id: String, round_id: u32, match_id: String, game_type: String, result: MatchResult,
-    }
-    /// How a match ended, as the manager is told: points by player.
-    MatchResult { winner: Option<String>, score: BTreeMap<String, i32>, details: Details, }
-    /// What the result follows from. In Even/Odd `status` may be absent: the number then says how
-    /// the match ended.
-    Details {
-        drawn_number: Option<u32>, choices: BTreeMap<String, Option<Parity>>,
-        ; optional status: Ending, reason: String, moves: Vec<MoveMade>,
-    }
-    /// The report is on the manager's disk.
-    MatchResultAck { match_id: String, status: String, }
+/// The envelope: every message has it, beside its own fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    pub protocol: String,
+    pub sender: String,
+    pub timestamp: Timestamp,
+    pub conversation_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub league_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_id: Option<String>,
+}
 
-    /// The table.
-    LeagueStandingsUpdate { league_id: String, round_id: u32, standings: Vec<Standing>, }
-    /// One row of the table.
-    Standing {
-        rank: u32, player_id: String, display_name: String,
-        played: u32, wins: u32, draws: u32, losses: u32, points: i32,
-    }
-    /// A round is over.
-    RoundCompleted {
-        league_id: String, round_id: u32, matches_completed: u32, summary: RoundSummary,
-        next_round_id: Option<u32>,
-    }
-    /// How the matches of a round ended: `wins + draws + technical_losses = total_matches`.
-    RoundSummary { total_matches: u32, wins: u32, draws: u32, technical_losses: u32, }
-    /// The league is over.
-    LeagueCompleted {
-        league_id: String, total_rounds: u32, total_matches: u32, champion: Champion,
-        final_standings: Vec<FinalRow>,
-    }
-    /// Who won the league.
-    Champion { player_id: String, display_name: String, points: i32, }
-    /// One row of the final table.
-    FinalRow { rank: u32, player_id: String, points: i32, ; optional display_name: String, }
+/// What an agent says of itself. Only a referee says how many matches it plays at once, and
+/// whether it takes match tokens from the manager. By its `registration_key`, a secret that it
+/// made itself and keeps on its disk, an agent that lost the manager's answer gets it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentMeta {
+    pub display_name: String,
+    pub version: String,
+    pub game_types: Vec<String>,
+    pub contact_endpoint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrent_matches: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses_match_tokens: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration_key: Option<String>,
+}
 
-    /// A question to the manager. What exactly is asked is judged by whoever answers it.
-    LeagueQuery {
-        league_id: String, query_type: Unread<QueryType>,
-        ; optional query_params: Unread<QueryParams>,
-    }
-    /// Whom or what a question is about; without a player it is about its sender.
-    #[derive(Default)]
-    QueryParams { ; optional player_id: String, round_id: u32, }
-    /// The answer to a question: `data` on success, else `error`.
-    LeagueQueryResponse {
-        query_type: String, success: bool,
-        ; optional data: Packet, error: QueryError,
-    }
-    /// Why a question was not answered; unlike in LEAGUE_ERROR, `error_description` explains.
-    QueryError { error_code: String, error_name: String, error_description: String, }
-    /// A refusal. `error_description` is the code's name; `context` says what exactly was wrong.
-    LeagueError {
-        error_code: String, error_description: String,
-        ; optional original_message_type: String, context: Packet,
-    }
+/// A referee asks to be let in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefereeRegisterRequest {
+    pub referee_meta: AgentMeta,
+}
+
+/// A referee is in, with an id and a token; or it is not, and `reason` says why. With
+/// `proves_itself` the manager promises that its own requests carry that token.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefereeRegisterResponse {
+    pub status: RegistrationStatus,
+    #[serde(default, deserialize_with = "nullable")]
+    pub referee_id: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub league_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proves_itself: Option<bool>,
+}
+
+/// A player asks to be let in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueRegisterRequest {
+    pub player_meta: AgentMeta,
+}
+
+/// The same for a player.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueRegisterResponse {
+    pub status: RegistrationStatus,
+    #[serde(default, deserialize_with = "nullable")]
+    pub player_id: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub league_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proves_itself: Option<bool>,
+}
+
+/// The operator starts the league.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartLeague {
+    pub league_id: String,
+}
+
+/// The operator's order; `remove` and `restore` name a player.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueControl {
+    pub league_id: String,
+    pub action: ControlAction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_id: Option<String>,
+}
+
+/// How far the league is; where it does not go on, `reason` says what it waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueStatus {
+    pub league_id: String,
+    pub status: LeaguePhase,
+    pub current_round: u32,
+    pub total_rounds: u32,
+    pub matches_completed: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A round begins, or goes on: its open matches. `match_token` stands in a player's copy: only
+/// an invitation that carries it as `auth_token` is a true one to the player's match of this
+/// round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundAnnouncement {
+    pub league_id: String,
+    pub round_id: u32,
+    pub matches: Vec<MatchEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_token: Option<String>,
+}
+
+/// One match of an announcement. The optional fields are for the referee: who referees, where
+/// the players are, the token of each for this match, and how they stand. Only `match_token` is
+/// for a player: some managers write it here; ours never does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MatchEntry {
+    pub match_id: String,
+    pub game_type: String,
+    pub player_A_id: String,
+    pub player_B_id: String,
+    pub referee_endpoint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referee_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_A_endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_B_endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_A_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_B_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_A_standings: Option<Record>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_B_standings: Option<Record>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_token: Option<String>,
+}
+
+/// What a player has won, lost and drawn so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub wins: u32,
+    pub losses: u32,
+    pub draws: u32,
+}
+
+/// One match as a referee is given it by the tool `start_match`, which is no message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StartMatch {
+    pub league_id: String,
+    pub round_id: u32,
+    pub r#match: MatchEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+}
+
+/// A player is asked to come. The conversation of the envelope is that of the whole match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GameInvitation {
+    pub league_id: String,
+    pub round_id: u32,
+    pub match_id: String,
+    pub game_type: String,
+    pub role_in_match: String,
+    pub opponent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_id: Option<String>,
+}
+
+/// The player comes, or does not. It echoes the token of the match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GameJoinAck {
+    pub match_id: String,
+    pub player_id: String,
+    pub arrival_timestamp: Timestamp,
+    pub accept: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+}
+
+/// A player is asked for even or odd.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChooseParityCall {
+    pub match_id: String,
+    pub player_id: String,
+    pub game_type: String,
+    pub deadline: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<TurnContext>,
+}
+
+/// What a player is told along with the call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnContext {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub your_standings: Option<Record>,
+}
+
+/// The player's choice. Judging it is the game's business, not the reader's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChooseParityResponse {
+    pub match_id: String,
+    pub player_id: String,
+    pub parity_choice: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+}
+
+/// A player is asked for a move, in any game but Even/Odd. `position` is for people to read;
+/// `move_number` counts the moves of the match, from 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChooseMoveCall {
+    pub match_id: String,
+    pub player_id: String,
+    pub game_type: String,
+    pub deadline: Timestamp,
+    pub move_number: u32,
+    pub position: String,
+    pub legal_moves: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<TurnContext>,
+}
+
+/// The player's move: one of the legal ones, which the game judges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChooseMoveResponse {
+    pub match_id: String,
+    pub player_id: String,
+    pub move_number: u32,
+    pub r#move: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+}
+
+/// How a match ended. `reason` beside the result is read, and never written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GameOver {
+    pub match_id: String,
+    pub game_type: String,
+    pub game_result: GameResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How a match ended, as the players are told. `choices` is for Even/Odd, `moves` for every
+/// other game.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GameResult {
+    pub status: ResultStatus,
+    #[serde(default, deserialize_with = "nullable")]
+    pub winner_player_id: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub drawn_number: Option<u32>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub number_parity: Option<Parity>,
+    pub choices: BTreeMap<String, Option<Parity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Vec<MoveMade>>,
+}
+
+/// A move as it was played.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MoveMade {
+    pub player_id: String,
+    pub r#move: String,
+}
+
+/// What went wrong in a match, for the player that it concerns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GameError {
+    pub match_id: String,
+    pub error_code: String,
+    pub error_description: String,
+    pub affected_player: String,
+    pub action_required: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_info: Option<RetryInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<JsonObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consequence: Option<String>,
+}
+
+/// Which attempt failed; and when the next one comes, or how many seconds are left for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetryInfo {
+    pub retry_count: u32,
+    pub max_retries: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_retry_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_remaining: Option<f64>,
+}
+
+/// How a match ended, for the manager.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchResultReport {
+    pub league_id: String,
+    pub round_id: u32,
+    pub match_id: String,
+    pub game_type: String,
+    pub result: MatchResult,
+}
+
+/// How a match ended, as the manager is told: points by player.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchResult {
+    #[serde(default, deserialize_with = "nullable")]
+    pub winner: Option<String>,
+    pub score: BTreeMap<String, i32>,
+    pub details: ResultDetails,
+}
+
+/// What the result follows from. In Even/Odd `status` may be absent: the number then says how
+/// the match ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResultDetails {
+    #[serde(default, deserialize_with = "nullable")]
+    pub drawn_number: Option<u32>,
+    pub choices: BTreeMap<String, Option<Parity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<ResultStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Vec<MoveMade>>,
+}
+
+/// The report is on the manager's disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchResultAck {
+    pub match_id: String,
+    pub status: String,
+}
+
+/// The table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueStandingsUpdate {
+    pub league_id: String,
+    pub round_id: u32,
+    pub standings: Vec<Standing>,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    pub rank: u32,
+    pub player_id: String,
+    pub display_name: String,
+    pub played: u32,
+    pub wins: u32,
+    pub draws: u32,
+    pub losses: u32,
+    pub points: i32,
+}
+
+/// A round is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundCompleted {
+    pub league_id: String,
+    pub round_id: u32,
+    pub matches_completed: u32,
+    pub summary: RoundSummary,
+    #[serde(default, deserialize_with = "nullable")]
+    pub next_round_id: Option<u32>,
+}
+
+/// How the matches of a round ended: `wins + draws + technical_losses = total_matches`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RoundSummary {
+    pub total_matches: u32,
+    pub wins: u32,
+    pub draws: u32,
+    pub technical_losses: u32,
+}
+
+/// The league is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueCompleted {
+    pub league_id: String,
+    pub total_rounds: u32,
+    pub total_matches: u32,
+    pub champion: Champion,
+    pub final_standings: Vec<FinalStanding>,
+}
+
+/// Who won the league.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Champion {
+    pub player_id: String,
+    pub display_name: String,
+    pub points: i32,
+}
+
+/// One row of the final table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FinalStanding {
+    pub rank: u32,
+    pub player_id: String,
+    pub points: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+}
+
+/// A question to the manager. What exactly is asked is judged by whoever answers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueQuery {
+    pub league_id: String,
+    pub query_type: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_params: Option<Value>,
+}
+
+/// Whom or what a question is about; without a player it is about its sender.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct QueryParams {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_id: Option<u32>,
+}
+
+/// The answer to a question: `data` on success, else `error`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueQueryResponse {
+    pub query_type: String,
+    pub success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<JsonObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<QueryError>,
+}
+
+/// Why a question was not answered; unlike in LEAGUE_ERROR, `error_description` explains.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryError {
+    pub error_code: String,
+    pub error_name: String,
+    pub error_description: String,
+}
+
+/// A refusal. `error_description` is the code's name; `context` says what exactly was wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeagueError {
+    pub error_code: String,
+    pub error_description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_message_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<JsonObject>,
 }

@@ -1,181 +1,335 @@
-//! A referee: takes the matches that the manager's announcements give it, plays them, reports until
-//! it is heard.
+//! A referee: it accepts the matches that the manager announces, plays them, and reports each result
+//! until the manager has acknowledged it.
 //!
-//! It has a few `match` threads, each of which plays one match at a time, and one `report` thread,
-//! which repeats every result until the manager has answered for it. For a moment each there are
-//! `seat` (the second player of a match is asked while the first is) and `game-error` (a player is
-//! told of a failed attempt). Requests come in through `referee/handlers.rs`. How one match goes is
-//! in `referee/match_play.rs`; read that first.
+//! Its threads: some `match` threads, each of which plays one match at a time; one `report` thread;
+//! and for a moment each, `seat` (one player of a match) and `game-error` (a notification to a
+//! player). How one match is played is in `referee/match_play.rs`; read that first.
 
 pub mod assignments;
-pub mod handlers;
+mod http_match;
+pub mod match_messages;
 pub mod match_play;
 pub mod outbox;
-pub mod over_http;
-pub mod questions;
 
 use crate::games;
-use crate::net::letter::{About, Peer};
+use crate::json::nullable;
+use crate::net::agent::{Agent, HandlerError, Request, StatusOk, Tool, Toolbox};
+use crate::net::call_error::CallError;
+use crate::net::client::{MessageContext, Peer};
 use crate::net::log::Level;
-use crate::net::retry::{CallError, SHOWN, pause};
-use crate::net::sync::{Watched, spawn};
-use crate::program::args::{Args, Stop};
-use crate::program::card::Card;
+use crate::net::sync::{Shared, lock, spawn};
+use crate::program::args::{Args, Exit};
+use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{complain, say, shown};
-use crate::protocol::{Kind, Message};
+use crate::program::terminal::{print_error, print_line, sanitize};
+use crate::protocol::*;
 use crate::referee::assignments::{Assignment, Assignments};
-use crate::referee::match_play::play;
-use crate::referee::outbox::Kept;
-use crate::referee::over_http::{OverHttp, fault};
-use crate::wire::cut;
+use crate::referee::http_match::HttpMatch;
+use crate::referee::outbox::PendingResult;
+use crate::values::{MAX_SHOWN_CHARS, truncate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Instant;
 
-/// Runs a referee to its end.
-pub fn run(args: Args) -> Result<(), Stop> {
-    session::run(args, Kind::Referee, Referee::new)
-}
+/// The description of a referee for language models.
+const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two \
+    players and reports them to the league manager. get_match_state only looks: it shows how far a \
+    match has come, and after the draw its choices and result. Everything else is for the league \
+    manager alone and needs the referee's own token. A refusal comes as a tool error that says \
+    what is wrong.";
 
-/// The codes of a refusal that is about who we are, and not about the result.
-const ABOUT_US: [&str; 3] = ["E011", "E012", "E013"];
+/// The errors of a manager that does not know us any more.
+const AUTH_ERRORS: [&str; 3] = ["E011", "E012", "E013"];
 
 struct Referee {
     session: Arc<Session>,
-    assignments: Watched<Assignments>,
-    /// Whether it has been said that results wait for the manager.
-    said: AtomicBool,
-    /// Whether a report is under way.
-    is_reporting: Watched<bool>,
+    assignments: Shared<Assignments>,
+    /// Held while a result is sent.
+    sending: Mutex<()>,
+    /// True if the user has been told that results wait for the manager.
+    has_warned: AtomicBool,
+}
+
+/// Runs a referee until the league is over.
+pub fn run(args: Args) -> Result<(), Exit> {
+    session::run(args, AgentKind::Referee, |session| {
+        let max_concurrent_matches = session.program.max_concurrent_matches();
+        let referee = Arc::new(Referee {
+            session,
+            assignments: Shared::default(),
+            sending: Mutex::default(),
+            has_warned: AtomicBool::new(false),
+        });
+        for _ in 0..max_concurrent_matches {
+            referee.start_thread("match", Referee::play_next);
+        }
+        referee.start_thread("report", Referee::report_next);
+        referee
+    })
 }
 
 impl Referee {
-    fn new(session: Arc<Session>) -> Arc<Referee> {
-        let at_once = session.program.at_once();
-        let referee = Arc::new(Referee {
-            session,
-            assignments: Watched::default(),
-            said: AtomicBool::new(false),
-            is_reporting: Watched::default(),
-        });
-        for _ in 0..at_once {
-            referee.start("match", |it| {
-                it.play(&it.assignments.wait_for(|all| all.queue.pop_front()));
-            });
-        }
-        referee.start("report", |it| {
-            let kept = it.assignments.wait_for(|all| all.outbox.next_due());
-            it.is_reporting.change(|is| *is = true);
-            it.report(&kept);
-            it.is_reporting.change(|is| *is = false);
-        });
-        referee
-    }
-
-    /// Has a thread of its own do a work again and again, for ever.
-    fn start(self: &Arc<Self>, name: &str, work: fn(&Referee)) {
-        let here = Arc::clone(self);
+    /// Starts a thread that runs a task again and again.
+    fn start_thread(self: &Arc<Self>, name: &str, task: fn(&Referee)) {
+        let referee = Arc::clone(self);
         spawn(name, move || {
             loop {
-                let _ = catch_unwind(AssertUnwindSafe(|| work(&here)));
+                let _ = catch_unwind(AssertUnwindSafe(|| task(&referee)));
             }
         });
     }
 
-    /// One match: played, kept on the disk, told to the players. Reporting is the reporter's
-    /// business.
-    fn play(&self, playing: &Assignment) {
-        let venue = OverHttp {
-            program: &self.session.program,
-            assignments: &self.assignments,
-            playing,
-            began: Instant::now(),
+    /// Waits for a match and plays it. If our own machine fails, the match is queued again.
+    fn play_next(&self) {
+        let assignment = self.assignments.wait_for(Assignments::start_next);
+        let io = HttpMatch {
+            referee: self,
+            assignment: &assignment,
+            started: Instant::now(),
         };
-        let played = catch_unwind(AssertUnwindSafe(|| play(playing, &venue)));
-        let outcome = played.unwrap_or_default();
-        let match_id = &playing.match_id;
-        if let Some(outcome) = &outcome {
-            // once it is reported, all may end
-            say(&format!("{match_id}: {}", shown(&outcome.reason)));
-        }
-        let ended = |all: &mut Assignments| all.ended(playing, outcome.as_ref());
-        let is_ours = self.assignments.change(ended);
-        if outcome.is_none() && is_ours {
-            let words = "could not be played, by a fault of our own machine";
-            let program = &self.session.program;
-            fault(program, &format!("{match_id} {words}; it is played again"));
-            pause(program.config.system.retry_policy.base_delay_sec);
-            let again = |all: &mut Assignments| all.queue.push_back(playing.clone());
-            self.assignments.change(again);
+        let played = catch_unwind(AssertUnwindSafe(|| match_play::play(&assignment, &io)));
+        let match_id = &assignment.match_id;
+
+        if let Ok(Ok(result)) = played {
+            print_line(&format!(
+                "{match_id}: {}",
+                sanitize(&result.reason.unwrap_or_default())
+            ));
+            self.assignments.update(|all| all.finish(&assignment));
+        } else if self.assignments.lock().current(&assignment).is_some() {
+            let problem = "could not be played, by a fault of our own machine";
+            self.report_fault(&format!("{match_id} {problem}; it is played again"));
+            self.pause();
+            self.assignments.update(|all| {
+                if let Some(current) = all.current(&assignment) {
+                    current.is_in_play = false;
+                }
+            });
         }
     }
 
-    /// One result reported: recorded, refused for good, or to be sent again later. If the manager
-    /// does not know us any more, we register again first; if it wants us no more, that is our end.
-    fn report(&self, kept: &Kept) {
-        let Ok(card) = self.session.wait_for_card() else {
-            return self.assignments.lock().outbox.send_again(kept);
+    /// Logs and prints a failure of our own machine.
+    fn report_fault(&self, text: &str) {
+        let log = self.session.program.log();
+        log.system_event(Level::Error, "fault", text);
+        print_error(text);
+    }
+
+    /// Waits for a result and reports it. If it is not acknowledged, it is queued again, unless the
+    /// manager has refused it for good.
+    fn report_next(&self) {
+        let result = self.assignments.wait_for(|all| all.outbox.pop());
+        let Ok(card) = self.session.wait_until_registered() else {
+            return self.assignments.lock().outbox.requeue(&result);
         };
-        match self.send_report(&card, kept) {
-            Ok(Message::MatchResultAck(_)) => return self.said.store(false, Ordering::SeqCst),
-            Ok(Message::LeagueError(error)) if ABOUT_US.contains(&&*error.error_code) => {
+        match self.send(&card, &result) {
+            Ok(Message::MatchResultAck(_)) => {
+                return self.has_warned.store(false, Ordering::SeqCst);
+            }
+            Ok(Message::LeagueError(error)) if AUTH_ERRORS.contains(&&*error.error_code) => {
                 if let Err(stop) = self.session.register(self, card) {
                     self.session.finish(Err(stop));
                 }
             }
-            Ok(Message::LeagueError(error)) => return self.forget(kept, &error.explain()),
+            Ok(Message::LeagueError(error)) => return self.discard(&result, &error.explain()),
             Ok(_) => {}
-            Err(error @ CallError::Status(413, _)) => return self.forget(kept, &error.explain()),
-            Err(error) => {
-                if !self.said.swap(true, Ordering::SeqCst) {
-                    let (manager, why) = (card.manager, error.explain());
-                    complain(&format!(
-                        "results wait for the league manager at {manager}: it {why}"
-                    ));
-                }
+            Err(error @ CallError::Status(413, _)) => {
+                return self.discard(&result, &error.explain());
             }
+            Err(error) => self.warn(&card, &error),
         }
+        self.pause();
+        self.assignments.lock().outbox.requeue(&result);
+    }
+
+    /// Waits before the next attempt.
+    fn pause(&self) {
         let config = &self.session.program.config;
-        pause(config.system.retry_policy.base_delay_sec);
-        self.assignments.lock().outbox.send_again(kept);
+        thread::sleep(config.system.retry_policy.base_delay_sec.0);
     }
 
-    /// The manager refuses a result for good: it is said, and forgotten.
-    fn forget(&self, kept: &Kept, why: &str) {
-        let (match_id, why) = (&kept.report.match_id, cut(why, SHOWN));
-        let words = format!("{match_id}: the league manager refuses the result for good: {why}");
-        let log = self.session.program.log();
-        log.say(Level::Error, "report_refused", &*words);
-        complain(&words);
-        self.assignments.lock().refused(kept);
+    /// Prints once that results wait for the manager.
+    fn warn(&self, card: &Credentials, error: &CallError) {
+        if !self.has_warned.swap(true, Ordering::SeqCst) {
+            let (manager, problem) = (&card.manager, error.explain());
+            print_error(&format!(
+                "results wait for the league manager at {manager}: it {problem}"
+            ));
+        }
     }
 
-    fn send_report(&self, card: &Card, kept: &Kept) -> Result<Message, CallError> {
-        let about = About {
-            conversation_id: kept.conversation_id.clone(),
+    /// Sends a result to the manager.
+    fn send(&self, card: &Credentials, result: &PendingResult) -> Result<Message, CallError> {
+        let about = MessageContext {
+            conversation_id: result.conversation_id.clone(),
             auth_token: card.token.clone(),
-            round_id: Some(kept.report.round_id),
-            match_id: Some(kept.report.match_id.clone()),
+            round_id: Some(result.report.round_id),
+            match_id: Some(result.report.match_id.clone()),
         };
         let program = &self.session.program;
-        let to = Peer::manager(&card.manager, program.config.generic_limit());
-        let report = kept.report.clone().into();
-        program.client.ask(&to, &report, &about)
+        let manager = Peer::manager(&card.manager, program.config.generic_limit());
+        let _sending = lock(&self.sending);
+        program
+            .client
+            .request(&manager, &result.report.clone().into(), &about)
+    }
+
+    /// Drops a result that the manager has refused for good.
+    fn discard(&self, result: &PendingResult, reason: &str) {
+        let match_id = &result.report.match_id;
+        let reason = truncate(reason, MAX_SHOWN_CHARS);
+        let text = format!("{match_id}: the league manager refuses the result for good: {reason}");
+        let log = self.session.program.log();
+        log.event(Level::Error, "report_refused", &*text);
+        print_error(&text);
+        self.assignments.lock().refuse(result);
     }
 }
 
 impl Participant for Referee {
-    fn plays(&self) -> Vec<&'static str> {
-        games::all().collect()
+    fn game_types(&self) -> Vec<&'static str> {
+        games::names()
     }
 
-    fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop> {
-        let data = &self.session.program.data;
-        let folder = data.join("referees").join(&card.agent_id);
-        self.assignments
-            .change(|all| all.begin(&folder, fresh))
-            .map_err(|error| Stop::failed(format!("the outbox cannot be used: {error}")))
+    fn on_registered(&self, card: &Credentials, is_new_registration: bool) -> Result<(), Exit> {
+        let folder = self
+            .session
+            .program
+            .data
+            .join("referees")
+            .join(&card.agent_id);
+        let opened = self
+            .assignments
+            .update(|all| all.open(&folder, is_new_registration));
+        opened.map_err(|error| Exit::failed(format!("the outbox cannot be used: {error}")))
+    }
+}
+
+impl Agent for Referee {
+    fn kind(&self) -> AgentKind {
+        AgentKind::Referee
+    }
+
+    /// Handles a message of the manager, which must carry the referee's own token.
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+        self.session
+            .check_manager(request.envelope.auth_token.as_deref())?;
+        match message {
+            Message::RoundAnnouncement(round) => {
+                let endpoint = &self.session.program.endpoint;
+                self.assignments.update(|all| all.apply(round, endpoint))?;
+            }
+            Message::LeagueCompleted(_) => {
+                self.assignments.lock().outbox.clear();
+                drop(lock(&self.sending)); // the manager's last answer may still be on its way
+                if self.session.end_league() {
+                    print_line("the league is over");
+                }
+            }
+            Message::LeagueError(error) => {
+                let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
+                print_error(&format!("the league manager says: {text}"));
+            }
+            Message::RoundCompleted(_) | Message::GameError(_) => {} // for information only
+            other => return Err(HandlerError::not_found(AgentKind::Referee, other.name())),
+        }
+        Ok(None)
+    }
+
+    fn toolbox(&self) -> Toolbox<'_> {
+        let start_match = Tool {
+            read_only: false,
+            ..Tool::new(
+                "start_match",
+                "The manager hands one match to the referee, with the referee's own token. \
+                    Answered {\"status\":\"ok\"}.",
+                |arguments, _| self.start_match(arguments),
+            )
+        };
+        let get_match_state = Tool::new(
+            "get_match_state",
+            "How far a match of this referee has come; choices and result only after the draw.",
+            |arguments: GetMatchState, _| self.match_state(arguments.match_id),
+        );
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: vec![start_match, get_match_state],
+        }
+    }
+
+    fn health(&self) -> Value {
+        self.session.health()
+    }
+}
+
+/// The arguments of `get_match_state`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct GetMatchState {
+    pub match_id: String,
+}
+
+/// The result of `get_match_state`: choices and result only after the draw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct MatchShown {
+    pub match_id: String,
+    pub round_id: u32,
+    pub state: MatchState,
+    #[serde(default, deserialize_with = "nullable")]
+    pub result: Option<ResultDetails>,
+}
+
+impl Referee {
+    /// Accepts one match, which is assigned without an announcement.
+    fn start_match(&self, given: StartMatch) -> Result<StatusOk, HandlerError> {
+        self.session.check_manager(given.auth_token.as_deref())?;
+        let league_id = self.session.wait_until_registered()?.league_id;
+        if given.league_id != league_id {
+            let expected = format_args!("expected {league_id:?}");
+            return Err(ProtocolError::unexpected(
+                ErrorCode::MissingField,
+                "league_id",
+                &given.league_id,
+                expected,
+            )
+            .into());
+        }
+        let assignment = Assignment::new(&league_id, given.round_id, given.r#match);
+        let assignment =
+            assignment.map_err(|fault| ProtocolError::from(fault.in_field("match")))?;
+        self.assignments.update(|all| all.accept(assignment));
+        let status = "ok".into();
+        Ok(StatusOk { status })
+    }
+
+    fn match_state(&self, match_id: String) -> Result<MatchShown, HandlerError> {
+        let assignments = self.assignments.lock();
+        if let Some(played) = assignments.matches.get(&match_id) {
+            return Ok(MatchShown {
+                match_id,
+                round_id: played.round_id,
+                state: played.state,
+                result: None,
+            });
+        }
+        if let Some(over) = assignments.outbox.get(&match_id) {
+            return Ok(MatchShown {
+                match_id,
+                round_id: over.report.round_id,
+                state: MatchState::Finished,
+                result: Some(over.report.result.details.clone()),
+            });
+        }
+        let problem = "which is not a match of this referee";
+        Err(
+            ProtocolError::unexpected(ErrorCode::MatchMismatch, "match_id", &match_id, problem)
+                .into(),
+        )
     }
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use league::wire::Timestamp;
+use league::values::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::{fs, path::Path, thread, time::Duration};
@@ -94,9 +94,9 @@ fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, 
     let first = times("message_sent", "ROUND_ANNOUNCEMENT")[0];
     let last = *times("message_sent", "LEAGUE_COMPLETED").last().unwrap();
     let matches = (players * (players - 1) / 2) as f64;
-    let seconds = last.distance(first).as_secs_f64();
+    let seconds = last.abs_diff(first).as_secs_f64();
     let some = reports.len().min(100);
-    let span = |part: &[Timestamp]| part[some - 1].distance(part[0]).as_secs_f64();
+    let span = |part: &[Timestamp]| part[some - 1].abs_diff(part[0]).as_secs_f64();
     let last_to_first = span(&reports[reports.len() - some..]) / span(&reports).max(0.001);
     [
         ("players", players as f64),

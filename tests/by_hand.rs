@@ -3,8 +3,8 @@
 mod support;
 
 use league::extras::by_hand::{ByHand, MakeChoice, TurnState};
-use league::extras::strategies::{Past, Turn};
-use league::wire::Wire;
+use league::extras::strategies::{PastMatch, Turn};
+use league::json::decode;
 use std::{
     collections::BTreeSet,
     process::Command,
@@ -46,7 +46,9 @@ fn choices(player: &Agent) -> Vec<Value> {
 /// A turn in a match with so many seconds left, after sixty matches.
 fn turn(match_id: &str, seconds: u64) -> Turn {
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    let past = |n| Past {
+    let past = |n| PastMatch {
+        round_id: 1,
+        game_type: "even_odd".into(),
         match_id: format!("R{n}M1"),
         ..Turn::sample().history[0].clone()
     };
@@ -63,7 +65,7 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
     let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 250), turn("R62M1", 150));
     let choose_in = |match_id: &str, choice: &str, move_number: u32| {
         let made = json!({"match_id": match_id, "choice": choice, "move_number": move_number});
-        by_hand.make_choice(&MakeChoice::read(&made).unwrap())
+        by_hand.make_choice(&decode::<MakeChoice>(&made).unwrap())
     };
     let choose = |match_id: &str, choice: &str| choose_in(match_id, choice, 1);
     let offered = |match_id: &str| {
@@ -160,7 +162,7 @@ fn a_match_that_nobody_announced_is_not_offered() {
     let player = world.start("player", &arguments);
     player.line(" is P01");
     stand_in::converse(&player.url(), "strange invites R7M1: joins");
-    let deadline = league::wire::Timestamp::now().plus(Duration::from_secs(60));
+    let deadline = league::values::Timestamp::now().plus(Duration::from_secs(60));
     let call = stand_in::spoken(&format!("strange asks R7M1 deadline={deadline}"));
     let began = Instant::now();
     assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback

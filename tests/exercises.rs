@@ -4,8 +4,8 @@
 
 mod support;
 
-use league::games::{self, scoring::TieBreak};
-use league::wire::Wire;
+use league::games::{self, TieBreak};
+use league::json::decode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn memory() {
 /// Of two players with as many points, the one that lost technically stands lower.
 #[test]
 fn tie() {
-    let tie = TieBreak::read(&json!("technical_losses")).expect("a word of TieBreak");
+    let tie = decode::<TieBreak>(&json!("technical_losses")).expect("a word of TieBreak");
     // P01 does not choose, and P02 loses as one loses.
     let mut league = paper::told("P04!P01 P03>P02");
     league.config.league.scoring.tiebreakers = vec![tie];
@@ -99,21 +99,22 @@ fn pause() {
 #[test]
 fn game() {
     const NAME: &str = "rock_paper_scissors";
-    let game = games::named(NAME).expect("a game of that name");
-    assert!(game.at_once && game.draws.is_none());
+    let game = games::find(NAME).expect("a game of that name");
+    assert!(game.simultaneous && game.number_range.is_none());
     let all = ["rock", "paper", "scissors"];
-    let legal: BTreeSet<&str> = (game.legal)(&[]).into_iter().collect();
+    let legal: BTreeSet<&str> = (game.legal_moves)(&[]).into_iter().collect();
     assert_eq!(legal, BTreeSet::from(all));
     for (one, a) in all.iter().enumerate() {
         for (other, b) in all.iter().enumerate() {
-            let moves = games::moves(&[a, b]);
+            let moves = games::alternating(&[a, b]);
             assert!(
-                (game.legal)(&moves).is_empty(),
+                (game.legal_moves)(&moves).is_empty(),
                 "it goes on after {a} and {b}"
             );
             let players = ["P01", "P02"].map(String::from);
-            let winner = game.judge(players, moves, None).winner;
-            let expected = [None, Some(0), Some(1)][(3 + one - other) % 3];
+            let winner = game.judge(&players, &moves, None).winner_player_id;
+            let expected = [None, Some("P01"), Some("P02")][(3 + one - other) % 3];
+            let winner = winner.as_deref();
             assert_eq!(winner, expected, "{a} against {b}");
         }
     }

@@ -13,7 +13,7 @@ use support::*;
 /// Long enough to see that nobody answers.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// Nothing, half a line, half a body.
+/// NoArguments, half a line, half a body.
 const HALF_OPEN: [&str; 3] = [
     "",
     "PO",
@@ -115,7 +115,7 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
                         .is_some_and(|age| age > 3)
                 });
                 let _flood = flood(&url, 60, &[""]);
-                agent.complains("takes its own place");
+                agent.complains("restarting the process");
                 wait_until(&format!("{row} answers again"), || answers(&url));
                 assert!(agent.child.try_wait().unwrap().is_none(), "{row}");
             });
@@ -158,7 +158,7 @@ fn no_attack_stops_a_league() {
                 let address = format!("127.0.0.1:{}", manager.port()).parse().unwrap();
                 let mut held = Vec::new();
                 for _ in 0..count {
-                    // While the program takes its own place it accepts nobody.
+                    // While the program restarting the process it accepts nobody.
                     let Ok(mut stream) = TcpStream::connect_timeout(&address, SILENCE) else {
                         continue;
                     };
@@ -190,7 +190,7 @@ fn endless_headers_stop_no_league() {
         "nobody stops a gigabyte of headers"
     );
     let said = manager.said();
-    check_says(&said, "takes its own place");
+    check_says(&said, "restarting the process");
     let _last = world.agent(&manager, "P02", "");
     manager.ends_well();
     assert_eq!(world.technical_losses(), (1, 0));
@@ -235,7 +235,7 @@ fn nobody_loses_because_the_referee_was_flooded() {
     let _flood = flood(&referee.url(), 60, &[""]);
     come.open();
     // A match that could not be played comes back with the referee.
-    referee.complains("takes its own place");
+    referee.complains("restarting the process");
     over.open();
     manager.ends_well();
     assert_eq!(world.technical_losses(), (15, 0));

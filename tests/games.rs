@@ -4,8 +4,10 @@
 mod support;
 
 use league::extras::worth::by_pair;
-use league::games::{self, Game, Move, Outcome, even_odd, forfeit, judge, moves, tic_tac_toe};
-use league::protocol::{Code, Parity};
+use league::games::{
+    self, Game, Move, alternating, even_odd, forfeit, judge, match_result, points, tic_tac_toe,
+};
+use league::protocol::{ErrorCode, GameResult, Parity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::paper::{scoring, usual};
@@ -23,17 +25,17 @@ fn made(text: &str) -> Vec<Move> {
         other => other,
     };
     let texts: Vec<&str> = text.split_terminator("").skip(1).map(word).collect();
-    let mut made = moves(&texts);
+    let mut made = alternating(&texts);
     made.retain(|it| it.text != "-");
     made
 }
 
 /// How a match ended, in a line. A technical loss is worth less than another.
-fn line(outcome: &Outcome) -> String {
-    let winner = outcome.winner.map(|seat| &*outcome.players[seat]);
-    let (winner, ending) = (winner.unwrap_or("nobody"), outcome.ending);
-    let score = outcome.score(&scoring([3, 1, 0, -1]));
-    format!("{ending} {winner} {score:?} {}", outcome.reason)
+fn line(result: &GameResult) -> String {
+    let winner = result.winner_player_id.as_deref().unwrap_or("nobody");
+    let score = players().map(|id| points(result, &id, &scoring([3, 1, 0, -1])));
+    let (ending, reason) = (result.status, result.reason.as_deref().unwrap());
+    format!("{ending} {winner} {score:?} {reason}")
 }
 
 /// A game, the moves so far, the seats that are asked, and what is legal: a row and a column win,
@@ -52,21 +54,29 @@ tic_tac_toe | 123546879 | |";
 #[test]
 fn every_game_says_whom_it_asks_and_what_is_legal() {
     for [name, text, asked, legal] in rows(TURNS) {
-        let (game, moves) = (games::named(name).unwrap(), made(text));
-        let seats: Vec<String> = game.asked(&moves).iter().map(usize::to_string).collect();
+        let (game, moves) = (games::find(name).unwrap(), made(text));
+        let seats: Vec<String> = game
+            .players_to_move(&moves)
+            .iter()
+            .map(usize::to_string)
+            .collect();
         assert_eq!(seats.join(" "), asked, "{name} after {text}");
-        assert_eq!((game.legal)(&moves).join(" "), legal, "{name} after {text}");
+        assert_eq!(
+            (game.legal_moves)(&moves).join(" "),
+            legal,
+            "{name} after {text}"
+        );
     }
     let position = (tic_tac_toe::GAME.position)(&made("159"));
     assert_eq!(position, "X 2 3\n4 O 6\n7 8 X");
-    assert!(games::named("chess").is_none());
+    assert!(games::find("chess").is_none());
 }
 
 #[test]
 fn only_a_legal_move_is_one_and_the_others_learn_what_is() {
     let (even_odd, board) = (&even_odd::GAME, &tic_tac_toe::GAME);
-    assert_eq!(even_odd.check(&[], &json!("odd")), Ok("odd"));
-    assert_eq!(board.check(&made("1"), &json!("9")), Ok("9"));
+    assert_eq!(even_odd.parse_move(&[], &json!("odd")), Ok("odd"));
+    assert_eq!(board.parse_move(&made("1"), &json!("9")), Ok("9"));
     let words = json!(["Even", "EVEN", "e", "maybe", 0, 1, false, true, null, "", " even", ["even"], {"even": 1}]);
     let fields = json!(["1", 2, "10", "b2", null]);
     let rows: [(&Game, _, _, _); 2] = [
@@ -75,10 +85,13 @@ fn only_a_legal_move_is_one_and_the_others_learn_what_is() {
     ];
     for (game, before, illegal, [one, other]) in rows {
         for came in illegal.as_array().unwrap() {
-            let refusal = game.check(&made(before), came).unwrap_err();
-            let field = game.messages.field;
+            let refusal = game.parse_move(&made(before), came).unwrap_err();
+            let field = game.answer_format().1;
             let told = format!("{field}: got {came}, must be {one:?} or {other:?}");
-            assert_eq!((refusal.code, refusal.explain()), (Code::E004, told));
+            assert_eq!(
+                (refusal.code, refusal.detail()),
+                (ErrorCode::InvalidChoice, told)
+            );
             assert_eq!(refusal.context["valid_choices"], json!([one, other]));
         }
     }
@@ -117,8 +130,8 @@ tic_tac_toe | 12341 | move 5: move: got "1", must be "5" or "6" or "7" or "8" or
 fn a_match_ends_as_its_moves_and_the_number_say() {
     for [name, played, expected] in rows(ENDS) {
         let (text, number) = played.split_once(' ').unwrap_or((played, ""));
-        let game = games::named(name).unwrap();
-        let replayed = game.replay(players(), made(text), number.parse().ok());
+        let game = games::find(name).unwrap();
+        let replayed = game.replay(&players(), &made(text), number.parse().ok());
         let came = replayed.map_or_else(|why| why, |outcome| line(&outcome));
         assert_eq!(came, expected, "{name} {played}");
     }
@@ -137,7 +150,7 @@ fn a_match_ends_as_its_moves_and_the_number_say() {
             "nobody [-1, -1] P01 came late; P02 came late - nobody wins",
         ),
     ] {
-        let outcome = forfeit(players(), made("-o"), failures);
+        let outcome = forfeit(&players(), &made("-o"), &failures);
         assert_eq!(line(&outcome), format!("TECHNICAL_LOSS {expected}"));
     }
 }
@@ -158,14 +171,14 @@ const TOLD: &str = r#"
 fn players_and_manager_are_told_how_it_ended() {
     let late = [Some("came late".to_string()), None];
     let outcomes = [
-        judge(players(), [Parity::Even, Parity::Odd], 7),
-        judge(players(), [Parity::Odd, Parity::Odd], 4),
-        tic_tac_toe::GAME.judge(players(), made("14253"), None),
-        forfeit(players(), made("-o"), late),
+        judge(&players(), [Parity::Even, Parity::Odd], 7),
+        judge(&players(), [Parity::Odd, Parity::Odd], 4),
+        tic_tac_toe::GAME.judge(&players(), &made("14253"), None),
+        forfeit(&players(), &made("-o"), &late),
     ];
-    let told = |it: &Outcome| {
-        let told = [json!(it.for_players()), json!(it.for_manager(&usual()))];
-        told.map(|told| (told, it.reason.clone()))
+    let told = |it: &GameResult| {
+        let told = [json!(it), json!(match_result(it, &usual()))];
+        told.map(|told| (told, it.reason.clone().unwrap()))
     };
     let lines = TOLD.trim().lines();
     for (line, (came, why)) in lines.zip(outcomes.iter().flat_map(told)) {

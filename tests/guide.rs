@@ -166,7 +166,7 @@ fn commands_words_and_options_exist() {
     let targets = makefile.lines().filter_map(|line| line.split_once(':'));
     let targets: BTreeSet<&str> = targets.map(|(target, _)| target).collect();
     let manager = help(env!("CARGO_BIN_EXE_league_manager"));
-    let words = listed(&manager, "words:");
+    let words = listed(&manager, "commands:");
     let mut options = listed(&manager, "options:");
     options.extend(listed(&help(env!("CARGO_BIN_EXE_referee")), "options:"));
     options.extend(listed(&help(env!("CARGO_BIN_EXE_player")), "options:"));

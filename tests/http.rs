@@ -6,9 +6,9 @@ mod support;
 
 use fastrand::Rng;
 use league::net::client::Client;
-use league::net::letter::{About, Peer};
+use league::net::client::{MessageContext, Peer};
 use league::net::log::Log;
-use league::protocol::{Entry, Kind, StartLeague};
+use league::protocol::{AgentKind, MessageSpec, StartLeague};
 use serde_json::Map;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -65,11 +65,11 @@ impl Running {
         }
     }
 
-    fn agents(&self) -> [(Kind, String); 3] {
+    fn agents(&self) -> [(AgentKind, String); 3] {
         [
-            (Kind::Manager, self.manager.url()),
-            (Kind::Referee, self.referee.url()),
-            (Kind::Player, self.player.url()),
+            (AgentKind::Manager, self.manager.url()),
+            (AgentKind::Referee, self.referee.url()),
+            (AgentKind::Player, self.player.url()),
         ]
     }
 
@@ -193,7 +193,7 @@ fn requests_are_answered_by_the_rules_of_json_rpc_and_http() {
     golden::play("http.txt", |command| {
         let (who, what) = command.split_once(": ").unwrap();
         let mut agents = running.agents().to_vec();
-        agents.retain(|(kind, _)| who == "all" || kind.word().ends_with(who));
+        agents.retain(|(kind, _)| who == "all" || kind.to_string().ends_with(who));
         assert!(!agents.is_empty(), "{who}");
         let said = agents.iter().map(|(_, url)| answered(url, what));
         let mut said: Vec<String> = said.collect();
@@ -204,14 +204,35 @@ fn requests_are_answered_by_the_rules_of_json_rpc_and_http() {
 }
 
 #[test]
+fn a_page_under_a_foreign_host_name_reads_no_endpoint() {
+    let world = World::new("");
+    let manager = world.manager("");
+    let url = manager.url();
+    let player = "http://localhost:65000/mcp";
+    let reply = register_player(&url, "new", player);
+    assert_eq!(reply["status"], "ACCEPTED", "{reply}");
+    let league_for = |host: &str| {
+        let get = format!("GET /league.json HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~");
+        let bytes = expanded(&format!("bytes {get}"), &url).into_bytes();
+        sent(&url, &bytes, PATIENCE)
+    };
+    wait_until("this machine reads it", || {
+        league_for("localhost").contains(player)
+    });
+    let foreign = league_for("evil.example");
+    assert!(foreign.starts_with("HTTP/1.1 200"), "{foreign}");
+    assert!(!foreign.contains(player), "{foreign}");
+}
+
+#[test]
 fn what_is_refused_is_logged_short_with_code_and_field() {
-    let world = World::new("system security.strict_envelope=false");
+    let world = World::new("");
     let manager = world.manager("");
     let url = manager.url();
     let last = |event: &str| world.logged(event).pop().unwrap();
-    // Without a strict envelope it is supplied, and nothing of the body.
     let long = "x".repeat(4_000);
     let query = json!({"message_type": "LEAGUE_QUERY", "league_id": "league_2025_even_odd", "query_type": "any"});
+    let query = message("LEAGUE_QUERY", "player:P99", query);
     for (edits, field) in [
         ("", "auth_token"),
         ("-league_id", "league_id"),
@@ -230,6 +251,7 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
         let is_short = came.to_string().len() < 1_500 && sent.to_string().len() < 2_000;
         assert!(is_short, "{came}\n{sent}");
     }
+    call_tool(&url, "start_league", json!({}));
     assert_eq!(last("fields_supplied")["level"], "WARNING");
     // A tool that anybody may call fills no disk.
     call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
@@ -241,9 +263,7 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
         (r#""status":"REJECTED""#, &|| {
             register_player(&url, "new", "nowhere")
         }),
-        ("asked_in_vain", &|| {
-            call(&url, &"m".repeat(9_000), json!({}))
-        }),
+        ("not_found", &|| call(&url, &"m".repeat(9_000), json!({}))),
         (r#""error_code":"E011""#, &|| send(&url, &stranger)),
     ];
     let lines_with = |words: &str| -> Vec<String> {
@@ -288,9 +308,9 @@ fn answering(row: &str) -> Does {
 fn answers_are_read_and_what_is_wrong_is_explained() {
     let log = Arc::new(Log::new(&World::new("").folder, "test"));
     let client = Client::new("referee:REF01", log);
-    let about = About {
+    let about = MessageContext {
         conversation_id: "conv-1".into(),
-        ..About::default()
+        ..MessageContext::default()
     };
     let question = StartLeague {
         league_id: "x".into(),
@@ -302,13 +322,13 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
         let is_slow = matches!(command, "silence" | "trickles");
         let seconds = if is_slow { 1 } else { 5 };
         let to = Peer {
-            kind: Kind::Manager,
+            kind: AgentKind::Manager,
             id: "P01".into(),
             endpoint: elsewhere.unwrap_or(&peer.url).into(),
-            max: MANAGER_LIMIT,
-            limit: Duration::from_secs(seconds),
+            max_bytes: MANAGER_LIMIT,
+            timeout: Duration::from_secs(seconds),
         };
-        let answer = client.ask(&to, &question.clone().into(), &about);
+        let answer = client.request(&to, &question.clone().into(), &about);
         let Err(error) = answer else {
             return "ok".into();
         };
@@ -362,8 +382,8 @@ fn mutate(rng: &mut Rng, value: &mut Value) {
 
 /// A body to try: bytes, any JSON, or an example of the documents that an agent of this kind takes,
 /// a little changed: bare, called as a method, or called as a tool.
-fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
-    let entries: Vec<&Entry> = Entry::served_by(kind).collect();
+fn body(rng: &mut Rng, kind: AgentKind, token: &str, examples: &[Value]) -> Vec<u8> {
+    let entries: Vec<&MessageSpec> = MessageSpec::accepted_by(kind).collect();
     let entry = *rng.choice(&entries).unwrap();
     let mut of_type = examples
         .iter()
@@ -372,7 +392,7 @@ fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
         None => any_json(rng),
         Some(example) => unwrapped(example).clone(),
     };
-    if message.is_object() && rng.bool() && !entry.tool.starts_with("register") {
+    if message.is_object() && rng.bool() && !entry.method.starts_with("register") {
         message["timestamp"] = json!(now());
         message["sender"] = json!("player:P02");
         message["auth_token"] = json!(token);
@@ -385,9 +405,9 @@ fn body(rng: &mut Rng, kind: Kind, token: &str, examples: &[Value]) -> Vec<u8> {
         2 => message,
         3 => call(
             "tools/call",
-            json!({"name": entry.tool, "arguments": message}),
+            json!({"name": entry.method, "arguments": message}),
         ),
-        _ => call(entry.tool, message),
+        _ => call(entry.method, message),
     };
     if rng.u8(..5) == 0 {
         mutate(rng, &mut whole);

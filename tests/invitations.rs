@@ -3,12 +3,13 @@
 
 mod support;
 
+use league::json::decode;
 use league::player::Turn;
-use league::player::decision::Decision;
-use league::player::invitations::Invitations;
-use league::player::sentences as screen;
-use league::protocol::{Code, GameError, LeagueCompleted, Message, Refusal, Understood, read};
-use league::wire::Wire;
+use league::player::display as screen;
+use league::player::invitations::{Invitations, Moves};
+use league::protocol::{
+    ERROR_CODES, GameError, IncomingMessage, LeagueCompleted, Message, ProtocolError, parse,
+};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -17,8 +18,8 @@ use std::thread;
 use support::{golden, stand_in::spoken};
 
 /// What a refusal is, in short.
-fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
-    outcome.map_or_else(|refusal| refusal.code.word(), |_| "ok")
+fn code<T>(outcome: Result<T, ProtocolError>) -> &'static str {
+    outcome.map_or_else(|refusal| refusal.code.as_str(), |_| "ok")
 }
 
 /// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token
@@ -46,16 +47,16 @@ fn done(invitations: &mut Invitations, line: &str) -> &'static str {
         ),
     };
     let said = format!("{said} {place}={token} conversation_id={conversation}");
-    let Understood {
+    let IncomingMessage {
         envelope, message, ..
-    } = read(&spoken(&said)).unwrap();
+    } = parse(&spoken(&said)).unwrap();
     match message {
-        Message::GameInvitation(invitation) => code(invitations.accept(&envelope, invitation)),
+        Message::GameInvitation(invitation) => code(invitations.join(&envelope, invitation)),
         Message::RoundAnnouncement(round) => {
             invitations.announce("P01", round);
             ""
         }
-        _ => code(invitations.joined(&envelope, id)),
+        _ => code(invitations.find(&envelope, id)),
     }
 }
 
@@ -66,14 +67,14 @@ fn said(command: &str) -> String {
     let message: Value =
         serde_json::from_str(&message.replace("LONG", &"\\u001b[2J".repeat(9_000))).unwrap();
     match refused {
-        "error" => screen::error(&GameError::read(&message).unwrap()),
-        "end" => screen::end("P01", &LeagueCompleted::read(&message).unwrap()),
+        "error" => screen::game_error(&decode::<GameError>(&message).unwrap()),
+        "end" => screen::league_over("P01", &decode::<LeagueCompleted>(&message).unwrap()),
         reason => {
             let [code, field, problem] = reason.splitn(3, ' ').collect::<Vec<_>>()[..] else {
                 panic!("{reason}")
             };
-            let code = Code::read(&code.into()).unwrap();
-            let refusal = Refusal::field(code, field, problem);
+            let (code, ..) = ERROR_CODES.iter().find(|row| row.1 == code).unwrap();
+            let refusal = ProtocolError::field(*code, field, problem);
             screen::refusal(&message, "192.0.2.7".parse().unwrap(), &refusal)
         }
     }
@@ -99,12 +100,12 @@ fn the_story_of_invitations() {
 
 #[test]
 fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
-    let (decision, [begun, both]) = (Decision::default(), [2, 2].map(Barrier::new));
+    let (decision, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
     let [even, odd] = ["even", "odd"].map(|choice| Ok(choice.to_string()));
-    let make = |number, choice: &str| decision.make(number, || choice.into());
+    let make = |number, choice: &str| decision.get(number, || choice.into());
     thread::scope(|scope| {
         let first = scope.spawn(|| {
-            decision.make(1, || {
+            decision.get(1, || {
                 begun.wait();
                 both.wait(); // the other call is there too, or about to be
                 "odd".into()
@@ -125,13 +126,13 @@ fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
 
 #[test]
 fn a_choose_that_panics_is_asked_again() {
-    let (decision, asked) = (Decision::default(), AtomicUsize::new(0));
+    let (decision, asked) = (Moves::default(), AtomicUsize::new(0));
     let choose = |turn: &Turn| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => turn.history[7].match_id.clone(),
         _ => "odd".into(),
     };
     let turn = Turn::sample();
-    let make = || decision.make(1, || choose(&turn));
+    let make = || decision.get(1, || choose(&turn));
     assert!(catch_unwind(AssertUnwindSafe(make)).is_err());
     let odd = Ok("odd".to_string());
     assert_eq!([make(), make()], [odd.clone(), odd]);

@@ -15,7 +15,7 @@ use support::World;
 use support::paper::{self, Caller, assignment, at, caller, judged, local, meta, rules, seeded};
 
 /// The first line.
-const HEAD: &str = "{\"journal_version\":4}\n";
+const HEAD: &str = "{\"journal_version\":5}\n";
 
 /// The league's folder below a data folder.
 fn folder(data: &Path) -> PathBuf {
@@ -44,7 +44,7 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
     let store = Store::find(data, rules(), fresh)?;
-    let resumed = store.read(|league| league.changes > 0);
+    let resumed = store.read(|league| league.version > 0);
     Ok((store, resumed))
 }
 
@@ -122,7 +122,7 @@ fn report_once(store: &Store, match_id: &str) {
 }
 
 fn table_of(store: &Store) -> Vec<Standing> {
-    store.read(|league| league.table().to_vec())
+    store.read(|league| league.table())
 }
 
 /// The journal of a whole league, and its table.
@@ -211,11 +211,11 @@ fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
     // The first line says of which version the journal is; none before had one that began so.
     for version in [
         "{\"journal_version\":2}",
-        "{\"journal_version\":5}",
+        "{\"journal_version\":6}",
         "{\"event\":\"Closed\"}",
         "7",
     ] {
-        rows.push((version.into(), 0, "is not of this program's version, 4"));
+        rows.push((version.into(), 0, "is not of this program's version, 5"));
     }
     rows.push((b"{".to_vec(), 0, "is damaged ("));
     for (line, at, words) in rows {
@@ -254,7 +254,7 @@ fn fresh_and_closed_leagues_are_set_aside_whole() {
         fs::create_dir_all(&pages).unwrap();
         fs::write(pages.join("R1M1.json"), "{}").unwrap();
         if is_killed {
-            storage::set_aside(&pages).unwrap(); // the journal would have been next
+            storage::archive(&pages).unwrap(); // the journal would have been next
         }
         let (store, resumed) = find(&data, fresh).unwrap();
         assert!(!resumed, "a closed league is not resumed");

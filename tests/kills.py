@@ -94,11 +94,12 @@ class League:
         times = collections.Counter(line["match_id"] for line in recorded)
         if len(times) != MATCHES or set(times.values()) != {1}:
             yield f"recorded: {dict(times)}"
-        written = {line["conversation_id"]: line["report"] for line in self.lines("data/referees/*/outbox.jsonl") if "report" in line}
         for line in recorded:
-            report = written.get(line["conversation_id"])
-            if line["referee_id"].startswith("REF") and (not report or report["result"] != line["result"]):
-                yield f"{line['match_id']} is not what its referee wrote: {report}"
+            referee, match_id = line["referee_id"], line["match_id"]
+            outbox = self.lines(f"data/referees/{referee}/outbox.jsonl")
+            written = [it["report"]["result"] for it in outbox if it["report"]["match_id"] == match_id]
+            if referee.startswith("REF") and line["result"] not in written:
+                yield f"{match_id} is not what {referee} wrote: {written}"
         said = {who: (self.folder / f"{who}.txt").read_text() for who in self.commands}
         for who, text in said.items():
             if "tok-" in text:

@@ -5,19 +5,20 @@
 
 mod support;
 
-use league::games::{self, Game, Outcome, even_odd, tic_tac_toe};
-use league::net::retry::CallError;
-use league::program::config::{Backoff, RetryPolicy};
+use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
+use league::json::decode;
+use league::net::call_error::CallError;
+use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
 use league::protocol::*;
 use league::referee::assignments::Assignment;
-use league::referee::match_play::{Limits, Venue, play};
-use league::wire::{Timestamp, Wire, Within};
+use league::referee::match_play::{Aborted, MatchIo, play};
+use league::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use support::golden::{self, edited};
-use support::paper::usual;
+use support::paper::{rules, usual};
 
 /// The best answer to a question: P01 chooses even, P02 odd, and both make the first legal move.
 fn good(question: &Message, id: &str) -> Value {
@@ -39,11 +40,11 @@ fn good(question: &Message, id: &str) -> Value {
 /// supplied.
 fn read_as_it_comes(answer: Value) -> Result<Message, CallError> {
     let mut completed = answer.clone();
-    complete(&mut completed, |_, field| match field {
+    fill_defaults(&mut completed, |_, field| match field {
         "sender" | "conversation_id" => Some("known".into()),
         _ => None,
     });
-    let understood = read(&completed).map_err(|refusal| CallError::wrong(refusal, &answer))?;
+    let understood = parse(&completed).map_err(|refusal| CallError::wrong(refusal, &answer))?;
     Ok(understood.message)
 }
 
@@ -61,7 +62,10 @@ fn answer(act: &str, question: &Message, id: &str, limit: Duration) -> Result<Me
         "refused" => CallError::Unreachable(format!("connection refused{rest}")),
         "status" => CallError::Status(404, rest.into()),
         "crashes" => CallError::Rpc(-32603, format!("it crashed{rest}")),
-        "text" => CallError::wrong(Refusal::new(Code::E003, "that is not JSON"), rest),
+        "text" => CallError::wrong(
+            ProtocolError::new(ErrorCode::MissingField, "that is not JSON"),
+            rest,
+        ),
         "ours" => CallError::Ours("no descriptor".into()),
         other => panic!("{other}: nobody can do that"),
     })
@@ -70,7 +74,7 @@ fn answer(act: &str, question: &Message, id: &str, limit: Duration) -> Result<Me
 /// A match between two players who do what a script says, and then play well.
 struct Script {
     game: &'static Game,
-    backoff: Backoff,
+    config: SystemFile,
     /// Whether the outcome can be kept.
     keeps: bool,
     /// The state at which the match is taken away.
@@ -88,7 +92,7 @@ struct Seen {
     /// What each player was told.
     errors: [Vec<GameError>; 2],
     overs: Vec<Message>,
-    kept: Vec<Outcome>,
+    kept: Vec<GameResult>,
     /// How many were asked at the same time, each time.
     at_once: Vec<usize>,
 }
@@ -101,11 +105,19 @@ impl Script {
         let script = |acts: &str| acts.split(", ").map(String::from).collect();
         let is_board = setting == "tic_tac_toe";
         let is_fixed = setting == "fixed";
+        let mut config = rules().system;
+        config.timeouts.game_join_ack_timeout_sec = Seconds(Duration::from_secs(5));
+        config.timeouts.move_timeout_sec = Seconds(Duration::from_secs(30));
+        config.retry_policy = RetryPolicy {
+            max_retries: 3,
+            base_delay_sec: Seconds(Duration::from_secs(2)),
+            backoff_strategy: [Backoff::Exponential, Backoff::Fixed][usize::from(is_fixed)],
+        };
         Script {
             game: [&even_odd::GAME, &tic_tac_toe::GAME][usize::from(is_board)],
-            backoff: [Backoff::Exponential, Backoff::Fixed][usize::from(is_fixed)],
+            config,
             keeps: setting != "unkept",
-            taken_at: MatchState::read(&setting.into()).ok(),
+            taken_at: decode::<MatchState>(&setting.into()).ok(),
             seen: Mutex::new(Seen {
                 scripts: [script(a), script(b)],
                 ..Seen::default()
@@ -114,23 +126,23 @@ impl Script {
     }
 
     /// Plays the match: R1M1 of P01 and P02; 7 is drawn.
-    fn play(&self) -> Option<Outcome> {
+    fn play(&self) -> Option<GameResult> {
         let entry = json!({"match_id": "R1M1", "game_type": self.game.game_type, "player_A_id": "P01",
             "player_B_id": "P02", "referee_endpoint": "http://localhost:8001/mcp",
             "player_A_endpoint": "", "player_B_endpoint": ""});
-        let entry = MatchEntry::read(&entry).unwrap();
-        let outcome = play(&Assignment::new("league", 1, entry).unwrap(), self);
+        let entry = decode::<MatchEntry>(&entry).unwrap();
+        let outcome = play(&Assignment::new("league", 1, entry).unwrap(), self).ok();
         self.check(outcome.as_ref());
         outcome
     }
 
     /// What holds in every match: both are asked at once where the game allows it, hear the same
     /// and only of what is kept, and each complaint is to the right player and has a code.
-    fn check(&self, outcome: Option<&Outcome>) {
+    fn check(&self, outcome: Option<&GameResult>) {
         let seen = self.seen();
         let (joined, asked) = seen.at_once.split_first().unwrap_or((&2, &[]));
         let (together, by_turns) = ([2].repeat(asked.len()), [1].repeat(asked.len()));
-        let is_board = self.game.draws.is_none();
+        let is_board = self.game.number_range.is_none();
         assert_eq!(
             (*joined, asked),
             (2, if is_board { &by_turns[..] } else { &together })
@@ -138,7 +150,7 @@ impl Script {
         match (outcome, &seen.overs[..]) {
             (None, overs) => assert_eq!(overs, []),
             (Some(outcome), [Message::GameOver(over)]) => {
-                assert_eq!(over.game_result, outcome.for_players());
+                assert_eq!(over.game_result, *outcome);
                 assert_eq!(seen.kept.first(), Some(outcome));
                 self.check_report(outcome);
             }
@@ -151,9 +163,9 @@ impl Script {
         {
             let named = (&*error.error_code, &*error.error_description);
             assert!(
-                Code::ALL
+                ERROR_CODES
                     .iter()
-                    .any(|code| (code.word(), code.name()) == named)
+                    .any(|(_, code, name)| (*code, *name) == named)
             );
             assert_eq!((&*error.match_id, &*error.affected_player), ("R1M1", *id));
             assert!(error.consequence.is_some(), "{error:?}");
@@ -162,12 +174,12 @@ impl Script {
     }
 
     /// Of what the manager is told it makes the same outcome.
-    fn check_report(&self, outcome: &Outcome) {
-        let details = outcome.for_manager(&usual()).details;
-        if outcome.ending != Ending::TechnicalLoss {
-            let players = outcome.players.clone();
-            let moves = games::reported(&players, &details.choices, &details.moves).unwrap();
-            let again = self.game.replay(players, moves, details.drawn_number);
+    fn check_report(&self, outcome: &GameResult) {
+        let details = match_result(outcome, &usual()).details;
+        if outcome.status != ResultStatus::TechnicalLoss {
+            let players = ["P01", "P02"].map(String::from);
+            let moves = games::moves_by_seat(&players, &details.choices, &details.moves).unwrap();
+            let again = self.game.replay(&players, &moves, details.drawn_number);
             assert_eq!(again.as_ref(), Ok(outcome));
         }
     }
@@ -177,7 +189,7 @@ impl Script {
     }
 
     fn note(&self, seat: usize, what: &str) {
-        let now = self.now().as_secs();
+        let now = self.elapsed().as_secs();
         self.seen().story[seat].push(format!("{now} {what}"));
     }
 }
@@ -189,12 +201,19 @@ fn zero() -> Timestamp {
 
 /// Seconds from the script's beginning.
 fn at(time: Timestamp) -> u64 {
-    time.distance(zero()).as_secs()
+    time.abs_diff(zero()).as_secs()
 }
 
-impl Venue for Script {
-    fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError> {
-        let limit_sec = limit.as_secs();
+impl MatchIo for Script {
+    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
+        let state = match message {
+            Message::GameInvitation(_) => MatchState::WaitingForPlayers,
+            _ => MatchState::CollectingChoices,
+        };
+        if self.taken_at == Some(state) {
+            return Err(CallError::Ours("the match is no longer ours".into()));
+        }
+        let limit_sec = timeout.as_secs();
         let question = match message {
             Message::ChooseParityCall(call) => {
                 format!("asked for {limit_sec} until {}", at(call.deadline))
@@ -208,17 +227,17 @@ impl Venue for Script {
         self.note(seat, &question);
         let act = self.seen().scripts[seat].pop_front();
         let act = act.unwrap_or("well".into());
-        let answer = answer(&act, message, ["P01", "P02"][seat], limit);
+        let answer = answer(&act, message, ["P01", "P02"][seat], timeout);
         let takes = match &answer {
             Err(CallError::Late(limit)) => *limit,
-            Err(failure) if failure.is_silence() => Duration::ZERO,
+            Err(failure) if failure.is_retryable() => Duration::ZERO,
             _ => Duration::from_secs(u64::from(act != "well")),
         };
-        self.pause(takes);
+        self.sleep(takes);
         answer
     }
 
-    fn tell_both(&self, message: Message) {
+    fn notify_both(&self, message: Message) {
         let is_kept = self.seen().kept.len() == 1 && self.keeps;
         assert!(is_kept, "told before it is kept");
         self.note(0, "over");
@@ -226,18 +245,16 @@ impl Venue for Script {
         self.seen().overs.push(message);
     }
 
-    fn each<T: Send>(
+    fn in_parallel<T: Send>(
         &self,
         seats: &[usize],
-        act: impl Fn(usize) -> Option<T> + Sync,
-    ) -> Option<Vec<(usize, T)>> {
+        task: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Aborted> {
         self.seen().at_once.push(seats.len());
-        let acts = seats.iter().map(|seat| Some((*seat, act(*seat)?)));
-        let acts: Vec<_> = acts.collect(); // both, also if the first fails
-        acts.into_iter().collect()
+        Ok(seats.iter().map(|seat| task(*seat)).collect())
     }
 
-    fn tell(&self, seat: usize, message: Message) {
+    fn notify(&self, seat: usize, message: Message) {
         let Message::GameError(error) = message else {
             panic!("{message:?}")
         };
@@ -256,55 +273,49 @@ impl Venue for Script {
         self.seen().errors[seat].push(error);
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
-            join: Duration::from_secs(5),
-            choice: Duration::from_secs(30),
-            retry: RetryPolicy {
-                max_retries: Within(3),
-                base_delay_sec: Duration::from_secs(2),
-                backoff_strategy: self.backoff,
-            },
-        }
+    fn config(&self) -> &SystemFile {
+        &self.config
     }
 
-    fn pause(&self, delay: Duration) {
+    /// One with which 7 is drawn.
+    fn seed(&self) -> Option<u64> {
+        (0..).find(|seed| even_odd::GAME.draw(Some(*seed), "R1M1") == Some(7))
+    }
+
+    fn sleep(&self, delay: Duration) {
         self.seen().passed += delay;
     }
 
-    fn now(&self) -> Duration {
+    fn elapsed(&self) -> Duration {
         self.seen().passed
     }
 
     fn clock(&self) -> Timestamp {
-        zero().plus(self.now())
+        zero().plus(self.elapsed())
     }
 
-    fn reached(&self, state: MatchState) -> Option<()> {
-        (self.taken_at != Some(state)).then_some(())
-    }
-
-    fn draw(&self, game: &Game) -> Option<u32> {
-        game.draws.as_ref().map(|_| 7)
-    }
-
-    fn keep(&self, outcome: &Outcome) -> Option<()> {
+    fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
+        if self.taken_at == Some(MatchState::DrawingNumber) {
+            return Err(Aborted);
+        }
         self.seen().kept.push(outcome.clone());
-        self.keeps.then_some(())
+        match self.keeps {
+            true => Ok(()),
+            false => Err(Aborted),
+        }
     }
 }
 
-/// Ending, winner, points and reason in one line.
-fn told(outcome: Option<&Outcome>) -> String {
+/// Status, winner, points and reason in one line.
+fn told(outcome: Option<&GameResult>) -> String {
     let Some(outcome) = outcome else {
         return "no outcome".into();
     };
-    let winner = outcome
-        .winner
-        .map_or("nobody", |seat| &outcome.players[seat]);
-    let score = outcome.for_manager(&usual()).score;
+    let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
+    let score = match_result(outcome, &usual()).score;
     let points = format!("{}-{}", score["P01"], score["P02"]);
-    format!("{} {winner} {points}: {}", outcome.ending, outcome.reason)
+    let reason = outcome.reason.as_deref().unwrap();
+    format!("{} {winner} {points}: {reason}", outcome.status)
 }
 
 /// What came of a match: the story of each player that has a script, what P02 was told first of
@@ -314,10 +325,7 @@ fn story(command: &str) -> String {
     let outcome = script.play();
     if command.starts_with("whole: ") {
         let outcome = outcome.unwrap();
-        let sent = [
-            json!(outcome.for_players()),
-            json!(outcome.for_manager(&usual())),
-        ];
+        let sent = [json!(outcome), json!(match_result(&outcome, &usual()))];
         return sent.map(|it| format!("{it}\n")).concat();
     }
     let seen = script.seen();
@@ -334,4 +342,17 @@ fn story(command: &str) -> String {
 #[test]
 fn the_story_of_matches() {
     golden::play("match.txt", story);
+}
+
+#[test]
+fn a_player_that_was_restarted_is_invited_once_more_under_the_same_deadline() {
+    let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
+    let once = story(&format!("well, {unknown}"));
+    let expected = "0 invited for 5, 0 asked for 30 until 30, 1 invited for 29, 1 asked for 29 until 30, 1 over\nWIN P02";
+    assert!(once.starts_with(expected), "{once}");
+    let always = story(&format!(
+        "well, {unknown}, well, {unknown}, {unknown}, {unknown}"
+    ));
+    assert_eq!(always.matches("invited").count(), 2, "{always}");
+    assert!(always.contains("TECHNICAL_LOSS P01"), "{always}");
 }

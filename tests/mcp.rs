@@ -4,14 +4,14 @@
 
 mod support;
 
-use league::protocol::{Entry, Kind};
+use league::protocol::{AgentKind, MessageSpec};
 use support::stand_in::{LEAGUE, spoken};
 use support::*;
 
 const STATELESS: &str = "2026-07-28";
 const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const KINDS: [Kind; 3] = [Kind::Manager, Kind::Referee, Kind::Player];
+const KINDS: [AgentKind; 3] = [AgentKind::Manager, AgentKind::Referee, AgentKind::Player];
 
 /// A manager, a referee and a player in a league that waits, each with its name.
 fn three(world: &World) -> [(Agent, &'static str); 3] {
@@ -174,7 +174,7 @@ const TOOLS: [&str; 3] = [
     "choose_move choose_parity get_player_state handle_game_invitation notify_game_error notify_league_completed \
      notify_league_error notify_match_result notify_round notify_round_completed update_standings",
 ];
-const SUPPLIED: &str = "protocol message_type sender timestamp conversation_id league_id";
+const DEFAULTED_FIELDS: &str = "protocol message_type sender timestamp conversation_id league_id";
 
 #[test]
 fn tools_say_what_they_are() {
@@ -199,14 +199,17 @@ fn tools_say_what_they_are() {
             assert_eq!(tool["annotations"], hints, "{tool}");
             assert!(!gets || tool["outputSchema"]["type"] == "object", "{tool}");
             let schema = &tool["inputSchema"];
-            if let Some(message) = Entry::served_by(*kind).find(|it| it.tool == name) {
-                let mut whole = message.schema()["required"].take();
+            if let Some(message) = MessageSpec::accepted_by(*kind).find(|it| it.method == name) {
+                let mut whole = message.schema["required"].clone();
                 let required = whole.as_array_mut().unwrap();
-                required.retain(|key| !SUPPLIED.split(' ').any(|name| *key == name));
+                required.retain(|key| !DEFAULTED_FIELDS.split(' ').any(|name| *key == name));
                 assert_eq!(schema["required"], whole, "{tool}");
             } else {
                 let page = include_str!("../src/protocol.md");
-                let row = format!("| `{name}` | {}", kind.word().trim_start_matches("league_"));
+                let row = format!(
+                    "| `{name}` | {}",
+                    kind.to_string().trim_start_matches("league_")
+                );
                 assert!(page.contains(&row), "no row {row}");
             }
             for (key, argument) in schema["properties"].as_object().into_iter().flatten() {

@@ -4,22 +4,22 @@
 
 mod support;
 
-use league::games::judge;
+use league::games::{judge, match_result};
+use league::json::decode;
 use league::player::history::History;
-use league::player::{Past, Turn};
+use league::player::{PastMatch, Turn};
 use league::program::storage::Lines;
-use league::protocol::{MatchState, Parity, RoundAnnouncement};
+use league::protocol::{Parity, RoundAnnouncement};
 use league::referee::assignments::{Assignment, Assignments};
-use league::referee::outbox::{Kept, Outbox};
-use league::wire::Wire;
+use league::referee::outbox::{Outbox, PendingResult};
 use serde_json::{Value, json};
 use std::fs;
 use support::paper::usual;
 use support::{World, files, golden, report};
 
-fn kept(match_id: &str, conversation: &str) -> Kept {
+fn kept(match_id: &str, conversation: &str) -> PendingResult {
     let report = report("referee:REF01", None, match_id, ["P01", "P02"]);
-    Kept::read(&json!({"conversation_id": conversation, "report": report})).unwrap()
+    serde_json::from_value(json!({"conversation_id": conversation, "report": report})).unwrap()
 }
 
 #[test]
@@ -67,16 +67,18 @@ fn the_story_of_an_outbox() {
     golden::play("outbox.txt", |command| {
         let words: Vec<&str> = command.split(' ').collect();
         match words[..] {
-            ["keep", id, conversation] => outbox.keep(kept(id, conversation)).unwrap(),
-            ["has", id, conversation] => return outbox.has(&kept(id, conversation)).to_string(),
-            ["send", id] => return outbox.send(id).to_string(),
+            ["keep", id, conversation] => outbox.save(kept(id, conversation)).unwrap(),
+            ["has", id, conversation] => {
+                return (outbox.get(id) == Some(&kept(id, conversation))).to_string();
+            }
+            ["send", id] => return outbox.enqueue(id).to_string(),
             ["next"] => {
-                return match outbox.next_due() {
+                return match outbox.pop() {
                     Some(kept) => format!("{} {}", kept.report.match_id, kept.conversation_id),
                     None => "nothing".into(),
                 };
             }
-            ["forget", id] => outbox.forget(id),
+            ["forget", id] => outbox.remove(id),
             ["clear"] => outbox.clear(),
             _ => {
                 outbox = Outbox::default(); // the old program is gone
@@ -96,27 +98,28 @@ fn announced(tokens: &str, port: u16, referee: &str) -> RoundAnnouncement {
         "player_A_token": format!("{tokens}-a"), "player_B_token": format!("{tokens}-b"),
     });
     let round = json!({"league_id": "league", "round_id": 1, "matches": [entry]});
-    RoundAnnouncement::read(&round).unwrap()
+    decode::<RoundAnnouncement>(&round).unwrap()
 }
 
 const OURS: &str = "http://localhost:8001/mcp";
 
-/// Takes an announcement, and says which playing of R1M1 is ours then, if any.
+/// Takes an announcement, and says which playing of R1M1 is ours then, if any: the one in play, or
+/// the one that is over.
 fn take(all: &mut Assignments, tokens: &str, port: u16, referee: &str) -> Option<String> {
-    all.announced(announced(tokens, port, referee), OURS)
-        .unwrap();
-    Some(all.known.get("R1M1")?.conversation_id.clone())
+    all.apply(announced(tokens, port, referee), OURS).unwrap();
+    let over = all.outbox.get("R1M1").map(|it| it.conversation_id.clone());
+    let open = all.matches.get("R1M1");
+    open.map(|it| it.conversation_id.clone()).or(over)
 }
 
 /// Has a match end with a result; whether that could be kept.
 fn end(all: &mut Assignments, playing: &Assignment) -> bool {
     let players = ["P01".into(), "P02".into()];
-    let outcome = judge(players, [Parity::Even, Parity::Odd], 8);
-    let is_kept = all.keep(playing, &outcome, &usual()).unwrap();
-    if let Some(ours) = all.ours(playing) {
-        ours.state = MatchState::Finished;
-    }
-    assert_eq!(all.ended(playing, Some(&outcome)), is_kept);
+    let result = judge(&players, [Parity::Even, Parity::Odd], 8);
+    let is_kept = all.save(playing, match_result(&result, &usual())).unwrap();
+    assert_eq!(all.current(playing).is_some(), is_kept);
+    all.finish(playing);
+    assert!(all.current(playing).is_none());
     is_kept
 }
 
@@ -125,30 +128,30 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
  {
     let world = World::new("");
     let all = &mut Assignments::default();
-    all.begin(&world.folder, false).unwrap();
+    all.open(&world.folder, false).unwrap();
     let first = take(all, "one", 8101, OURS);
-    let playing = all.queue.pop_front().unwrap();
+    let playing = all.start_next().unwrap();
     assert_eq!(take(all, "one", 9101, OURS), first, "it goes on");
-    let moved = &all.ours(&playing).unwrap().endpoints[0];
+    let moved = &all.current(&playing).unwrap().endpoints[0];
     assert!(moved.contains("9101"), "where its player is now");
     assert!(end(all, &playing));
-    let reported = all.outbox.next_due().unwrap();
+    let reported = all.outbox.pop().unwrap();
     assert_eq!(Some(&reported.conversation_id), first.as_ref());
     assert_eq!(take(all, "one", 8101, OURS), first);
-    assert_eq!(all.outbox.next_due().unwrap(), reported, "once more");
+    assert_eq!(all.outbox.pop().unwrap(), reported, "once more");
 
-    all.refused(&reported); // voided, and we had not heard of it
+    all.refuse(&reported); // voided, and we had not heard of it
     let second = take(all, "one", 8101, OURS);
     assert!(second.is_some() && second != first, "played anew");
-    let playing = all.queue.pop_front().unwrap();
+    let playing = all.start_next().unwrap();
     let third = take(all, "two", 8101, OURS);
     assert!(third.is_some() && third != second, "other tokens");
-    assert!(all.ours(&playing).is_none() && !end(all, &playing));
-    let playing = all.queue.pop_front().unwrap();
+    assert!(all.current(&playing).is_none() && !end(all, &playing));
+    let playing = all.start_next().unwrap();
     assert!(end(all, &playing));
-    all.refused(&reported);
-    all.outbox.send_again(&reported);
-    let newest = all.outbox.next_due().unwrap();
+    all.refuse(&reported);
+    all.outbox.requeue(&reported);
+    let newest = all.outbox.pop().unwrap();
     assert_eq!(
         Some(&newest.conversation_id),
         third.as_ref(),
@@ -157,21 +160,22 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
 
     let restarted = all;
     *restarted = Assignments::default();
-    restarted.begin(&world.folder, false).unwrap();
-    assert_eq!(take(restarted, "three", 8101, OURS), None);
+    restarted.open(&world.folder, false).unwrap();
+    assert_eq!(take(restarted, "three", 8101, OURS), third);
+    assert!(restarted.matches.is_empty());
     assert_eq!(
-        restarted.outbox.next_due().unwrap(),
+        restarted.outbox.pop().unwrap(),
         newest,
         "played, so far as it knows"
     );
-    restarted.refused(&newest);
+    restarted.refuse(&newest);
     assert!(take(restarted, "three", 8101, OURS).is_some());
-    assert_eq!(restarted.queue.pop_front().unwrap().match_id, "R1M1");
+    assert_eq!(restarted.start_next().unwrap().match_id, "R1M1");
     assert_eq!(
         take(restarted, "three", 8101, "http://localhost:8002/mcp"),
         None
     );
-    restarted.begin(&world.folder, true).unwrap();
+    restarted.open(&world.folder, true).unwrap();
     assert!(
         take(restarted, "three", 8101, OURS).is_some(),
         "an older registration's"
@@ -179,9 +183,9 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
 }
 
 /// A match of P01's that is over.
-fn past(match_id: &str, conversation_id: &str) -> Past {
+fn past(match_id: &str, conversation_id: &str) -> PastMatch {
     let sample = Turn::sample().history[0].clone();
-    Past {
+    PastMatch {
         match_id: match_id.into(),
         conversation_id: conversation_id.into(),
         ..sample
@@ -202,7 +206,7 @@ fn a_history_has_each_match_once_as_it_ended_last_and_belongs_to_one_registratio
         ("R1M1", "b", true),
     ] {
         let past = past(match_id, conversation);
-        assert_eq!(history.remember(past), is_news, "{match_id} {conversation}");
+        assert_eq!(history.add(past), is_news, "{match_id} {conversation}");
     }
     assert!(thinking.is_empty(), "whoever thinks keeps what it had");
     history.write().unwrap();

@@ -5,12 +5,12 @@ mod support;
 use league::extras::local::practice;
 use league::extras::manager_screen::first_losses;
 use league::extras::statistics::{Sample, report};
-use league::extras::strategies::{Past, Turn, named};
+use league::extras::strategies::{PastMatch, Turn, named};
 use league::extras::worth;
-use league::games::judge;
+use league::games::{judge, points};
+use league::json::decode;
 use league::manager::league::League;
 use league::protocol::Parity;
-use league::wire::Wire;
 use std::{fs, path::Path, sync::Arc};
 use support::paper::{scoring, usual};
 use support::*;
@@ -64,21 +64,23 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
     let ids = ["P01".to_string(), "P02".to_string()];
     let play = |turn: &Turn, number| {
         let own = named("even_odd", strategy).unwrap()(turn);
-        let own = Parity::read(&own.into()).unwrap();
-        judge(ids.clone(), [own, constant], number)
+        let own = decode::<Parity>(&own.into()).unwrap();
+        judge(&ids, [own, constant], number)
     };
     turn.history = Arc::new(Vec::new());
     for n in 1..=10 {
         turn.match_id = format!("R{n}M1");
-        let past = Past {
+        let past = PastMatch {
+            round_id: n,
+            game_type: "even_odd".into(),
             match_id: turn.match_id.clone(),
             conversation_id: String::new(),
             opponent_id: "P02".into(),
-            result: play(&turn, n).for_players(),
+            result: play(&turn, n),
         };
         Arc::make_mut(&mut turn.history).push(past);
     }
-    let points = (1..=10).map(|number| f64::from(play(&turn, number).score(&usual())[0]));
+    let points = (1..=10).map(|number| f64::from(points(&play(&turn, number), "P01", &usual())));
     Sample::of(points).mean
 }
 

@@ -4,11 +4,12 @@
 
 mod support;
 
+use league::json::{decode, schema_of};
 use league::net::client::Client;
-use league::net::log::{self, Body};
-use league::program::terminal::shown;
-use league::protocol::{self, CATALOGUE, Code, Entry, Refusal, StartMatch, read};
-use league::wire::{Endpoint, Timestamp, Wire};
+use league::net::log::{self, Content};
+use league::program::terminal::sanitize;
+use league::protocol::{self, MESSAGES, MessageSpec, ProtocolError, StartMatch, parse};
+use league::values::{Endpoint, Timestamp};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,8 +34,8 @@ fn examples() -> Vec<(String, Value)> {
 }
 
 /// `E003 referee_meta.version`, or `ok`.
-fn verdict<T>(read: Result<T, Refusal>) -> String {
-    let field = |refusal: &Refusal| text_of(&refusal.context["field"]).to_string();
+fn verdict<T>(read: Result<T, ProtocolError>) -> String {
+    let field = |refusal: &ProtocolError| text_of(&refusal.context["field"]).to_string();
     read.map_or_else(
         |refusal| format!("{} {}", refusal.code, field(&refusal)),
         |_| "ok".into(),
@@ -42,8 +43,8 @@ fn verdict<T>(read: Result<T, Refusal>) -> String {
 }
 
 /// Reads a message and writes it again: the same, or the refusal.
-fn again(whole: &Value) -> Result<Value, Refusal> {
-    read(whole).map(|it| protocol::write(&it.envelope, &it.message))
+fn again(whole: &Value) -> Result<Value, ProtocolError> {
+    parse(whole).map(|it| protocol::to_json(&it.envelope, &it.message))
 }
 
 #[test]
@@ -87,25 +88,25 @@ fn the_page_says_what_the_code_does() {
                 Ok(normal(whole.clone())),
                 "{whole}"
             );
-            let entry = Entry::of_message(name).unwrap();
+            let entry = MessageSpec::by_type(name).unwrap();
             assert!(
-                block["method"].is_null() || block["method"] == entry.tool,
+                block["method"].is_null() || block["method"] == entry.method,
                 "{block}"
             );
         }
     }
-    for entry in CATALOGUE {
+    for entry in &MESSAGES {
         let name = entry.message_type;
         assert!(types.contains(name), "no example of {name}");
-        let row = format!("| {name} | `{}` |", entry.tool);
+        let row = format!("| {name} | `{}` |", entry.method);
         assert!(
             entry.receivers.is_empty() || page.contains(&row),
             "no row {row}"
         );
     }
-    for row in Code::ALL
+    for row in league::protocol::ERROR_CODES
         .iter()
-        .map(|code| format!("| {code} | {} | ", code.name()))
+        .map(|(_, code, name)| format!("| {code} | {name} | "))
     {
         assert!(page.contains(&row), "no row {row}");
     }
@@ -241,15 +242,15 @@ fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> S
 
 #[test]
 fn the_schema_takes_what_the_reader_takes_and_every_fault_is_refused_by_code_and_path() {
-    let of_messages = CATALOGUE.iter().map(|entry| {
-        let read = |it: &Value| verdict(read(it));
-        agree(entry.message_type, &entry.schema(), false, &read)
+    let of_messages = MESSAGES.iter().map(|entry| {
+        let read = |it: &Value| verdict(parse(it));
+        agree(entry.message_type, &entry.schema, false, &read)
     });
     let all: usize = of_messages.sum();
     assert!(all > 300, "{all} places");
     // The arguments of a tool that is no message are read strictly.
-    let read = |it: &Value| verdict(StartMatch::read(it).map_err(Refusal::from));
-    agree("start_match", &StartMatch::schema(), true, &read);
+    let read = |it: &Value| verdict(decode::<StartMatch>(it).map_err(ProtocolError::from));
+    agree("start_match", &schema_of::<StartMatch>(), true, &read);
 }
 
 /// What the log makes of a value: the last line of a log of its own, for which `note` cares.
@@ -270,9 +271,9 @@ fn made_of(word: &str, text: &str) -> String {
             let (name, edits) = text.split_once(' ').unwrap_or((text, ""));
             let mut all = examples().into_iter().map(|(_, it)| it);
             let example = all.find(|it| it["message_type"] == name).unwrap();
-            match read(&golden::edited(example, edits)) {
+            match parse(&golden::edited(example, edits)) {
                 Ok(_) => "ok".into(),
-                Err(refusal) => format!("{} {}", refusal.code, refusal.explain()),
+                Err(refusal) => format!("{} {}", refusal.code, refusal.detail()),
             }
         }
         "complete" => {
@@ -280,30 +281,33 @@ fn made_of(word: &str, text: &str) -> String {
             let body = json!({"match_id": "R1M1", "player_id": "P01", "arrival_timestamp": time, "accept": true});
             let whole = message("GAME_JOIN_ACK", "player:P01", body);
             let mut packet = golden::edited(whole, text);
-            let supplied = protocol::complete(&mut packet, |_, field| match field {
+            let supplied = protocol::fill_defaults(&mut packet, |_, field| match field {
                 "sender" | "conversation_id" => Some("player:P01".into()),
                 _ => None,
             });
-            format!("{}, supplied {supplied:?}", verdict(read(&packet)))
+            format!("{}, supplied {supplied:?}", verdict(parse(&packet)))
         }
         "time" => Timestamp::parse(text).map_or("no time".into(), |time| time.to_string()),
         "url" => match Endpoint::parse(text) {
             Ok(endpoint) => {
-                assert!(Endpoint::same(text, &endpoint.to_string()), "{text}");
+                assert!(
+                    Endpoint::is_same_address(text, &endpoint.to_string()),
+                    "{text}"
+                );
                 endpoint.to_string()
             }
             Err(_) => {
-                assert!(!Endpoint::same(text, text), "{text}");
+                assert!(!Endpoint::is_same_address(text, text), "{text}");
                 "no URL".into()
             }
         },
         "log" => {
             let value: Value = json_of(text);
-            let body = Body::Whole(&value);
-            let line = logged(|client| client.note("event", &json!({}), vec![], body));
+            let body = Content::Full(&value);
+            let line = logged(|client| client.log_message("event", &json!({}), vec![], body));
             line["message"].to_string()
         }
-        "screen" => shown(text),
+        "screen" => sanitize(text),
         other => panic!("{other}: no such command"),
     }
 }
@@ -325,7 +329,7 @@ fn the_story_of_the_wire() {
         cfg!(feature = "https")
     );
     let ports = [8101, 8102].map(|port| format!("http://localhost:{port}/mcp"));
-    assert!(!Endpoint::same(&ports[0], &ports[1]));
+    assert!(!Endpoint::is_same_address(&ports[0], &ports[1]));
 }
 
 #[test]
@@ -333,7 +337,7 @@ fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() 
     let (ours, long) = ("tok-p01-0123456789abcdef", "x".repeat(9_000));
     let packet = json!({"message_type": long, "conversation_id": ours, "match_id": ours});
     let facts = vec![("peer", json!(null)), ("error_code", json!("E003"))];
-    let line = logged(|client| client.note("event", &packet, facts, Body::Words(ours.into())));
+    let line = logged(|client| client.log_message("event", &packet, facts, Content::Text(ours)));
     let text = line.to_string();
     assert!(
         text.matches("tok-p01-***").count() == 3 && text.len() < 500,
@@ -357,7 +361,7 @@ fn a_real_league_sends_nothing_else() {
     let mut types = BTreeSet::new();
     for line in logs.iter().filter(|line| line["message_type"].is_string()) {
         if line["message"].is_object() && line["recipients"].is_null() {
-            assert_eq!(verdict(read(&line["message"])), "ok", "{line}");
+            assert_eq!(verdict(parse(&line["message"])), "ok", "{line}");
         }
         let [name, who, event, conversation] =
             ["message_type", "component", "event_type", "conversation_id"]

@@ -14,16 +14,16 @@ use support::*;
 /// the very end, an agent till the last result.
 #[test]
 fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
-    let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04"];
+    let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04", "P05", "P06"];
     let mixed = "REF01 manager P01 REF02";
     for victims in ["manager", "REF01", "manager", "P01", "manager", mixed] {
         let world = World::new("");
-        let arguments = "--players 4 --referees 2";
+        let arguments = "--players 6 --referees 2";
         let mut manager = world.manager(arguments);
         let mut agents = ids.map(|id| world.agent(&manager, id, ""));
         let is_manager_alone = victims == "manager";
         let is_over = || {
-            let is_played = world.count("Recorded") == 6;
+            let is_played = world.count("Recorded") == 15;
             world.count("Closed") == 1 || is_played && !is_manager_alone
         };
         let mut deaths = 0;
@@ -55,11 +55,25 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
         let is_well = end.success() || end.code().is_none();
         assert!(is_well, "{victims}: {}", manager.said());
         assert!(deaths > 2, "{victims} died only {deaths} times");
-        world.check_played(4);
+        world.check_played(6);
         if is_manager_alone {
             agents.iter_mut().for_each(Agent::ends_well); // everybody was told
         }
     }
+}
+
+#[test]
+fn a_round_that_has_referees_has_no_second_lead_time_after_a_restart() {
+    let world = World::new("");
+    let arguments = "--players 2 --lead-sec 60";
+    let mut manager = world.manager(arguments);
+    let mut agents = ["REF01", "P01", "P02"].map(|id| world.agent(&manager, id, ""));
+    wait_until("it is assigned", || world.count("Assigned") == 1);
+    manager.kill();
+    manager.restart(&world, arguments);
+    manager.ends_well();
+    agents.iter_mut().for_each(Agent::ends_well);
+    world.check_played(2);
 }
 
 /// Every file below the data folder but those that only serve as locks, and what is in it.

@@ -3,12 +3,12 @@
 
 mod support;
 
-use league::games::scoring::{Scoring, TieBreak};
-use league::manager::start::round_robin;
-use league::net::retry::CallError;
-use league::program::config::{Backoff, RetryPolicy};
-use league::protocol::{Code, Refusal};
-use league::wire::{Wire, Within};
+use league::games::Scoring;
+use league::manager::schedule::round_robin;
+use league::net::call_error::CallError;
+use league::program::config::{RetryPolicy, Seconds};
+use league::protocol::{ErrorCode, ProtocolError};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::{cell::RefCell, time::Duration};
 use support::paper::{rules, scoring, told_by};
@@ -72,7 +72,9 @@ fn table(row: &str) -> String {
     let points: Vec<i32> = points.split(',').flat_map(str::parse).collect();
     let ties = ties.split(',').filter(|word| *word != "-");
     let scoring = Scoring {
-        tiebreakers: ties.map(|it| TieBreak::read(&it.into()).unwrap()).collect(),
+        tiebreakers: ties
+            .map(|it| serde_json::from_value(it.into()).unwrap())
+            .collect(),
         ..scoring(points.try_into().unwrap())
     };
     let mut rules = rules();
@@ -85,14 +87,14 @@ fn table(row: &str) -> String {
 fn retried(row: &str) -> String {
     let words: Vec<&str> = row.split(' ').collect();
     let policy = RetryPolicy {
-        max_retries: Within(words[0].parse().unwrap()),
-        base_delay_sec: Duration::from_secs(2),
-        backoff_strategy: Backoff::read(&words[1].into()).unwrap(),
+        max_retries: words[0].parse().unwrap(),
+        base_delay_sec: Seconds(Duration::from_secs(2)),
+        backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
     };
     let failure = |word: &&str| match *word {
         "late" => CallError::Late(Duration::from_secs(30)),
         "gone" => CallError::Unreachable("refused".into()),
-        _ => CallError::wrong(Refusal::new(Code::E003, "nonsense"), ""),
+        _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
     };
     let (pauses, mut made) = (RefCell::new(Vec::new()), 0);
     let attempt = || {
@@ -100,9 +102,9 @@ fn retried(row: &str) -> String {
         words.get(made + 1).map(failure).map_or(Ok(()), Err)
     };
     let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs());
-    let done = policy.retry(pause, CallError::is_silence, attempt);
+    let done = policy.retry(pause, CallError::is_retryable, attempt);
     let end = done.map_or_else(|error| error.explain(), |()| "done".into());
-    let longest = policy.longest(Duration::from_secs(30)).as_secs();
+    let longest = policy.max_total_time(Duration::from_secs(30)).as_secs();
     format!(
         "{made} attempts, pauses {:?}: {end}; at most {longest} s",
         pauses.into_inner()

@@ -8,7 +8,7 @@ use league::extras::figures::{Figures, expected_by_player};
 use league::extras::luck::chance;
 use league::extras::pages::Pages;
 use league::extras::season::{add, ordered};
-use league::manager::view::LeagueView;
+use league::extras::view::LeagueView;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::{fs, path::Path};

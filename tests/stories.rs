@@ -5,7 +5,7 @@
 mod support;
 
 use league::manager::league::League;
-use league::protocol::{AgentMeta, Kind};
+use league::protocol::{AgentKind, AgentMeta};
 use serde_json::{Value, json};
 use support::paper::{caller, enter, happen, meta, play_round, referees, rules, seeded, started};
 use support::script;
@@ -23,16 +23,16 @@ fn no_notice_is_longer_than_agents_read() {
     let mut league = League::new(rules());
     let place = |n: usize| format!("http://localhost:{:04}/", 9000 + n) + &r#"\""#.repeat(89); // escaped in JSON
     for n in 1..=108 {
-        let kind = [Kind::Player, Kind::Referee][usize::from(n > 100)];
+        let kind = [AgentKind::Player, AgentKind::Referee][usize::from(n > 100)];
         let longest = AgentMeta {
             display_name: "\u{1}".repeat(50), // six bytes each in JSON
             ..meta(kind, &place(n))
         };
         enter(&mut league, &longest, &caller(&format!("{kind}:new")));
     }
-    let longest = league.members["P05"].endpoint.len();
+    let longest = league.members["P05"].meta.contact_endpoint.len();
     assert_eq!((longest, league.members.len()), (200, 108), "legal at most");
-    assert_eq!(league.ids(Kind::Player)[99], "P100", "not by letter");
+    assert_eq!(league.ids(AgentKind::Player)[99], "P100", "not by letter");
     let event = league.start(None, league.pairings());
     happen(&mut league, event);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));

@@ -1,7 +1,7 @@
 //! What each strategy chooses, by what it has seen.
 
 use league::extras::strategies::{Turn, named, names};
-use league::protocol::{MoveMade, Parity};
+use league::protocol::Parity;
 use std::collections::BTreeMap;
 
 /// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
@@ -58,23 +58,6 @@ const CHOICES: &str = "
     pattern | P02:ee P02:eo P02:ee | P02 | even      after even came odd
     pattern | P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee | P02 | odd      the longest stretch counts
     pattern | P03:ee P03:ee P02:oo P02:oo | P02 | even      the matches of others say nothing";
-
-#[test]
-fn what_somebody_played_is_known_in_every_game() {
-    let mut turn = turn("P02", "P02:eo P03:ee P02:-e");
-    assert_eq!(turn.moves_of("P02"), ["odd", "even"]);
-    assert_eq!(turn.moves_of("P01"), ["even", "even"]);
-    let made = |(player_id, r#move): (&str, &str)| MoveMade {
-        player_id: player_id.into(),
-        r#move: r#move.into(),
-    };
-    let mut history = turn.history.to_vec();
-    history[0].result.choices.clear();
-    history[0].result.moves = Some([("P01", "5"), ("P02", "1"), ("P01", "9")].map(made).into());
-    turn.history = history.into();
-    assert_eq!(turn.moves_of("P01"), ["5", "9", "even"]);
-    assert_eq!(turn.moves_of("P02"), ["1", "even"]);
-}
 
 #[test]
 fn each_strategy_chooses_by_what_it_has_seen() {

@@ -6,8 +6,8 @@
 mod support;
 
 use league::extras::strategies::{Turn, named};
-use league::games::{Game, Move, Outcome, moves, tic_tac_toe};
-use league::protocol::Ending;
+use league::games::{Game, Move, alternating, tic_tac_toe};
+use league::protocol::{GameResult, ResultStatus};
 use std::collections::BTreeSet;
 use std::fs;
 use support::stand_in::{self, converse, spoken};
@@ -22,45 +22,50 @@ fn turn(moves: &[Move], seed: u64) -> Turn {
         player_id: ["P01", "P02"][moves.len() % 2].into(),
         move_number: moves.len() as u32 + 1,
         position: (GAME.position)(moves),
-        legal_moves: (GAME.legal)(moves).into_iter().map(String::from).collect(),
+        legal_moves: (GAME.legal_moves)(moves)
+            .into_iter()
+            .map(String::from)
+            .collect(),
         seed: Some(seed),
         ..Turn::sample()
     }
 }
 
 /// A game between two of the finished players.
-fn played(players: [&str; 2], seed: u64) -> Outcome {
+fn played(players: [&str; 2], seed: u64) -> GameResult {
     let mut made = Vec::new();
-    while let [seat] = GAME.asked(&made)[..] {
+    while let [seat] = GAME.players_to_move(&made)[..] {
         let choose = named(GAME.game_type, players[seat]).unwrap();
         let chosen = choose(&turn(&made, seed));
-        let text = GAME.check(&made, &json!(chosen)).unwrap().to_string();
+        let text = GAME.parse_move(&made, &json!(chosen)).unwrap().to_string();
         made.push(Move { seat, text });
     }
-    GAME.judge(players.map(String::from), made, None)
+    GAME.judge(&["P01".into(), "P02".into()], &made, None)
 }
 
 /// Moves written as one digit each.
 fn made(text: &str) -> Vec<Move> {
     let texts: Vec<&str> = text.split_terminator("").skip(1).collect();
-    moves(&texts)
+    alternating(&texts)
 }
 
 #[test]
 fn the_perfect_player_never_loses_and_against_itself_always_draws() {
     for seed in 0..25 {
         let itself = played(["perfect", "perfect"], seed);
-        assert_eq!(itself.ending, Ending::Draw, "{itself:?}");
+        assert_eq!(itself.status, ResultStatus::Draw, "{itself:?}");
     }
     let mut won = [0, 0];
     for seed in 0..250 {
         for (rival, name) in ["random", "blocks"].into_iter().enumerate() {
             let [first, second] = [["perfect", name], [name, "perfect"]].map(|it| played(it, seed));
             assert!(
-                first.winner != Some(1) && second.winner != Some(0),
+                first.winner_player_id.as_deref() != Some("P02")
+                    && second.winner_player_id.as_deref() != Some("P01"),
                 "{name} {seed}"
             );
-            won[rival] += first.winner.iter().chain(&second.winner).count();
+            let winners = [&first, &second].map(|it| usize::from(it.winner_player_id.is_some()));
+            won[rival] += winners.iter().sum::<usize>();
         }
     }
     assert!(won[0] > 350 && won[1] < won[0], "it wins, too: {won:?}");
@@ -141,10 +146,10 @@ fn check_results(world: &World, matches: usize) -> usize {
         let made = list_of(&result["details"]["moves"]);
         let texts: Vec<&str> = made.iter().map(|it| text_of(&it["move"])).collect();
         let players = [0, 1].map(|n| text_of(&made[n]["player_id"]).to_string());
-        let outcome = GAME.replay(players.clone(), moves(&texts), None).unwrap();
-        let winner = outcome.winner.map(|seat| &players[seat]);
-        assert_eq!(json!(winner), result["winner"], "{event}");
-        let position = (GAME.position)(&outcome.moves);
+        let moves = alternating(&texts);
+        let outcome = GAME.replay(&players, &moves, None).unwrap();
+        assert_eq!(json!(outcome.winner_player_id), result["winner"], "{event}");
+        let position = (GAME.position)(&moves);
         assert_eq!(document["positions"][id], position, "the page shows it");
     }
     technical

@@ -5,15 +5,17 @@
 //! The referee's call waits in `ask` meanwhile. If nobody chooses, an example does (`coach.rs`), a
 //! little before the deadline, and `next_turn` tells it. The tools are for callers on the player's
 //! own machine, and for those who know its token; a stranger is refused before anything waits.
+#![allow(missing_docs)] // the names of the fields say it
 
 use crate::games;
-use crate::net::agent::{Denial, Tool, Toolbox};
-use crate::net::sync::Watched;
-use crate::player::turn::{Past, Turn};
+use crate::net::agent::{HandlerError, Tool, Toolbox};
+use crate::net::sync::Shared;
+use crate::player::turn::{PastMatch, Turn};
 use crate::program::session::Session;
-use crate::protocol::{Code, Ending, GameResult, Refusal, Tally};
-use crate::wire::{Unread, cut, equal};
-use crate::{object, words};
+use crate::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
+use crate::values::{constant_time_eq, truncate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -45,39 +47,94 @@ const PATIENCE: Duration = Duration::from_secs(25);
 /// So long before the deadline the example chooses.
 const MARGIN: Duration = Duration::from_secs(2);
 /// How many past matches are shown.
-const SHOWN: usize = 50;
+const MAX_SHOWN_CHARS: usize = 50;
 
-words! {
-    /// What `next_turn` has found.
-    TurnState { YourTurn = "your_turn", Wait = "wait", Over = "over", }
-    /// How a match ended for this player.
-    Ended { Won = "you won", Lost = "you lost", Drew = "a draw", }
+/// What `next_turn` has found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnState {
+    YourTurn,
+    Wait,
+    Over,
 }
 
-object! {
-    /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
-    NextTurn { ; optional auth_token: String, }
-    /// The arguments of `make_choice`.
-    MakeChoice { match_id: String, choice: Unread<String>, ; optional move_number: u32, auth_token: String, }
-    /// What `next_turn` answers: the match in which we are asked; or that there is none yet, or
-    /// none any more.
-    Offer {
-        status: TurnState, notes: Vec<String>,
-        ; optional match_id: String, round_id: u32, player_id: String, opponent_id: String,
-        seconds_left: u32,
-        game_type: String, move_number: u32, position: String, legal_moves: Vec<String>,
-        standings: Tally, history: Vec<Played>,
-    }
-    /// A past match, and what came of it for this player.
-    Played { match_id: String, opponent_id: String, outcome: Ended, result: GameResult, }
-    /// What `make_choice` answers.
-    Chosen { status: String, match_id: String, choice: String, }
+/// How a match ended for this player.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Ended {
+    #[serde(rename = "you won")]
+    Won,
+    #[serde(rename = "you lost")]
+    Lost,
+    #[serde(rename = "a draw")]
+    Drew,
+}
+
+/// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NextTurn {
+    pub auth_token: Option<String>,
+}
+
+/// The arguments of `make_choice`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MakeChoice {
+    pub match_id: String,
+    pub choice: Value,
+    pub move_number: Option<u32>,
+    pub auth_token: Option<String>,
+}
+
+/// What `next_turn` answers: the match in which we are asked; or that there is none yet, or
+/// none any more.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Offer {
+    pub status: TurnState,
+    pub notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_left: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub game_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub move_number: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub legal_moves: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standings: Option<Record>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<Played>>,
+}
+
+/// A past match, and what came of it for this player.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Played {
+    pub match_id: String,
+    pub opponent_id: String,
+    pub outcome: Ended,
+    pub result: GameResult,
+}
+
+/// What `make_choice` answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Chosen {
+    pub status: String,
+    pub match_id: String,
+    pub choice: String,
 }
 
 /// What is asked of us at this moment.
 #[derive(Default)]
 pub struct ByHand {
-    table: Watched<Table>,
+    table: Shared<Table>,
 }
 
 #[derive(Default)]
@@ -97,7 +154,7 @@ impl ByHand {
     pub fn ask(&self, turn: &Turn) -> Option<String> {
         let (match_id, limit) = (&turn.match_id, turn.time_left().saturating_sub(MARGIN));
         self.table
-            .change(|table| table.asked.insert(match_id.clone(), turn.clone()));
+            .update(|table| table.asked.insert(match_id.clone(), turn.clone()));
         let is_answered = |table: &Table| !table.asked.contains_key(match_id);
         let mut table = self.table.wait_until(limit, is_answered);
         table.asked.remove(match_id);
@@ -111,7 +168,7 @@ impl ByHand {
 
     /// The league is over.
     pub fn end(&self, words: &str) {
-        self.table.change(|table| {
+        self.table.update(|table| {
             table.notes.push(words.into());
             table.is_over = true;
         });
@@ -133,7 +190,7 @@ impl ByHand {
             tools: vec![
                 Tool::new("next_turn", NEXT_TURN, next_turn),
                 Tool {
-                    only_shows: false,
+                    read_only: false,
                     ..Tool::new("make_choice", MAKE_CHOICE, make_choice)
                 },
             ],
@@ -168,27 +225,31 @@ impl ByHand {
     }
 
     /// `make_choice`: answers the match, if it is still asked for.
-    pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, Refusal> {
-        self.table.change(|table| chosen(table, made))
+    pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
+        self.table.update(|table| chosen(table, made))
     }
 }
 
-fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, Refusal> {
+fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
     let match_id = &made.match_id;
     let wrong = |field, came: String, problem| {
         let problem = format!("got {came}, {problem}");
-        Err(Refusal::field(Code::E015, field, problem))
+        Err(ProtocolError::field(
+            ErrorCode::MatchMismatch,
+            field,
+            problem,
+        ))
     };
     let Some(turn) = table.asked.get(match_id) else {
         let problem = "but there no choice is asked now; next_turn waits for one";
-        return wrong("match_id", format!("{:?}", cut(match_id, 60)), problem);
+        return wrong("match_id", format!("{:?}", truncate(match_id, 60)), problem);
     };
     if let Some(number) = made.move_number.filter(|it| *it != turn.move_number) {
         let problem = "but another move is asked now; next_turn shows it";
         return wrong("move_number", number.to_string(), problem);
     }
     let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
-    let choice = games::one_of(&legal, "choice", &made.choice.0)?.to_string();
+    let choice = games::parse_choice(&legal, "choice", &made.choice)?.to_string();
     table.asked.remove(match_id);
     table.notes.clear();
     table.chosen.insert(match_id.clone(), choice.clone());
@@ -200,27 +261,30 @@ fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, Refusal> {
 }
 
 /// Whether somebody may choose for us: from this machine, or with our own token.
-fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), Denial> {
-    let own = session.card_now().and_then(|card| card.token);
+fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), HandlerError> {
+    let own = session.credentials().and_then(|card| card.token);
     let is_own = token
         .zip(own)
-        .is_some_and(|(token, own)| equal(token, &own));
+        .is_some_and(|(token, own)| constant_time_eq(token, &own));
     if is_own || peer.is_loopback() {
         return Ok(());
     }
     let (code, problem) = match token {
-        Some(_) => (Code::E012, "not this player's own"),
-        None => (Code::E011, "missing; this player's own, from its card"),
+        Some(_) => (ErrorCode::TokenInvalid, "not this player's own"),
+        None => (
+            ErrorCode::TokenMissing,
+            "missing; this player's own, from its card",
+        ),
     };
-    Err(Refusal::field(code, "auth_token", problem).into())
+    Err(ProtocolError::field(code, "auth_token", problem).into())
 }
 
 /// The newest matches of a turn's history, with what came of them.
 fn newest(turn: &Turn) -> Vec<Played> {
-    let show = |past: &Past| {
+    let show = |past: &PastMatch| {
         let outcome = match &past.result.winner_player_id {
             Some(winner) if *winner == turn.player_id => Ended::Won,
-            None if past.result.status == Ending::Draw => Ended::Drew,
+            None if past.result.status == ResultStatus::Draw => Ended::Drew,
             _ => Ended::Lost,
         };
         Played {
@@ -230,6 +294,6 @@ fn newest(turn: &Turn) -> Vec<Played> {
             result: past.result.clone(),
         }
     };
-    let first = turn.history.len().saturating_sub(SHOWN);
+    let first = turn.history.len().saturating_sub(MAX_SHOWN_CHARS);
     turn.history[first..].iter().map(show).collect()
 }

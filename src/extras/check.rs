@@ -35,25 +35,24 @@ mod player;
 mod referee;
 
 use crate::extras::patience::until;
-use crate::games::{self, Game, Outcome, even_odd};
+use crate::games::{self, Game, even_odd};
+use crate::json::decode;
 use crate::manager::registration::check_meta;
-use crate::net::letter::{MAX_NOTICE, Peer, call, ok};
-use crate::net::retry::{pause, quotable};
+use crate::net::client::{MAX_NOTICE, Peer, ok};
 use crate::net::sync::lock;
-use crate::program::args::{Args, Stop};
+use crate::program::args::{Args, Exit};
 use crate::program::config::Timeouts;
-use crate::program::terminal::{Terminal, complain, say, shown};
+use crate::program::terminal::{print_error, print_line, sanitize};
 use crate::program::{Program, end_with_stdin};
 use crate::protocol::*;
-use crate::wire::{Timestamp, Wire};
-use crate::words;
+use crate::values::{Timestamp, redact_and_truncate};
 use exam::*;
 use exchange::*;
 use messages::*;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// One row of a table.
@@ -86,7 +85,7 @@ const REGISTERS: &[Check] = checks! { exam, it:
     IF_ANY "Registration" "its method is that of its kind" REGISTRATION {
         let (came, expected) = (it.method(), format!("register_{}", exam.kind()));
         let good = came == expected || came == it.text("message_type");
-        Seen { is_absent: Entry::of_method(came).is_none(), ..it.shows(came, expected, good) }
+        Seen { is_absent: MessageSpec::by_method(came).is_none(), ..it.shows(came, expected, good) }
     };
     MUST "Registration" "message_type is a registration" REGISTRATION {
         let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
@@ -103,8 +102,8 @@ const REGISTERS: &[Check] = checks! { exam, it:
     FORGIVEN "Time" "timestamp is UTC" REGISTRATION it.time("timestamp");
     MUST "Registration" "it says what it is" REGISTRATION {
         let (kind, game) = (exam.kind(), exam.rules().game_type);
-        let meta = AgentMeta::read(&exam.meta()).map_err(|fault| fault.to_string());
-        let taken = meta.and_then(|it| check_meta(&it, kind, game).map_err(|(reason, _)| reason));
+        let meta = decode::<AgentMeta>(&exam.meta()).map_err(|fault| fault.to_string());
+        let taken = meta.and_then(|it| check_meta(&it, kind, game).map_err(|it| it.reason));
         let good = taken.is_ok();
         it.shows(taken.err().unwrap_or_default(), "what our manager takes", good)
     };
@@ -121,10 +120,10 @@ const NOTICES: &[Check] = checks! { exam, it:
     };
     WISE "Tokens" "a notice with a wrong token is refused"
         r#"ROUND_COMPLETED with {"auth_token": "x"}"#
-        it.refused(Code::E012);
+        it.refused(ErrorCode::TokenInvalid);
     WISE "Tokens" "a notice without a token is refused"
         r#"ROUND_COMPLETED with {"auth_token": null}"#
-        it.refused(Code::E011);
+        it.refused(ErrorCode::TokenMissing);
     WISE "Ping and liveness" "ping is answered" "ping" (it.status != 0).then(|| it.taken());
     FORGIVEN "Transport" "an unknown method is an error" "no_such_method" it.failed(-32601);
     WISE "Transport" "broken JSON is an error" "broken JSON" it.failed(-32700);
@@ -138,17 +137,17 @@ const NOTICES: &[Check] = checks! { exam, it:
 };
 
 /// Waits for an agent to register, and examines it.
-pub fn run(args: Args) -> Result<(), Stop> {
+pub fn run(args: Args) -> Result<(), Exit> {
     let exam = desk::open(args)?;
     let kind = exam.kind();
     let own = match kind {
-        Kind::Referee => referee::CHECKS,
+        AgentKind::Referee => referee::CHECKS,
         _ => player::CHECKS,
     };
     let checks = [REGISTERS, own, NOTICES].into_iter().flatten();
     let findings: Vec<Finding> = checks.map(|check| exam.make(check)).collect();
     if exam.program.args.has("--json") {
-        say(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
+        print_line(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
     }
     let of = |grade: Grade| findings.iter().filter(move |it| it.grade == grade);
     let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped];
@@ -161,7 +160,7 @@ pub fn run(args: Args) -> Result<(), Stop> {
         why => format!("it would NOT play in our league, by what fails: {why}"),
     });
     match of(Grade::Failed).next() {
-        Some(_) => Err(Stop::failed("")),
+        Some(_) => Err(Exit::failed("")),
         None => Ok(()),
     }
 }
@@ -183,7 +182,12 @@ impl Exam {
             forgiven: forgiven.unwrap_or(seen.as_ref().is_some_and(|seen| seen.is_absent)),
             seen,
         };
-        (self.say)(&shown(&finding.line()));
+        (self.say)(&sanitize(&finding.line()));
         finding
     }
+}
+
+/// A JSON-RPC request, written.
+fn call(method: &str, params: impl std::fmt::Display, id: impl std::fmt::Display) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#)
 }

@@ -6,12 +6,12 @@ use crate::extras::groups::Entrant;
 use crate::extras::patience::until;
 use crate::extras::strategies;
 use crate::program::Program;
-use crate::program::args::Stop;
-use crate::program::card::{self, Card};
-use crate::program::server::FAREWELL;
+use crate::program::SHUTDOWN_TIMEOUT;
+use crate::program::args::Exit;
+use crate::program::credentials::{self, Credentials};
 use crate::program::storage;
-use crate::protocol::Kind;
-use crate::wire::Endpoint;
+use crate::protocol::AgentKind;
+use crate::values::Endpoint;
 use std::env::{consts::EXE_SUFFIX, current_exe};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,18 +24,21 @@ impl Children {
     /// Starts the referees and the players of a local league, or the referees of a class. Those of
     /// an interrupted league come back where they were: an agent that took the port of another
     /// could not be told from it. `before` is the journal of that league.
-    pub fn start(program: &Program, entrants: &[Entrant], before: &str) -> Result<Children, Stop> {
+    pub fn start(program: &Program, entrants: &[Entrant], before: &str) -> Result<Children, Exit> {
         let referees = program.args.value("--referees")?.unwrap_or_default();
         let players = (1..).zip(entrants).filter(|(_, it)| !it.is_elsewhere());
-        let players = players.map(|(n, entrant)| (Kind::Player.numbered(n), Some(entrant)));
-        let referees = (1..=referees).map(|n| (Kind::Referee.numbered(n), None));
+        let players = players.map(|(n, entrant)| (AgentKind::Player.format_id(n), Some(entrant)));
+        let referees = (1..=referees).map(|n| (AgentKind::Referee.format_id(n), None));
         let mut children = Vec::new();
         for (id, player) in referees.chain(players) {
             let port = take_along(program, &id, before)?;
             let mut command = command(program, player, &id, port);
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
             let program = Path::new(command.get_program());
-            children.push((id, started.map_err(|error| storage::named(program, error))?));
+            children.push((
+                id,
+                started.map_err(|error| storage::with_path(program, error))?,
+            ));
         }
         Ok(Children(children))
     }
@@ -44,13 +47,13 @@ impl Children {
     /// none among the other members, who are `away`; or which of them has failed, or has ended
     /// before it did. One that was killed later has not failed: it is lost, as it would be
     /// elsewhere.
-    pub fn are_here(&mut self, here: &[String], away: &[String]) -> Result<bool, Stop> {
+    pub fn are_here(&mut self, here: &[String], away: &[String]) -> Result<bool, Exit> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
             if end.is_some_and(|end| end.code() > Some(0) || !here.contains(id)) {
                 let words = format!("{id} has ended, so the league does not begin");
                 let cure = "what it said stands above, and the same command tries again";
-                return Err(Stop::failed(format!("{words}; {cure}")));
+                return Err(Exit::failed(format!("{words}; {cure}")));
             }
         }
         let is_away = self.0.iter().any(|(id, _)| away.contains(id));
@@ -60,22 +63,24 @@ impl Children {
     /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.
     pub fn wait(&mut self) {
         let is_over = |(_, child): &mut (String, Child)| !matches!(child.try_wait(), Ok(None));
-        until(FAREWELL, || self.0.iter_mut().all(is_over));
+        until(SHUTDOWN_TIMEOUT, || self.0.iter_mut().all(is_over));
     }
 }
 
 /// Lets an agent of an earlier run follow its manager, which may have another address now; gives
 /// back the port that the agent had. The card is of that run, and no stranger's, if the journal of
 /// that run knows its key.
-fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Stop> {
-    let card: Option<Card> = storage::read_json(&card::file(&program.data, id));
+fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Exit> {
+    let card: Option<Credentials> = storage::read_json(&credentials::file(&program.data, id));
     let Some(mut card) = card.filter(|card| before.contains(&card.registration_key)) else {
         return Ok(None);
     };
     // a child of that run is still ending
-    until(FAREWELL, || card::lock(&program.data, id).is_ok());
+    until(SHUTDOWN_TIMEOUT, || {
+        credentials::lock(&program.data, id).is_ok()
+    });
     card.manager = from_here(program);
-    card.keep(&program.data)?;
+    card.save(&program.data)?;
     let endpoint = Endpoint::parse(&card.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }

@@ -3,10 +3,10 @@
 //! leaves open, and printed what the teacher and the students need. The league is played as any
 //! other.
 
-use crate::program::args::{Args, Stop};
-use crate::program::terminal::say;
+use crate::program::args::{Args, Exit};
+use crate::program::terminal::print_line;
 use crate::program::{self, own_address_towards};
-use crate::wire::Endpoint;
+use crate::values::Endpoint;
 
 /// How many referees a class has: each plays several matches at once.
 const REFEREES: &str = "4";
@@ -14,7 +14,7 @@ const REFEREES: &str = "4";
 const EXAMPLE: &str = "192.0.2.1";
 
 /// Says on the command line what a class league does not have to be told.
-pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
+pub fn fill_in(args: &mut Args) -> Result<(), Exit> {
     args.set("--stay", "");
     if !args.has("--referees") {
         args.set("--referees", REFEREES);
@@ -39,14 +39,14 @@ pub fn fill_in(args: &mut Args) -> Result<(), Stop> {
 pub fn greet(endpoint: &str, is_lobby: bool) {
     let page = endpoint.trim_end_matches("/mcp");
     if is_lobby {
-        say("\nEach student types these two lines:");
-        say(&format!("  curl -O {page}/player.py"));
+        print_line("\nEach student types these two lines:");
+        print_line(&format!("  curl -O {page}/player.py"));
         let who = "--display-name Ada --stay";
-        say(&format!("  python3 player.py --manager {page} {who}"));
+        print_line(&format!("  python3 player.py --manager {page} {who}"));
     }
-    say(&format!("\nThe page for the projector is {page}/#wall"));
+    print_line(&format!("\nThe page for the projector is {page}/#wall"));
     if Endpoint::parse(endpoint).is_ok_and(|it| it.is_loopback()) {
-        say(
+        print_line(
             "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
         );
     }

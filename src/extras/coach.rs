@@ -1,105 +1,145 @@
-//! Who sits beside a player and chooses in the place of its own `choose`, if the command line says
-//! so (`--strategy`): a finished example, or whoever calls the player's tools, with an example for
-//! when nobody does. `src/player.rs` knows the coach as its `Companion`. With `--again` the coach
-//! has `choose` called without a league (`again.rs`).
+//! A player with a finished strategy, or one that is played by hand (`--strategy`), in the place of
+//! its own `choose`. This belongs to the tool (`league play NAME`).
 
-use crate::extras::again;
 use crate::extras::by_hand::ByHand;
 use crate::extras::strategies;
-use crate::net::agent::Toolbox;
-use crate::player::{Choose, Companion, Turn};
-use crate::program::args::{Args, Stop};
-use crate::program::session::Session;
-use crate::program::terminal::{complain, say};
+use crate::games;
+use crate::net::agent::{Agent, HandlerError, Request, Toolbox};
+use crate::player::{self, Player, Strategy, Turn, USAGE, display};
+use crate::program::args::{Args, Exit, Usage};
+use crate::program::credentials::Credentials;
+use crate::program::session::{self, Participant, Session};
+use crate::program::terminal::{print_error, print_line};
+use crate::protocol::{AgentKind, AgentState, Message, ProtocolError};
+use serde_json::Value;
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 
-/// The companion of a player.
-pub struct Coach {
-    /// Who chooses, in a word.
-    name: String,
-    /// The name of the example that plays in the place of `choose`, or where nobody chooses by
-    /// hand.
-    example: Option<String>,
-    by_hand: Option<ByHand>,
+const STRATEGY: &str = "
+  --strategy NAME                an example, or mcp:NAME: by hand, and NAME if nobody chooses";
+
+/// Runs a player with its own strategy, unless the command line names another.
+pub fn main(own: Strategy) -> ExitCode {
+    let usage = Usage {
+        options: &[USAGE.options[0], STRATEGY],
+        ..USAGE
+    };
+    usage.main(|args| match args.text("--strategy").map(String::from) {
+        Some(name) => start(args, &name),
+        None => player::start(args, own),
+    })
 }
 
-impl Companion for Coach {
-    const OPTIONS: &str = "
-  --strategy NAME                an example, or mcp:NAME: by hand, and NAME if nobody chooses
-  --again MATCH                  calls `choose` as in a match of this player's history";
-
-    fn new(args: &Args) -> Result<Coach, Stop> {
-        let asked = match args.text("--strategy") {
-            Some("mcp") => Some("mcp:random"),
-            asked => asked,
-        };
-        let by_hand = asked.and_then(|asked| asked.strip_prefix("mcp:"));
-        let example = by_hand.or(asked);
-        let all: Vec<&str> = strategies::all_names().collect();
-        if let Some(name) = example.filter(|name| !all.contains(name)) {
-            let legal = format!("mcp, or one of {}", all.join(", "));
-            let words = format!("--strategy: got {name:?}, expected {legal}");
-            return Err(Stop::usage(words));
-        }
-        Ok(Coach {
-            name: asked.unwrap_or("choose").into(),
-            example: example.map(String::from),
-            by_hand: by_hand.map(|_| ByHand::default()),
+fn start(args: Args, name: &str) -> Result<(), Exit> {
+    let name = if name == "mcp" { "mcp:random" } else { name };
+    let example = name.strip_prefix("mcp:").unwrap_or(name);
+    let all: Vec<&str> = strategies::all_names().collect();
+    if !all.contains(&example) {
+        let legal = format!("mcp, or one of {}", all.join(", "));
+        let words = format!("--strategy: got {example:?}, expected {legal}");
+        return Err(Exit::usage(words));
+    }
+    let mut game_types = games::names();
+    game_types.retain(|game| strategies::named(game, example).is_some());
+    let owned = example.to_string();
+    let choose = move |turn: &Turn| match strategies::named(&turn.game_type, &owned) {
+        Some(choose) => choose(turn),
+        None => String::new(), // it is not one of game_types
+    };
+    let mut strategy = Strategy {
+        name: name.into(),
+        game_types,
+        choose: Box::new(choose),
+    };
+    if name == example {
+        return player::start(args, strategy);
+    }
+    let by_hand = Arc::new(ByHand::default());
+    let (hand, owned) = (Arc::clone(&by_hand), example.to_string());
+    let choose = strategy.choose;
+    strategy.choose = Box::new(move |turn| by_hand_or(&hand, turn, &owned, &choose));
+    session::run(args, AgentKind::Player, |session| {
+        let player = Player::new(Arc::clone(&session), strategy);
+        Arc::new(HandPlayer {
+            player,
+            session,
+            by_hand,
         })
+    })?;
+    print_line("the league is over; still serving");
+    loop {
+        thread::park();
+    }
+}
+
+/// A match that only a stranger has named is not offered to whoever plays by hand.
+fn by_hand_or(
+    by_hand: &ByHand,
+    turn: &Turn,
+    name: &str,
+    choose: &dyn Fn(&Turn) -> String,
+) -> String {
+    if !turn.is_announced {
+        return choose(turn);
+    }
+    if let Some(chosen) = by_hand.ask(turn) {
+        return chosen;
+    }
+    let (match_id, chosen) = (&turn.match_id, choose(turn));
+    let words = format!("{match_id}: nobody chose in time; {name} chose {chosen}");
+    print_error(&format!("{}: {words}", turn.player_id));
+    by_hand.note(&words);
+    chosen
+}
+
+/// A player whose choices come through its tools.
+struct HandPlayer {
+    player: Arc<Player>,
+    session: Arc<Session>,
+    by_hand: Arc<ByHand>,
+}
+
+impl Participant for HandPlayer {
+    fn game_types(&self) -> Vec<&'static str> {
+        self.player.game_types()
     }
 
-    fn instead(&self, args: &Args, choose: &Choose) -> Option<Result<(), Stop>> {
-        let match_id = args.text("--again")?;
-        Some(again::run(args, match_id, |turn| {
-            self.choose(turn, false).unwrap_or_else(|| choose(turn))
-        }))
+    fn on_registered(&self, card: &Credentials, is_new_registration: bool) -> Result<(), Exit> {
+        self.player.on_registered(card, is_new_registration)
+    }
+}
+
+impl Agent for HandPlayer {
+    fn kind(&self) -> AgentKind {
+        AgentKind::Player
     }
 
-    fn plays(&self, game_type: &str) -> Option<bool> {
-        let name = self.example.as_ref()?;
-        Some(strategies::named(game_type, name).is_some())
-    }
-
-    /// A match that only a stranger has named is not offered to whoever plays by hand.
-    fn choose(&self, turn: &Turn, is_announced: bool) -> Option<String> {
-        let by_hand = self.by_hand.as_ref().filter(|_| is_announced);
-        if let Some(chosen) = by_hand.and_then(|by_hand| by_hand.ask(turn)) {
-            return Some(chosen);
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+        let was_over = self.session.state() == AgentState::Shutdown;
+        let league = match &message {
+            Message::LeagueCompleted(league) => Some(league.clone()),
+            _ => None,
+        };
+        let answer = self.player.handle(request, message)?;
+        if let (Some(league), Some(card), false) = (league, self.session.credentials(), was_over) {
+            (self.by_hand).end(&display::league_over(&card.agent_id, &league));
         }
-        let name = self.example.as_ref()?;
-        let chosen = strategies::named(&turn.game_type, name)?(turn);
-        if let Some(by_hand) = by_hand {
-            let words = format!(
-                "{}: nobody chose in time; {name} chose {chosen}",
-                turn.match_id
-            );
-            complain(&format!("{}: {words}", turn.player_id));
-            by_hand.note(&words);
-        }
-        Some(chosen)
+        Ok(answer)
     }
 
-    fn name(&self) -> String {
-        self.name.clone()
+    fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
+        self.player.on_refused(packet, peer, refusal);
     }
 
-    fn toolbox<'a>(&'a self, session: &'a Session) -> Option<Toolbox<'a>> {
-        self.by_hand
-            .as_ref()
-            .map(|by_hand| by_hand.toolbox(session))
+    fn health(&self) -> Value {
+        self.player.health()
     }
 
-    fn league_is_over(&self, words: &str) {
-        self.by_hand.iter().for_each(|by_hand| by_hand.end(words));
-    }
-
-    /// Whoever plays by hand can still read how the league ended.
-    fn stay(&self) {
-        if self.by_hand.is_some() {
-            say("the league is over; still serving");
-            loop {
-                thread::park();
-            }
-        }
+    fn toolbox(&self) -> Toolbox<'_> {
+        let mut toolbox = self.by_hand.toolbox(&self.session);
+        toolbox.tools.extend(self.player.toolbox().tools);
+        toolbox
     }
 }

@@ -2,7 +2,7 @@
 //! Others' names are shown in these tables, in whatever script they are written. So a column is
 //! measured by what its words take on the screen, and not by their letters.
 
-use crate::program::terminal::shown;
+use crate::program::terminal::sanitize;
 use crate::protocol::Standing;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub fn pad(text: &str, columns: usize) -> String {
 /// need. Numbers stand to the right, and so many columns behind the first, which are words, to the
 /// left.
 pub fn columns(heads: &str, words: usize, rows: impl Iterator<Item = Value>) -> String {
-    let text = |cell: &Value| cell.as_str().map_or(cell.to_string(), shown);
+    let text = |cell: &Value| cell.as_str().map_or(cell.to_string(), sanitize);
     let cells = |row: Value| row.as_array().into_iter().flatten().map(text).collect();
     let heads = heads.split(',').map(String::from).collect();
     let rows: Vec<Vec<String>> = [heads].into_iter().chain(rows.map(cells)).collect();

@@ -9,14 +9,15 @@
 //! looks at an ordinary error bar after each cycle, and stops when it pleases, is deceived far too
 //! often.
 
+use crate::extras::document::Document;
 use crate::extras::figures::{gains, worth_in};
 use crate::extras::statistics::Sample;
+use crate::extras::view::{AgentView, LeagueView};
 use crate::manager::Manager;
 use crate::manager::league::League;
-use crate::manager::view::{AgentView, LeagueView};
 use crate::net::sync::spawn;
-use crate::program::terminal::{counted, shown};
-use crate::protocol::{Kind, Progress};
+use crate::program::terminal::{plural, sanitize};
+use crate::protocol::{AgentKind, LeaguePhase};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,14 +68,14 @@ pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
 }
 
 /// Has a thread compare the first two players of a league, and end the league when it is decided.
-pub fn follow(manager: &Arc<Manager>) {
-    let manager = Arc::clone(manager);
+pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
+    let (manager, document) = (Arc::clone(manager), Arc::clone(document));
     spawn("comparison", move || {
-        let say = |line: String| manager.terminal.say(&line);
+        let say = |line: String| manager.terminal.print_line(&line);
         let began = Instant::now();
         let mut cycles = 0;
         loop {
-            let view = manager.view();
+            let view = document.newest(&manager);
             while let Some(comparison) = Comparison::of(&view, cycles) {
                 if let Some(end) = comparison.end(began) {
                     end.into_iter().for_each(say);
@@ -90,7 +91,7 @@ pub fn follow(manager: &Arc<Manager>) {
                 }
                 cycles += 1;
             }
-            if view.status == Progress::Completed {
+            if view.status == LeaguePhase::Completed {
                 return;
             }
             manager.store.wait(LOOK, League::is_over);
@@ -113,8 +114,8 @@ struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     /// The comparison after so many cycles, if all their matches have a result.
     fn of(view: &'a LeagueView, cycles: usize) -> Option<Comparison<'a>> {
-        let players = view.agents.iter().filter(|it| it.kind == Kind::Player);
-        let mut players = players.filter(|_| view.status != Progress::Waiting);
+        let players = view.agents.iter().filter(|it| it.kind == AgentKind::Player);
+        let mut players = players.filter(|_| view.status != LeaguePhase::Waiting);
         let sides = [players.next()?, players.next()?];
         let rivals: Vec<&AgentView> = players.collect();
         let by_pair = worth_in(view);
@@ -187,7 +188,7 @@ impl<'a> Comparison<'a> {
         };
         let ([new, old], kind) = (self.gains(), self.kind);
         let figures = format!("{kind} {new} against {old}");
-        let cycles = counted(self.cycles as u32, "cycle");
+        let cycles = plural(self.cycles as u32, "cycle");
         let (matches, seconds) = (2 * self.worth.len(), began.elapsed().as_secs_f64());
         Some(vec![
             self.line(),
@@ -217,5 +218,5 @@ impl<'a> Comparison<'a> {
 }
 
 fn name(player: &AgentView) -> String {
-    shown(&player.display_name)
+    sanitize(&player.display_name)
 }

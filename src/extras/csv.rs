@@ -2,10 +2,10 @@
 //! number there. A name may look like a formula, and a spreadsheet must not calculate it. Pure.
 
 use crate::extras::columns::{HEADS, cells};
+use crate::extras::view::{LeagueView, MatchView};
 use crate::extras::worth;
 use crate::games;
-use crate::manager::view::{LeagueView, MatchView};
-use crate::program::terminal::shown;
+use crate::program::terminal::sanitize;
 use crate::protocol::Standing;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
-        Value::String(text) => shown(text),
+        Value::String(text) => sanitize(text),
         number => return number.to_string(),
     };
     let signs = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
@@ -48,7 +48,7 @@ pub fn results(view: &LeagueView) -> String {
         agent.map(|agent| agent.display_name.clone())
     };
     let worth = worth::by_pair(&view.league.game_type, &view.league.scoring);
-    let by_turns = games::named(&view.league.game_type).is_some_and(|game| !game.at_once);
+    let by_turns = games::find(&view.league.game_type).is_some_and(|game| !game.simultaneous);
     let row = |round: u32, game: &MatchView| {
         let (a, b) = (&game.player_A_id, &game.player_B_id);
         let moves = game.played();

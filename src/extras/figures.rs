@@ -5,13 +5,13 @@
 //! them.
 
 use crate::extras::luck;
+use crate::extras::view::{LeagueView, MatchView};
 use crate::extras::worth::{self, Worth};
 use crate::games;
-use crate::manager::standings::equals;
-use crate::manager::view::{LeagueView, MatchView};
-use crate::protocol::{Ending, Progress, Standing};
+use crate::manager::standings::rank_groups;
+use crate::protocol::{LeaguePhase, ResultStatus, Standing};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The figures of one document. They stand beside its fields in `league.json` as it is served.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,7 +32,7 @@ pub struct Figures {
 impl Figures {
     /// The figures of a document.
     pub fn of(view: &LeagueView) -> Figures {
-        let is_over = view.status == Progress::Completed;
+        let is_over = view.status == LeaguePhase::Completed;
         Figures {
             expected_points: expected_by_player(view),
             worth: worth_in(view),
@@ -92,8 +92,8 @@ pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
 
 /// How the matches of a game by turns stood at their end.
 fn positions(view: &LeagueView) -> BTreeMap<String, String> {
-    let game = games::named(&view.league.game_type);
-    let Some(rules) = game.filter(|game| !game.at_once) else {
+    let game = games::find(&view.league.game_type);
+    let Some(rules) = game.filter(|game| !game.simultaneous) else {
         return BTreeMap::new();
     };
     let begun = view.matches().filter(|game| game.moves.is_some());
@@ -111,7 +111,7 @@ fn luck(view: &LeagueView) -> Option<String> {
     for game in view.matches() {
         match game.ending {
             None => {}
-            Some(Ending::TechnicalLoss) => {
+            Some(ResultStatus::TechnicalLoss) => {
                 for (id, points) in game.score.iter().flatten() {
                     held[place(id)?] += points;
                 }
@@ -125,17 +125,12 @@ fn luck(view: &LeagueView) -> Option<String> {
 /// The groups of players that are equal by all tie-breaks, but for those of one.
 fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
     let ties = &view.league.scoring.tiebreakers;
-    let groups = equals(view.standings.clone(), ties, |id, group| {
-        points_among(view, id, group)
-    });
+    let scores: Vec<_> = view
+        .matches()
+        .filter_map(|game| game.score.as_ref())
+        .collect();
+    let groups = rank_groups(view.standings.clone(), ties, &scores);
     let shared = groups.into_iter().filter(|group| group.len() > 1);
     let ids = |group: Vec<Standing>| group.into_iter().map(|row| row.player_id).collect();
     shared.map(ids).collect()
-}
-
-/// The points of a player in the matches that a group, of which it is one, played among themselves.
-fn points_among(view: &LeagueView, id: &str, group: &BTreeSet<String>) -> i32 {
-    let scores = view.matches().filter_map(|game| game.score.as_ref());
-    let among = scores.filter(|score| score.keys().all(|player| group.contains(player)));
-    among.filter_map(|score| score.get(id)).sum()
 }

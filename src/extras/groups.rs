@@ -6,11 +6,11 @@
 //! own, so that the leagues can be played side by side, also on several machines. What they make
 //! together is added up by `stage.rs`.
 
-use crate::games::mix;
-use crate::program::args::{Args, Stop};
+use crate::games::derive_seed;
+use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
-use crate::program::terminal::{counted, say};
-use crate::wire::{DisplayName, cut};
+use crate::program::terminal::{plural, print_line};
+use crate::values::{check_display_name, truncate};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Entrant {
         let last = words.rfind(|word| !word.starts_with('-'));
         let name = last.and_then(|last| last.rsplit(['/', '\\']).next());
         Entrant {
-            name: cut(name.unwrap_or_default(), NAME),
+            name: truncate(name.unwrap_or_default(), NAME),
             command: command.into(),
         }
     }
@@ -59,12 +59,12 @@ pub fn text(entrants: &[Entrant]) -> String {
 }
 
 /// Reads a file of entrants. Every name enters once.
-pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
+pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
     let file = fs::read_to_string(path);
-    let file = file.map_err(|error| Stop::usage(storage::named(path, error).to_string()))?;
+    let file = file.map_err(|error| Exit::usage(storage::with_path(path, error).to_string()))?;
     let wrong = |number: u32, why: String| {
         let path = path.display();
-        Err(Stop::usage(format!("{path}: line {number}: {why}")))
+        Err(Exit::usage(format!("{path}: line {number}: {why}")))
     };
     let mut entrants = Vec::new();
     let mut lines = BTreeMap::new();
@@ -74,7 +74,7 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
         }
         let (name, command) = line.split_once('\t').unwrap_or_default();
         let (name, command) = (name.trim(), command.trim());
-        if !DisplayName::is_good(name) || command.is_empty() {
+        if check_display_name(name).is_err() || command.is_empty() {
             let legal = "a name of 1 to 50 characters, a tab, and a command or a URL";
             return wrong(number, format!("got {line:?}, expected {legal}"));
         }
@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Stop> {
 /// Deals entrants into as few groups as their size allows. The groups differ by one at most, and
 /// are the same for the same names and the same seed, in whatever order the names come.
 pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entrant>> {
-    let lot = |name: &str| fastrand::Rng::with_seed(mix(seed, &["group", name])).u64(..);
+    let lot = |name: &str| fastrand::Rng::with_seed(derive_seed(seed, &["group", name])).u64(..);
     entrants.sort_by_cached_key(|it| (lot(&it.name), it.name.clone()));
     let count = entrants.len().div_ceil(size);
     let mut groups = vec![Vec::new(); count];
@@ -104,10 +104,10 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
 
 /// Writes a file for each group. To do so again changes nothing, and no other groups are
 /// overwritten.
-pub fn run(args: &Args) -> Result<(), Stop> {
+pub fn run(args: &Args) -> Result<(), Exit> {
     let missing = |option| {
         let legal = "groups needs --entrants FILE, --size N and --out DIR";
-        Stop::usage(format!("{option} is missing: {legal}"))
+        Exit::usage(format!("{option} is missing: {legal}"))
     };
     let needed = |option| args.text(option).ok_or_else(|| missing(option));
     let entrants = read(Path::new(needed("--entrants")?))?;
@@ -116,12 +116,12 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     if size < SMALLEST || entrants.len() < 2 {
         let words = format!("got {} in groups of {size}", entrants.len());
         let legal = format!("at least 2 entrants, in groups of {SMALLEST} or more");
-        return Err(Stop::usage(format!("{words}, expected {legal}")));
+        return Err(Exit::usage(format!("{words}, expected {legal}")));
     }
-    let count = counted(entrants.len() as u32, "entrant");
+    let count = plural(entrants.len() as u32, "entrant");
     let groups = deal(entrants, size, args.value("--seed")?.unwrap_or_default());
     let most = groups.first().map_or(0, Vec::len);
-    let made = counted(groups.len() as u32, "group");
+    let made = plural(groups.len() as u32, "group");
     let files = (1..).zip(&groups);
     let files = files.map(|(n, group)| (folder.join(format!("{n:03}.txt")), text(group)));
     let files: BTreeMap<PathBuf, String> = files.collect();
@@ -130,12 +130,12 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     if there.map(|entry| entry.path()).any(is_other) {
         let words = format!("{} holds other groups", folder.display());
         let cure = "remove them, or name another folder with --out DIR";
-        return Err(Stop::failed(format!("{words}; {cure}")));
+        return Err(Exit::failed(format!("{words}; {cure}")));
     }
     for (path, text) in &files {
         storage::replace(path, Access::Everybody, text)?;
     }
     let folder = folder.display();
-    say(&format!("{count} in {made} of at most {most}: {folder}"));
+    print_line(&format!("{count} in {made} of at most {most}: {folder}"));
     Ok(())
 }

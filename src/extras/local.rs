@@ -9,17 +9,15 @@
 use crate::extras::groups::{self, Entrant};
 use crate::extras::patience::until;
 use crate::extras::strategies;
-use crate::program::args::{Args, Stop};
-use crate::program::server::FAREWELL;
-use crate::program::terminal::say;
-use crate::program::{self, card, storage};
-use crate::wire::Within;
+use crate::program::SHUTDOWN_TIMEOUT;
+use crate::program::args::{Args, Exit};
+use crate::program::terminal::print_line;
+use crate::program::{self, credentials, storage};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// The most cycles: the statistics of so many are as good as any.
-type Cycles = Within<1, 1000>;
 /// So many of a game's strategies play a single league, in turn: the others learn, and it gives
 /// them nothing to learn from.
 const UNLEARNED: usize = 5;
@@ -44,31 +42,34 @@ pub struct Local {
 impl Local {
     /// Takes the data folder, and refuses to set a league aside that was not local, or not of these
     /// entrants.
-    pub fn new(args: &mut Args) -> Result<Local, Stop> {
-        let cycles: Option<Cycles> = args.value("--cycles")?;
+    pub fn new(args: &mut Args) -> Result<Local, Exit> {
+        let cycles: Option<u32> = args.value("--cycles")?;
         let is_comparison = args.has("--new");
         let is_practice = cycles.is_some() || args.has("--mine") || is_comparison;
         let entrants = enter(args, is_practice)?;
         let alone = match is_practice {
             true => replace_the_last(args)?,
-            false => card::lock(&program::data(args), "local")?,
+            false => credentials::lock(&program::data(args), "local")?,
         };
         let (folder, before) = before(args)?;
         let mark = fs::read_to_string(folder.join(groups::FILE));
         let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
-        let is_closed = last("Closed").max(last("Again")) > last("Voided");
+        let is_closed = last("Closed").is_some();
         let is_open = last("Registered").is_some() && !is_closed;
         let is_same = mark.as_ref().ok() == Some(&groups::text(&entrants));
         let is_fresh = args.has("--fresh");
         if is_closed && is_same && !is_fresh && args.has("--entrants") {
             let words = "this league is over (--fresh plays it again)";
-            return Err(Stop(0, words.into()));
+            return Err(Exit {
+                code: 0,
+                message: words.into(),
+            });
         }
         if is_open && (mark.is_err() || !is_same && !is_fresh) {
             let words = "an unfinished league of other entrants lies in";
             let cure = "end it, set it aside with --fresh if it is local, or name other data with --data DIR";
             let folder = folder.display();
-            return Err(Stop::failed(format!("{words} {folder}; {cure}")));
+            return Err(Exit::failed(format!("{words} {folder}; {cure}")));
         }
         Ok(Local {
             entrants,
@@ -81,7 +82,7 @@ impl Local {
 }
 
 /// The folder of the league that the command line names, and the journal that lies there.
-pub fn before(args: &Args) -> Result<(PathBuf, String), Stop> {
+pub fn before(args: &Args) -> Result<(PathBuf, String), Exit> {
     let league_id = program::load(args)?.league.league_id;
     let folder = storage::league_folder(&program::data(args), &league_id);
     let journal = fs::read_to_string(folder.join("journal.jsonl"));
@@ -91,15 +92,15 @@ pub fn before(args: &Args) -> Result<(PathBuf, String), Stop> {
 /// The players of a local league: those of a file, or those of the command line and strategies of
 /// the game in turn. What the command line leaves open is filled in: how many agents there are, and
 /// that there is no lead.
-fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
+fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
     let ways = ["--entrants", "--new", "--mine"];
     if ways.iter().filter(|way| args.has(way)).count() > 1 {
         let words = format!("only one of {} says who plays", ways.join(", "));
-        return Err(Stop::usage(words));
+        return Err(Exit::usage(words));
     }
     for [one, other] in [["--entrants", "--players"], ["--new", "--cycles"]] {
         if args.has(one) && args.has(other) {
-            return Err(Stop::usage(format!("{one} needs no {other}")));
+            return Err(Exit::usage(format!("{one} needs no {other}")));
         }
     }
     let mut entrants = match args.text("--entrants") {
@@ -119,7 +120,7 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
 
 /// The players that the command line chooses, and as many strategies of the game as are missing. In
 /// a single league they are called as the files call them.
-fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
+fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
     let config = program::load(args)?;
     let mut finished = strategies::names(&config.league.game_type);
     if !is_practice {
@@ -135,12 +136,12 @@ fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Stop> {
     let players = args.value("--players")?.unwrap_or(usual);
     if players < least {
         let words = format!("--players: got {players}, expected at least {least}");
-        return Err(Stop::usage(words));
+        return Err(Exit::usage(words));
     }
     let mut entrants = practice(&mine, &finished, players);
     if !is_practice {
         for (entrant, listed) in entrants.iter_mut().zip(&config.agents.players) {
-            entrant.name = listed.display_name.0.clone();
+            entrant.name = listed.display_name.clone();
         }
     }
     Ok(entrants)
@@ -172,7 +173,7 @@ pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant
 /// Puts `practice` below the folders that the command line names, and deletes what the last
 /// practice left there. What no practice made is left alone: the lock of the first one stays beside
 /// the folders, as a mark that they are ours.
-fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
+fn replace_the_last(args: &mut Args) -> Result<File, Exit> {
     let (data, logs) = (program::data(args), program::logs(args));
     let is_ours = data.join("agents/practice.lock").exists();
     let folders = [("--data", &data), ("--logs", &logs)].map(|(option, above)| {
@@ -184,19 +185,19 @@ fn replace_the_last(args: &mut Args) -> Result<File, Stop> {
     if !is_ours && let Some(folder) = there.next() {
         let words = format!("{} is there, but not from a practice", folder.display());
         let cure = "move it, or name others with --data DIR and --logs DIR";
-        return Err(Stop::failed(format!("{words}; {cure}")));
+        return Err(Exit::failed(format!("{words}; {cure}")));
     }
-    let alone = card::lock(&data, "practice")?;
+    let alone = credentials::lock(&data, "practice")?;
     for folder in there {
         let mut removed = Ok(());
         // Agents of the last practice may still be ending, and write.
-        until(FAREWELL, || {
+        until(SHUTDOWN_TIMEOUT, || {
             removed = fs::remove_dir_all(folder);
             removed.is_ok()
         });
-        removed.map_err(|error| storage::named(folder, error))?;
+        removed.map_err(|error| storage::with_path(folder, error))?;
         let folder = folder.display();
-        say(&format!("{folder}: the last practice is replaced"));
+        print_line(&format!("{folder}: the last practice is replaced"));
     }
     Ok(alone)
 }

@@ -6,7 +6,7 @@
 //! wins a match with chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of
 //! that kind, so they are held as they were. Of a game by turns nothing of the kind can be said.
 
-use crate::program::terminal::counted;
+use crate::program::terminal::plural;
 
 /// So many matches are drawn, in as many leagues as that makes.
 const DRAWN: usize = 6_000_000;
@@ -34,7 +34,7 @@ pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points:
 /// What the champion's points are worth, in a sentence. The champion is the first of those whose
 /// points from technical results are `held`.
 pub fn sentence(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points: i32) -> String {
-    let has = counted(points, "point");
+    let has = plural(points, "point");
     let told = match held[0] {
         0 => "if all chose at random".into(),
         held => format!(

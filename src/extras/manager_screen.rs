@@ -3,14 +3,14 @@
 //! shows it only reads, so the league is played the same without it.
 
 use crate::extras::columns::{LEADERS, grid, pad};
+use crate::extras::view::LeagueView;
 use crate::manager::journal::Store;
 use crate::manager::league::{League, Match, Member};
-use crate::manager::standings::{ending, lost_technically};
-use crate::manager::view::LeagueView;
+use crate::manager::standings::ending;
 use crate::net::sync::spawn;
-use crate::program::terminal::{Terminal, counted, say, shown};
-use crate::protocol::{Ending, GAME, Kind};
-use crate::wire::Timestamp;
+use crate::program::terminal::{Terminal, plural, print_line, sanitize};
+use crate::protocol::{AgentKind, GAME, ResultStatus};
+use crate::values::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -44,16 +44,13 @@ pub fn follow(
     spawn("screen", move || {
         let _line = line;
         loop {
-            let mut look = |league: &League| (league.changes, shown.news(league), end(league));
+            let mut look = |league: &League| (league.version, shown.news(league), end(league));
             let (changes, lines, end) = store.read(&mut look);
-            lines.iter().for_each(|line| terminal.say(line));
+            lines.iter().for_each(|line| terminal.print_line(line));
             if let Some(end) = end {
-                return say(&end); // also where it is quiet
+                return print_line(&end); // also where it is quiet
             }
-            if let Some(progress) = store.read(progress) {
-                terminal.progress(&progress);
-            }
-            store.wait(LOOK, |league| league.changes != changes);
+            store.wait(LOOK, |league| league.version != changes);
         }
     });
     out
@@ -65,7 +62,7 @@ impl Shown {
         let heading = &view.league;
         let greeting = |it: &Member| (it.id.clone(), it.registered_at);
         Shown {
-            title: shown(&format!("{}: {}", heading.called(), heading.game)),
+            title: sanitize(&format!("{}: {}", heading.called(), heading.game)),
             lead,
             greeted: league.members.values().map(greeting).collect(),
             round: 0,
@@ -77,8 +74,8 @@ impl Shown {
     fn news(&mut self, league: &League) -> Vec<String> {
         let mut lines = self.arrivals(league);
         if league.started && self.round == 0 {
-            let (players, rounds) = (league.members(Kind::Player).len(), league.rounds());
-            let rounds = counted(rounds, "round") + &self.least_time(rounds);
+            let (players, rounds) = (league.members(AgentKind::Player).len(), league.rounds());
+            let rounds = plural(rounds, "round") + &self.least_time(rounds);
             lines.push(format!("\n{}, {players} players, {rounds}", self.title));
         }
         let played = league.played.iter().skip(self.results);
@@ -109,7 +106,7 @@ impl Shown {
             return;
         }
         if self.round > 0 {
-            lines.push(format!("\n{}", grid(league.table(), LEADERS)));
+            lines.push(format!("\n{}", grid(&league.table(), LEADERS)));
         }
         self.round = round;
         lines.push(format!("\nRound {round} of {}", league.rounds()));
@@ -121,7 +118,7 @@ impl Shown {
         for member in league.members.values() {
             let (id, at) = (&member.id, member.registered_at);
             if self.greeted.insert(id.clone(), at) != Some(at) {
-                let name = pad(&shown(&member.display_name), 16);
+                let name = pad(&sanitize(&member.meta.display_name), 16);
                 lines.push(format!("{id:<5} {name} is here"));
             }
         }
@@ -129,25 +126,14 @@ impl Shown {
     }
 }
 
-/// How far the open round is.
-fn progress(league: &League) -> Option<String> {
-    let round = league.open_round()?;
-    let (all, open) = (league.round(round), league.open_matches(round));
-    let (all, rounds) = (all.len(), league.rounds());
-    let played = all - open.count();
-    Some(format!(
-        "  round {round} of {rounds}: {played} of {all} matches played"
-    ))
-}
-
 /// The final table and the champion, once the league is completed.
 fn end(league: &League) -> Option<String> {
     // a running league is not sorted at each look
     let table = league.is_over().then(|| league.table())?;
     let first = table.first()?;
-    let (name, id) = (shown(&first.display_name), &first.player_id);
-    let points = counted(first.points, "point");
-    let table = grid(table, usize::MAX);
+    let (name, id) = (sanitize(&first.display_name), &first.player_id);
+    let points = plural(first.points, "point");
+    let table = grid(&table, usize::MAX);
     Some(format!(
         "\n{table}\n\nChampion: {name} ({id}) with {points}"
     ))
@@ -158,12 +144,15 @@ fn end(league: &League) -> Option<String> {
 pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
     let logs = format!(" LOGS={}", logs.display());
     let mut lines = BTreeSet::new(); // both may have failed in the same match
-    for player in league.members(Kind::Player) {
+    for player in league.members(AgentKind::Player) {
         let is_lost = |game: &&Match| {
             let recorded = game.recorded.as_ref();
-            recorded.is_some_and(|it| lost_technically(&player.id, &it.result))
+            recorded.is_some_and(|it| {
+                let is_technical = ending(&it.result) == ResultStatus::TechnicalLoss;
+                is_technical && it.result.winner.as_ref() != Some(&player.id)
+            })
         };
-        let first = league.games(&player.id).find(is_lost);
+        let first = league.matches_of(&player.id).find(is_lost);
         lines.extend(first.map(|game| result_line(league, game, &logs)));
     }
     let head = "\nThe first technical loss of each:".to_string();
@@ -180,7 +169,9 @@ fn result_line(league: &League, game: &Match, logs: &str) -> String {
     };
     let result = &recorded.result;
     let who = |id: &String| {
-        let name = league.player(id).map(|player| shown(&player.display_name));
+        let name = league
+            .player(id)
+            .map(|player| sanitize(&player.meta.display_name));
         let name = name.unwrap_or_default();
         match result.details.choices.get(id).copied().flatten() {
             Some(choice) => format!("{name} ({choice})"),
@@ -194,17 +185,17 @@ fn result_line(league: &League, game: &Match, logs: &str) -> String {
     };
     let why = match (result.details.drawn_number, &result.details.reason) {
         (Some(number), _) => format!(": the number was {number}"),
-        (None, Some(why)) => format!(": {}", shown(why)),
+        (None, Some(why)) => format!(": {}", sanitize(why)),
         (None, None) => String::new(),
     };
-    let trace = match recorded.referee_id == Kind::Manager.word() {
+    let trace = match recorded.referee_id == AgentKind::Manager.to_string() {
         true => String::new(), // no log tells of what the manager itself recorded
         false => format!(" (make trace MATCH={}{}{logs})", game.id, of_game(league)),
     };
     let (first, second) = (who(first), who(second));
     let told = match (ending(result), &result.winner) {
-        (Ending::Draw, _) => format!("{first} and {second} drew{why}"),
-        (Ending::Win, _) => format!("{first} beat {second}{why}"),
+        (ResultStatus::Draw, _) => format!("{first} and {second} drew{why}"),
+        (ResultStatus::Win, _) => format!("{first} beat {second}{why}"),
         (_, None) => format!("{first} and {second} both lost technically{why}{trace}"),
         (_, Some(_)) => format!("{first} won, {second} lost technically{why}{trace}"),
     };

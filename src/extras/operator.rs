@@ -5,25 +5,27 @@
 //! says by name what was done.
 
 use crate::extras::columns::{LEADERS, grid};
+use crate::extras::view::{AgentView, LeagueView};
+use crate::json::decode;
 use crate::manager::settings::operator_file;
-use crate::manager::view::{AgentView, LeagueView};
+use crate::net::call_error::CallError;
 use crate::net::client::Client;
-use crate::net::letter::{About, Peer, conversation};
-use crate::net::retry::CallError;
+use crate::net::client::{MessageContext, Peer, new_conversation};
 use crate::net::sync::spawn;
-use crate::program::args::{Args, Stop};
+use crate::program::args::{Args, Exit};
 use crate::program::config::Config;
-use crate::program::terminal::{counted, say, shown};
+use crate::program::terminal::{plural, print_line, sanitize};
 use crate::program::{self, Program, storage};
 use crate::protocol::*;
-use crate::wire::Wire;
 use serde_json::json;
 use std::fs;
 use std::io::stdin;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// The words that may be typed, and what they do.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 8] = [
     ("start", "start the league with those who are here"),
     (
         "status",
@@ -32,14 +34,7 @@ const WORDS: [(&str, &str); 9] = [
     ("pause", "no further match begins; matches in play end"),
     ("resume", "the league goes on"),
     ("remove ADA", "Ada plays no more, and loses its matches 3-0"),
-    (
-        "restore ADA",
-        "undoes that; or lets an agent in again that lost its card",
-    ),
-    (
-        "replay R2M1",
-        "void a result and have the match played again",
-    ),
+    ("restore ADA", "undoes that"),
     ("again", "when the league is over: open a new lobby"),
     ("help", "these words"),
 ];
@@ -50,43 +45,64 @@ pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
 }
 
 /// Says the word of the command line to the manager, and shows what it answers.
-pub fn run(args: &Args) -> Result<(), Stop> {
+pub fn run(args: &Args) -> Result<(), Exit> {
     let config = program::load(args)?;
     let manager = Peer::manager(&address(args, &config), config.generic_limit());
     let place = &manager.endpoint;
-    let failed = |words: &str| Stop::failed(format!("the league manager at {place}: {words}"));
+    let failed = |words: &str| Exit::failed(format!("the league manager at {place}: {words}"));
     let no_answer = |error: CallError| {
         let cure = "start one, or name it with --manager URL";
         failed(&format!("{}; {cure}", error.explain()))
     };
     let client = Client::new("launcher", program::log(args, "launcher"));
-    client.sign_as("launcher", &config.league.league_id);
-    if args.word == Some("status") {
-        let answer = client.post(&manager, "get_league", "{}");
-        let view = LeagueView::read(&answer.map_err(no_answer)?).map_err(|fault| {
-            failed(&format!("answered something else than its league: {fault}"))
-        })?;
-        say(&format!("{} at {place}", shown(view.league.called())));
-        status_lines(&view).iter().for_each(|line| say(line));
+    client.set_identity("launcher", &config.league.league_id);
+    let view = || {
+        let answer = client.call(&manager, "get_league", "{}");
+        decode::<LeagueView>(&answer.map_err(no_answer)?)
+            .map_err(|fault| failed(&format!("answered something else than its league: {fault}")))
+    };
+    if args.command == Some("status") {
+        let view = view()?;
+        print_line(&format!("{} at {place}", sanitize(view.league.called())));
+        status_lines(&view).iter().for_each(|line| print_line(line));
         return Ok(());
     }
-    let order = order(args, config.league.league_id)?;
-    let about = About {
-        conversation_id: conversation("operator"),
+    let (mut id, mut done) = (None, None);
+    if let Some(name) = args.operands.first() {
+        let mut view = (view()?, view);
+        let mut meant = player_id(&view.0, name).map_err(|why| failed(&why))?;
+        if !view.0.agents.iter().any(|it| it.id == meant) {
+            thread::sleep(Duration::from_secs(1)); // the document is as old at most
+            view.0 = view.1()?;
+            meant = player_id(&view.0, name).map_err(|why| failed(&why))?;
+        }
+        let (view, _) = view;
+        let who = view.agents.iter().find(|it| it.id == meant);
+        let who = who.map_or(meant.clone(), |it| format!("{} ({meant})", it.display_name));
+        let is_lobby = view.status == LeaguePhase::Waiting;
+        (id, done) = (Some(meant), Some((who, is_lobby)));
+    }
+    let done = sentence(args.command.unwrap_or_default(), id.as_deref(), done);
+    let order = order(args, config.league.league_id, id)?;
+    let about = MessageContext {
+        conversation_id: new_conversation("operator"),
         auth_token: program::operator_token(args)?,
-        ..About::default()
+        ..MessageContext::default()
     };
-    let status = match client.ask(&manager, &order, &about).map_err(no_answer)? {
+    let status = match client
+        .request(&manager, &order, &about)
+        .map_err(no_answer)?
+    {
         Message::LeagueStatus(status) => status,
         Message::LeagueError(error) => return Err(failed(&problem(&error))),
         other => return Err(failed(&format!("answered with {}", other.name()))),
     };
     let usual = format!("the league is {}", status.status);
-    let (league, sentence) = (&status.league_id, status.reason.unwrap_or(usual));
-    say(&shown(&format!("{league} at {place}: {sentence}")));
+    let (league, sentence) = (&status.league_id, done.or(status.reason).unwrap_or(usual));
+    print_line(&sanitize(&format!("{league} at {place}: {sentence}")));
     match (order, status.status) {
-        (Message::StartLeague(_), Progress::Waiting) => {
-            Err(Stop::failed("the league has not started"))
+        (Message::StartLeague(_), LeaguePhase::Waiting) => {
+            Err(Exit::failed("the league has not started"))
         }
         _ => Ok(()),
     }
@@ -101,20 +117,50 @@ fn address(args: &Args, config: &Config) -> String {
     }
 }
 
-/// The message to the manager that a word stands for.
-fn order(args: &Args, league_id: String) -> Result<Message, Stop> {
-    let about = args.operands.first();
-    let order = match args.word {
-        Some("start") => return Ok(StartLeague { league_id }.into()),
-        Some("replay") => {
-            let match_id = about.map(|id| id.to_uppercase());
-            json!({"league_id": league_id, "action": "replay", "match_id": match_id})
+/// What an order does, and how it is undone. `who`: whom it is about, and whether the league has not
+/// started.
+fn sentence(word: &str, id: Option<&str>, who: Option<(String, bool)>) -> Option<String> {
+    let (who, is_lobby) = who.unwrap_or_default();
+    let id = id.unwrap_or_default();
+    Some(match word {
+        "pause" => "no further match begins; resume lets the league go on".into(),
+        "resume" => "the league goes on".into(),
+        "again" => "this league is set aside, and a new lobby opens".into(),
+        "remove" if is_lobby => format!("{who} is out of the lobby; started again, it comes back"),
+        "remove" => {
+            format!("{who} plays no more, and loses its matches 3-0; restore {id} undoes it")
         }
+        "restore" => format!(
+            "{who} plays again in every match that has no result yet; remove {id} undoes it"
+        ),
+        _ => return None,
+    })
+}
+
+/// The id of the player that is meant: by its id, or by a name that only it has, in any letters.
+fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
+    let is_named = |it: &&AgentView| it.display_name.to_lowercase() == name.to_lowercase();
+    let players = view.agents.iter().filter(|it| it.kind == AgentKind::Player);
+    let named: Vec<&str> = players.filter(is_named).map(|it| &*it.id).collect();
+    match named[..] {
+        [id] => Ok(id.into()),
+        [_, _, ..] if !view.agents.iter().any(|it| it.id == name.to_uppercase()) => {
+            Err(format!("{name} may be {}; name the id", named.join(" or ")))
+        }
+        _ => Ok(name.to_uppercase()),
+    }
+}
+
+/// The message to the manager that a word stands for.
+fn order(args: &Args, league_id: String, about: Option<String>) -> Result<Message, Exit> {
+    let order = match args.command {
+        Some("start") => return Ok(StartLeague { league_id }.into()),
+        Some("again") => json!({"league_id": league_id, "action": "new_lobby"}),
         word => json!({"league_id": league_id, "action": word, "player_id": about}),
     };
-    let order = LeagueControl::read(&order);
+    let order = decode::<LeagueControl>(&order);
     Ok(order
-        .map_err(|fault| Stop::usage(fault.to_string()))?
+        .map_err(|fault| Exit::usage(fault.to_string()))?
         .into())
 }
 
@@ -122,27 +168,27 @@ fn order(args: &Args, league_id: String) -> Result<Message, Stop> {
 fn problem(error: &LeagueError) -> String {
     let context = error.context.as_ref();
     let problem = context.and_then(|it| it.get("problem")?.as_str().map(String::from));
-    shown(&problem.unwrap_or_else(|| error.explain()))
+    sanitize(&problem.unwrap_or_else(|| error.explain()))
 }
 
 /// Shows the teacher of a class what can be typed into this terminal, and has a thread do it.
 pub fn listen(program: &Program) {
-    say("\nYour words, typed here:");
+    print_line("\nYour words, typed here:");
     help();
     let mut args = program.args.clone();
     let token = operator_file(program);
     args.set("--operator-token-file", &token.to_string_lossy());
     spawn("keyboard", move || {
         for line in stdin().lines().map_while(Result::ok) {
-            if let Err(Stop(_, why)) = obey(args.clone(), line.trim()) {
-                say(&why);
+            if let Err(Exit { message: why, .. }) = obey(args.clone(), line.trim()) {
+                print_line(&why);
             }
         }
     });
 }
 
 /// Does what a typed line says, as if it came from another terminal of this machine.
-fn obey(mut args: Args, line: &str) -> Result<(), Stop> {
+fn obey(mut args: Args, line: &str) -> Result<(), Exit> {
     let (word, about) = line.split_once(' ').unwrap_or((line, ""));
     let mut known = WORDS
         .iter()
@@ -152,7 +198,7 @@ fn obey(mut args: Args, line: &str) -> Result<(), Stop> {
         help();
         return Ok(());
     }
-    args.word = known;
+    args.command = known;
     args.operands = vec![about.trim().into()];
     run(&args)
 }
@@ -160,27 +206,27 @@ fn obey(mut args: Args, line: &str) -> Result<(), Stop> {
 /// Shows the words and what they do.
 fn help() {
     for (word, says) in WORDS {
-        say(&format!("  {word:<12} {says}"));
+        print_line(&format!("  {word:<12} {says}"));
     }
 }
 
 /// How far a league is, as lines.
 fn status_lines(view: &LeagueView) -> Vec<String> {
     let mut lines = Vec::new();
-    let is_lobby = view.status == Progress::Waiting;
+    let is_lobby = view.status == LeaguePhase::Waiting;
     if is_lobby {
-        let here = [Kind::Referee, Kind::Player].map(|kind| {
+        let here = [AgentKind::Referee, AgentKind::Player].map(|kind| {
             let agents = view.agents.iter().filter(|it| it.kind == kind);
-            counted(agents.count() as u32, kind.word())
+            plural(agents.count() as u32, &kind.to_string())
         });
         lines.push(format!("{} here", here.join(" and ")));
     } else {
         let (round, rounds) = (view.current_round, view.total_rounds);
         let (done, all) = (view.matches_completed, view.total_matches);
         let status = if view.paused {
-            "paused"
+            "paused".into()
         } else {
-            view.status.word()
+            view.status.to_string()
         };
         lines.push(format!(
             "round {round} of {rounds}, {done} of {all} matches are over: {status}"
@@ -192,15 +238,15 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
     lines.extend(told.map(agent_line));
     let begin = "enough are here; the word that begins is: start";
     let reason = view.reason.as_deref();
-    lines.extend(reason.or(is_lobby.then_some(begin)).map(shown));
+    lines.extend(reason.or(is_lobby.then_some(begin)).map(sanitize));
     lines
 }
 
 fn agent_line(agent: &AgentView) -> String {
     let how = match (&agent.trouble, agent.reachable) {
-        (Some(trouble), _) => format!("{}; try make check", shown(trouble)),
+        (Some(trouble), _) => format!("{}; try make check", sanitize(trouble)),
         (None, Some(true)) => "answers".into(),
         (None, _) => "has not been called yet".into(),
     };
-    format!("  {} {}: {how}", agent.id, shown(&agent.display_name))
+    format!("  {} {}: {how}", agent.id, sanitize(&agent.display_name))
 }

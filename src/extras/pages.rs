@@ -5,9 +5,9 @@
 
 use crate::extras::figures::Figures;
 use crate::extras::report;
-use crate::manager::view::{LeagueView, RoundView};
+use crate::extras::view::{LeagueView, RoundView};
 use crate::program::storage::{self, Access};
-use crate::wire::Timestamp;
+use crate::values::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;

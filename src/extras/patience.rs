@@ -1,9 +1,9 @@
 //! Waiting for what rings no bell: that another process has ended, that nobody writes into a folder
 //! any more, that an agent under examination has sent something. It is asked for again and again,
-//! and only so long. What our own threads wait for is a `Watched` (`net/sync.rs`), which wakes
+//! and only so long. What our own threads wait for is a `Shared` (`net/sync.rs`), which wakes
 //! them.
 
-use crate::net::retry::pause;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The pause before it is asked for again.
@@ -16,7 +16,7 @@ pub fn until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         if Instant::now() > end {
             return false;
         }
-        pause(LOOK);
+        thread::sleep(LOOK);
     }
     true
 }

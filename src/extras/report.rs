@@ -4,10 +4,10 @@
 //! loaded from elsewhere, and only script and style with the page's own nonce run.
 
 use crate::extras::figures::Figures;
+use crate::extras::view::LeagueView;
 use crate::extras::{csv, trace};
-use crate::manager::view::LeagueView;
-use crate::net::secret::secret;
-use crate::protocol::Ending;
+use crate::net::sync::secret;
+use crate::protocol::ResultStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
     let mut reasons = BTreeSet::new();
     let lost = view
         .matches()
-        .filter(|game| game.ending == Some(Ending::TechnicalLoss))
+        .filter(|game| game.ending == Some(ResultStatus::TechnicalLoss))
         .filter(|game| reasons.insert(game.reason.clone()));
     let told = lost.take(TRACES).filter_map(|game| {
         let lines = trace::about(logs, &view.league_id, &game.match_id).ok()?;

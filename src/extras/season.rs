@@ -8,13 +8,13 @@
 use crate::extras::columns::columns;
 use crate::extras::csv::csv;
 use crate::extras::figures::expected_by_player;
-use crate::manager::view::LeagueView;
+use crate::extras::view::LeagueView;
 use crate::program;
-use crate::program::args::{Args, Stop};
+use crate::program::args::{Args, Exit};
 use crate::program::storage::{Access, read_json, replace};
-use crate::program::terminal::{counted, say, shown};
-use crate::protocol::{Progress, Standing};
-use crate::wire::Timestamp;
+use crate::program::terminal::{plural, print_line, sanitize};
+use crate::protocol::{LeaguePhase, Standing};
+use crate::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,7 +80,7 @@ fn name(league: &LeagueView, row: &Standing) -> String {
 }
 
 /// Prints the leagues and the table, and writes the table as CSV beside the leagues.
-pub fn run(args: &Args) -> Result<(), Stop> {
+pub fn run(args: &Args) -> Result<(), Exit> {
     let league = program::load(args)?.league;
     let (id, folder) = (&league.league_id, program::data(args).join("leagues"));
     let leagues = find(args, id);
@@ -93,20 +93,20 @@ pub fn run(args: &Args) -> Result<(), Stop> {
             "no league of {id} in {} was played to its end",
             folder.display()
         );
-        return Err(Stop::failed(words + more));
+        return Err(Exit::failed(words + more));
     }
-    let count = counted(leagues.len() as u32, "league");
-    say(&format!("{count}, {}", shown(&league.display_name)));
+    let count = plural(leagues.len() as u32, "league");
+    print_line(&format!("{count}, {}", sanitize(&league.display_name)));
     let mut players = BTreeMap::new();
     for league in &leagues {
-        say(&shown(&title(league)));
+        print_line(&sanitize(&title(league)));
         add(&mut players, league);
     }
     let players = ordered(players);
-    say_table(&players, say);
+    say_table(&players, print_line);
     let path = folder.join(format!("{id}.season.csv"));
     replace(&path, Access::Everybody, &csv(HEADS, rows(&players)))?;
-    say(&format!("as CSV in {}", path.display()));
+    print_line(&format!("as CSV in {}", path.display()));
     Ok(())
 }
 
@@ -128,7 +128,7 @@ fn find(args: &Args, id: &str) -> Vec<LeagueView> {
     let mut leagues: Vec<LeagueView> = documents.collect();
     leagues.retain(|league| {
         let is_meant = league.league_id == id && (all || !league.league.local);
-        is_meant && league.status == Progress::Completed
+        is_meant && league.status == LeaguePhase::Completed
     });
     leagues.sort_by_key(end);
     leagues

@@ -4,17 +4,17 @@
 //! rounds only those that have changed since.
 
 use crate::extras::figures::Figures;
+use crate::extras::view::LeagueView;
 use crate::extras::{report, trace};
-use crate::manager::view::LeagueView;
-use crate::net::http::Reply;
-use crate::net::retry::pause;
+use crate::net::http::Response;
 use crate::net::sync::lock;
-use crate::protocol::Progress;
-use crate::wire::Timestamp;
+use crate::protocol::LeaguePhase;
+use crate::values::Timestamp;
 use serde_json::json;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 /// How long the manager stays at the end for those that are looking.
@@ -56,7 +56,7 @@ impl Site {
         path: &str,
         query: &str,
         peer: IpAddr,
-    ) -> Option<Reply> {
+    ) -> Option<Response> {
         let here = peer.is_loopback();
         let figures = self.figures(view);
         if let Some(match_id) = path.strip_prefix("/trace/") {
@@ -73,10 +73,10 @@ impl Site {
             ),
             "/league.json" => {
                 let version = query.strip_prefix("since=").and_then(|it| it.parse().ok());
-                Reply::new("200 OK", since(view, &figures, version, here))
+                Response::new("200 OK", since(view, &figures, version, here))
             }
-            "/player.py" => Reply::text("200 OK", TEMPLATE),
-            "/protocol" => Reply::text("200 OK", PROTOCOL),
+            "/player.py" => Response::text("200 OK", TEMPLATE),
+            "/protocol" => Response::text("200 OK", PROTOCOL),
             _ => {
                 let (name, kind) = (path.strip_prefix('/')?, path.rsplit('.').next()?);
                 let file = report::file(name, view, &figures, &self.logs)?;
@@ -89,7 +89,7 @@ impl Site {
     /// end.
     pub fn linger(&self) {
         if lock(&self.counted).is_some() {
-            pause(LAST_LOOK);
+            thread::sleep(LAST_LOOK);
         }
     }
 
@@ -112,20 +112,20 @@ impl Site {
 /// here.
 fn since(view: &LeagueView, figures: &Figures, since: Option<u64>, here: bool) -> String {
     let since = match view.status {
-        Progress::Waiting => view.version,
+        LeaguePhase::Waiting => view.version,
         _ => since.filter(|_| since <= view.version),
     };
     let copy = view.copy(here, |round| round.changed > since);
-    let now = json!({"now": Timestamp::to_the_millisecond()});
+    let now = json!({"now": Timestamp::now_with_millis()});
     report::data(copy, figures, now)
 }
 
 /// A text of that kind which no browser may keep or take for something else, with more headers.
-fn reply(kind: &str, more: &str, text: String) -> Reply {
+fn reply(kind: &str, more: &str, text: String) -> Response {
     let kind = format!("Content-Type: text/{kind}; charset=utf-8\r\n");
     let safe = "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
-    Reply {
+    Response {
         headers: format!("{kind}{safe}{more}\r\n"),
-        ..Reply::new("200 OK", text)
+        ..Response::new("200 OK", text)
     }
 }

@@ -5,25 +5,29 @@
 //! A group whose league has not come to its end is named and left out. A folder of dealt groups
 //! among those that are named says which groups there must be, so that a group that has not even
 //! begun is missed too.
+#![allow(missing_docs)] // the names of the fields say it
 
 use crate::extras::figures::expected_by_player;
 use crate::extras::groups::{self, Entrant};
 use crate::extras::season::{add, ordered, say_table, title};
-use crate::manager::view::LeagueView;
+use crate::extras::view::LeagueView;
 use crate::program;
-use crate::program::args::{Args, Stop};
+use crate::program::args::{Args, Exit};
 use crate::program::storage;
-use crate::program::terminal::{complain, say, shown};
+use crate::program::terminal::{print_error, print_line, sanitize};
 use crate::protocol::Standing;
-use crate::words;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-words! {
-    /// By what the best of a group are chosen.
-    Measure { Points = "points", Expected = "expected", }
+/// By what the best of a group are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    Points,
+    Expected,
 }
 
 /// Whether a command line is about a stage, and not about the leagues of one folder.
@@ -33,7 +37,7 @@ pub fn is_meant(args: &Args) -> bool {
 
 /// Shows the table over all groups that are over, and prints the entrants of the next stage, if
 /// they are asked for; or says in a line for each group how far it is.
-pub fn run(args: &Args) -> Result<(), Stop> {
+pub fn run(args: &Args) -> Result<(), Exit> {
     let league_id = program::load(args)?.league.league_id;
     let most: Option<usize> = args.value("--promote")?;
     let measure = args.value("--by")?.unwrap_or(Measure::Points);
@@ -41,25 +45,25 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     let folders = folders(&args.operands);
     if folders.is_empty() {
         let words = "--status and --promote need the data folders of groups: season DIR…";
-        return Err(Stop::usage(words));
+        return Err(Exit::usage(words));
     }
     let tell = |words: &str| match most {
-        Some(_) => words.lines().for_each(complain), // standard output is for the entrants
-        None => say(words),
+        Some(_) => words.lines().for_each(print_error), // standard output is for the entrants
+        None => print_line(words),
     };
     let mut players = BTreeMap::new();
     let mut next = Vec::new();
     let mut left_out = 0;
     for folder in &folders {
-        let place = shown(&folder.display().to_string());
+        let place = sanitize(&folder.display().to_string());
         let found = look(folder, &league_id);
         left_out += usize::from(found.is_err());
         match found {
-            Ok(_) if is_status => say(&format!("{place}  over")),
-            Err(why) if is_status => say(&shown(&format!("{place}  {why}"))),
-            Err(why) => complain(&format!("{place} is left out: {why}")),
+            Ok(_) if is_status => print_line(&format!("{place}  over")),
+            Err(why) if is_status => print_line(&sanitize(&format!("{place}  {why}"))),
+            Err(why) => print_error(&format!("{place} is left out: {why}")),
             Ok(view) => {
-                tell(&shown(&format!("  {place}{}", title(&view))));
+                tell(&sanitize(&format!("  {place}{}", title(&view))));
                 next.extend(promoted(folder, &view, most.unwrap_or(0), measure)?);
                 add(&mut players, &view);
             }
@@ -71,7 +75,7 @@ pub fn run(args: &Args) -> Result<(), Stop> {
     if left_out > 0 && args.has("--all") {
         let all = folders.len();
         let words = format!("{left_out} of {all} groups are not over, or cannot be read");
-        return Err(Stop::failed(words));
+        return Err(Exit::failed(words));
     }
     print!("{}", groups::text(&next));
     Ok(())
@@ -119,7 +123,7 @@ fn promoted(
     view: &LeagueView,
     most: usize,
     measure: Measure,
-) -> Result<Vec<Entrant>, Stop> {
+) -> Result<Vec<Entrant>, Exit> {
     if most == 0 {
         return Ok(Vec::new());
     }
@@ -135,7 +139,7 @@ fn promoted(
         let name = &row.display_name;
         let own = entrants.iter().find(|it| it.name == *name);
         let words = || format!("{} does not say how {name} is started", file.display());
-        own.cloned().ok_or_else(|| Stop::failed(words()))
+        own.cloned().ok_or_else(|| Exit::failed(words()))
     });
     best.collect()
 }

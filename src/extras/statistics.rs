@@ -10,9 +10,9 @@
 
 use crate::extras::columns::columns;
 use crate::extras::figures::{Gain, gains, worth_in};
+use crate::extras::view::LeagueView;
 use crate::extras::worth;
-use crate::manager::view::LeagueView;
-use crate::protocol::Kind;
+use crate::protocol::AgentKind;
 use serde_json::json;
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub fn report(view: &LeagueView) -> String {
     let (measure, name) = measure(view, &gains);
     let mut rows = Vec::new();
     let mut verdicts = vec![format!("({measure:.2} is what {name} gets)")];
-    for player in view.agents.iter().filter(|it| it.kind == Kind::Player) {
+    for player in view.agents.iter().filter(|it| it.kind == AgentKind::Player) {
         let own = || gains.iter().filter(|gain| *gain.player == player.id);
         let won = Sample::of(own().map(|gain| gain.points));
         let expected = Sample::of(own().filter_map(|gain| gain.expected));

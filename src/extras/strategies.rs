@@ -6,7 +6,7 @@
 
 mod tic_tac_toe;
 
-pub use crate::player::turn::{Past, Turn};
+pub use crate::player::turn::{PastMatch, Turn};
 
 use crate::protocol::Parity;
 
@@ -15,7 +15,7 @@ pub type Strategy = fn(&Turn) -> String;
 
 /// The examples: which game each plays, and its name.
 static ALL: &[(&str, &str, Strategy)] = &[
-    ("any", "random", |turn| turn.one_of(&turn.legal_moves)),
+    ("any", "random", |turn| one_of(turn, &turn.legal_moves)),
     ("even_odd", "even", |_| Parity::Even.to_string()),
     ("even_odd", "odd", |_| Parity::Odd.to_string()),
     ("even_odd", "alternate", alternate),
@@ -45,6 +45,11 @@ pub fn all_names() -> impl Iterator<Item = &'static str> {
 
 fn plays(own: &str, game_type: &str) -> bool {
     own == "any" || own == game_type
+}
+
+/// One of some moves, each as likely.
+fn one_of(turn: &Turn, moves: &[String]) -> String {
+    moves[turn.random_index(moves.len())].clone()
 }
 
 fn opposite(parity: Parity) -> Parity {
@@ -92,7 +97,7 @@ fn contrary(turn: &Turn) -> String {
     if own.peek().is_some() {
         return differ(turn, tendency(own, 1.0));
     }
-    let choice = |past: &Past| *past.result.choices.get(&past.opponent_id)?;
+    let choice = |past: &PastMatch| *past.result.choices.get(&past.opponent_id)?;
     let all = turn.history.iter().filter_map(choice);
     differ(turn, tendency(all, 1.0))
 }
@@ -106,7 +111,7 @@ fn frequency(turn: &Turn) -> String {
 /// Looks where the last matches against this opponent have happened before, choices of both and the
 /// longest stretch first, and predicts what it chose next then.
 fn pattern(turn: &Turn) -> String {
-    let both = |past: &Past| {
+    let both = |past: &PastMatch| {
         let choice = |id| past.result.choices.get(id).copied().flatten();
         Some((choice(&turn.player_id)?, choice(&turn.opponent_id)?))
     };

@@ -1,9 +1,10 @@
 //! What surrounds a manager and its league: the operator's words, the screen, the pages, the
 //! children of a local league, and what is kept at the end. The manager calls it by the trait
-//! `Around`, at the few moments of its life that concern it. The league itself is played by
+//! `Hooks`, at the few moments of its life that concern it. The league itself is played by
 //! `src/manager.rs` and knows nothing of this.
 
 use crate::extras::children::{self, Children};
+use crate::extras::document::Document;
 use crate::extras::figures::Figures;
 use crate::extras::groups;
 use crate::extras::local::{self, Local};
@@ -13,33 +14,32 @@ use crate::extras::{
     check, class, comparison, manager_screen, operator, season, stage, statistics, trace,
 };
 use crate::manager::league::League;
-use crate::manager::{Around, Manager};
-use crate::net::http::Reply;
+use crate::manager::{Hooks, Manager};
+use crate::net::agent::Tool;
+use crate::net::http::Response;
 use crate::net::log::Level;
+use crate::net::restart::restart_process;
 use crate::net::sync::{lock, spawn};
 use crate::program;
-use crate::program::args::{Args, Stop};
-use crate::program::server::FAREWELL;
+use crate::program::SHUTDOWN_TIMEOUT;
+use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
-use crate::program::terminal::{Terminal, say, shown};
-use crate::protocol::Progress;
-use std::collections::BTreeMap;
+use crate::program::terminal::{Terminal, print_line};
+use crate::protocol::LeaguePhase;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+/// How often the manager looks, before the start, whether its children are there.
+const LOOK: Duration = Duration::from_millis(100);
 /// How often the files for people are written.
 const PACE: Duration = Duration::from_secs(2);
 
-/// How long a line about somebody who was turned away is not repeated.
-const AWHILE: Duration = Duration::from_secs(60);
-/// How many such lines are shown within `AWHILE`; the log has all.
-const TURNED_AWAY: usize = 20;
-
 /// Runs the program: a word, or a manager with everything around it.
-pub fn run(mut args: Args) -> Result<(), Stop> {
-    match args.word {
+pub fn run(mut args: Args) -> Result<(), Exit> {
+    match args.command {
         Some("check") => return check::run(args),
         Some("groups") => return groups::run(&args),
         Some("season") if stage::is_meant(&args) => return stage::run(&args),
@@ -48,8 +48,12 @@ pub fn run(mut args: Args) -> Result<(), Stop> {
         Some("local" | "class") | None => {}
         Some(_) => return operator::run(&args),
     }
-    let around = Surroundings::new(&mut args)?;
-    crate::manager::run(args, Arc::new(around))
+    let around = Arc::new(Surroundings::new(&mut args)?);
+    crate::manager::run(args, Arc::clone(&around) as Arc<dyn Hooks>)?;
+    match around.new_lobby_at.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        port => Err(restart_process(port).into()),
+    }
 }
 
 /// Everything around one manager.
@@ -60,25 +64,25 @@ struct Surroundings {
     children: Mutex<Children>,
     /// Breaks off when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
-    /// What was shown of whom was turned away, and when. None is shown twice in a while, and no
-    /// more than a person can read: whoever is turned away may come again in a loop.
-    turned_away: Mutex<BTreeMap<String, Instant>>,
     terminal: Terminal,
+    document: Arc<Document>,
+    /// The manager's port, if the operator wants a new lobby after this league; else 0.
+    new_lobby_at: AtomicU16,
 }
 
 impl Surroundings {
     /// What the command line asks for; what it leaves open is filled in.
-    fn new(args: &mut Args) -> Result<Surroundings, Stop> {
+    fn new(args: &mut Args) -> Result<Surroundings, Exit> {
         for option in ["--mine", "--cycles", "--new", "--entrants"] {
-            if args.has(option) && args.word != Some("local") {
+            if args.has(option) && args.command != Some("local") {
                 let cure = format!("league_manager local {option} …");
-                return Err(Stop::usage(format!(
+                return Err(Exit::usage(format!(
                     "{option} is for a local league: {cure}"
                 )));
             }
         }
         let mut local = Local::default();
-        match args.word {
+        match args.command {
             Some("local") => local = Local::new(args)?,
             Some("class") => {
                 class::fill_in(args)?;
@@ -94,18 +98,30 @@ impl Surroundings {
             pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
-            turned_away: Mutex::default(),
             terminal: Terminal { quiet },
+            document: Arc::default(),
+            new_lobby_at: AtomicU16::new(0),
         })
     }
 }
 
-impl Around for Surroundings {
-    fn begin(&self, manager: &Arc<Manager>) -> Result<(), Stop> {
+impl Surroundings {
+    /// Whether all agents are there that belong to this league; or why they cannot come.
+    fn is_ready(&self, manager: &Manager) -> Result<bool, Exit> {
+        let is_here = |id: &String| manager.notifier.status(id).has_registered;
+        let (here, away): (Vec<_>, Vec<_>) = manager
+            .store
+            .read(|league| league.members.keys().cloned().partition(is_here));
+        lock(&self.children).are_here(&here, &away)
+    }
+}
+
+impl Hooks for Surroundings {
+    fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         if self.local.is_comparison {
-            comparison::follow(manager);
+            comparison::follow(manager, &self.document);
         } else {
-            let (store, view) = (&manager.store, &manager.view());
+            let (store, view) = (&manager.store, &self.document.newest(manager));
             let screen = manager_screen::follow(store, view, manager.lead, self.terminal);
             *lock(&self.screen) = Some(screen);
         }
@@ -118,25 +134,23 @@ impl Around for Surroundings {
             let entrants = groups::text(entrants);
             storage::replace(&folder.join(groups::FILE), Access::Everybody, &entrants)?;
         }
-        keep_writing(&self.pages, manager);
+        keep_writing(&self.pages, manager, &self.document);
         let address = children::from_here(program);
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::Everybody, &address)?;
-        if program.args.word.is_some() {
+        if program.args.command.is_some() {
             *lock(&self.children) = Children::start(program, entrants, before)?;
         }
-        if program.args.word == Some("class") {
-            let is_lobby = manager.status().status == Progress::Waiting;
+        if program.args.command == Some("class") {
+            let is_lobby = manager.status().status == LeaguePhase::Waiting;
             class::greet(&program.endpoint, is_lobby);
             operator::listen(program);
         }
+        while !self.is_ready(manager)? {
+            let version = manager.store.version();
+            manager.store.wait_for_change(version, LOOK);
+        }
         Ok(())
-    }
-
-    fn is_ready(&self, manager: &Manager) -> Result<bool, Stop> {
-        let is_here = |id: &String| manager.board.contact(id).is_here;
-        let (here, away): (Vec<_>, Vec<_>) = manager.ids().into_iter().partition(is_here);
-        lock(&self.children).are_here(&here, &away)
     }
 
     fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
@@ -145,61 +159,79 @@ impl Around for Surroundings {
             .then(|| comparison::pairings(players))
     }
 
-    fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
+    fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Response> {
         let recorded = |match_id: &str| {
             let recorded = |league: &League| Some(league.find(match_id)?.recorded.is_some());
             manager.store.read(recorded)
         };
-        self.site.page(&manager.view(), recorded, path, query, peer)
+        let view = self.document.newest(manager);
+        self.site.page(&view, recorded, path, query, peer)
     }
 
-    fn turned_away(&self, words: &str) {
-        let mut lines = lock(&self.turned_away);
-        lines.retain(|_, shown| shown.elapsed() < AWHILE);
-        if lines.len() < TURNED_AWAY && lines.insert(words.into(), Instant::now()).is_none() {
-            self.terminal.say(&shown(words));
-        }
-    }
-
-    fn keep(&self, manager: &Manager) {
+    fn league_played(&self, manager: &Manager) {
         let logs = program::logs(&manager.program.args);
-        let view = manager.view();
+        let view = self.document.newest(manager);
         let figures = Figures::of(&view);
         let kept = lock(&self.pages).keep(&view, &figures);
         if let Some(screen) = lock(&self.screen).take() {
-            let _ = screen.recv_timeout(FAREWELL);
+            let _ = screen.recv_timeout(SHUTDOWN_TIMEOUT);
         }
         if let Some(luck) = &figures.luck {
-            self.terminal.say(luck);
+            self.terminal.print_line(luck);
         }
         if self.local.is_practice {
             if !self.local.is_comparison {
-                say(&statistics::report(&view));
+                print_line(&statistics::report(&view));
             }
             let losses = |league: &League| manager_screen::first_losses(league, &logs);
             let losses = manager.store.read(losses);
-            losses.iter().for_each(|line| say(line));
+            losses.iter().for_each(|line| print_line(line));
         }
         match kept {
-            Ok(words) => manager.terminal.say(&format!("\n{words}")),
+            Ok(words) => manager.terminal.print_line(&format!("\n{words}")),
             Err(words) => manager.say(Level::Error, "fault", &words),
         }
     }
 
-    fn ended(&self, _manager: &Manager) {
+    fn ended(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.site.linger();
+        if manager.program.args.has("--stay") {
+            let until = "until the word `again` opens a new lobby";
+            let words = format!("the league is over; still serving (--stay) {until}");
+            manager.terminal.print_line(&words);
+        }
+    }
+
+    fn must_stay(&self, manager: &Manager) -> bool {
+        manager.program.args.has("--stay") && self.new_lobby_at.load(Ordering::SeqCst) == 0
+    }
+
+    fn new_lobby(&self, manager: &Manager) {
+        self.new_lobby_at
+            .store(manager.program.port, Ordering::SeqCst);
+        manager.store.nudge();
+    }
+
+    fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
+        vec![Tool::new(
+            "get_league",
+            "The whole public state: status, agents, table, statistics, and the matches of \
+                the open round (or of round_id).",
+            |asked, peer| Ok(self.document.asked(manager, &asked, peer)),
+        )]
     }
 }
 
 /// Has a thread write the files for people. That they cannot be written is said once, and stops no
 /// league.
-fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>) {
+fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>, document: &Arc<Document>) {
     let (pages, manager) = (Arc::clone(pages), Arc::clone(manager));
+    let document = Arc::clone(document);
     spawn("pages", move || {
         let mut has_failed = false;
         while !manager.store.read(|league| league.closed) {
-            let errors = lock(&pages).write(&manager.view());
+            let errors = lock(&pages).write(&document.newest(&manager));
             if let Some(error) = errors.first().filter(|_| !has_failed) {
                 let words = format!("the files for people cannot be written: {error}");
                 manager.say(Level::Error, "fault", &words);

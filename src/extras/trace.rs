@@ -12,12 +12,12 @@ mod diagram;
 
 pub use diagram::diagram;
 
-use crate::net::http::Reply;
-use crate::program::args::{Args, Stop};
-use crate::program::terminal::say;
+use crate::net::http::Response;
+use crate::program::args::{Args, Exit};
+use crate::program::terminal::print_line;
 use crate::program::{load, logs};
 use crate::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
-use crate::wire::cut;
+use crate::values::truncate;
 use diagram::{MOST, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -32,14 +32,14 @@ const BEGUN: &str = "league_begun";
 static READING: Mutex<()> = Mutex::new(());
 
 /// Prints the diagram of the match that stands behind the word.
-pub fn trace(args: &Args) -> Result<(), Stop> {
+pub fn trace(args: &Args) -> Result<(), Exit> {
     let (config, folder) = (load(args)?, logs(args));
     let match_id = args.operands.concat().to_uppercase();
     let drawn = diagram(&about(&folder, &config.league.league_id, &match_id)?);
-    say(&drawn.ok_or_else(|| {
-        let (id, folder) = (cut(&match_id, 60), folder.display());
+    print_line(&drawn.ok_or_else(|| {
+        let (id, folder) = (truncate(&match_id, 60), folder.display());
         let hint = "--logs DIR (make trace: LOGS=DIR) says where the logs are";
-        Stop::failed(format!("no log in {folder} knows of a match {id}; {hint}"))
+        Exit::failed(format!("no log in {folder} knows of a match {id}; {hint}"))
     })?);
     Ok(())
 }
@@ -52,24 +52,24 @@ pub fn page(
     league_id: &str,
     match_id: &str,
     recorded: impl Fn() -> Option<bool>,
-) -> Reply {
+) -> Response {
     let reading = READING.try_lock();
     if matches!(reading, Err(TryLockError::WouldBlock)) {
         let busy = "another match is being traced; ask again in a moment";
-        return Reply::text("503 Service Unavailable", busy);
+        return Response::text("503 Service Unavailable", busy);
     }
     let is_recorded = recorded() == Some(true);
     let lines = is_recorded.then(|| about(folder, league_id, match_id).ok());
     let drawn = lines.flatten().and_then(|lines| diagram(&lines));
     let why = match recorded() {
         Some(true) => match drawn {
-            Some(drawn) => return Reply::text("200 OK", drawn),
+            Some(drawn) => return Response::text("200 OK", drawn),
             None => "no log on the manager's machine tells of this match",
         },
         Some(false) => "this match has no result yet; then it can be seen",
         None => "the league has no such match",
     };
-    Reply::text("404 Not Found", why)
+    Response::text("404 Not Found", why)
 }
 
 /// The lines in a folder of logs that tell of a match in the newest run of its league, each log's

@@ -1,24 +1,29 @@
 //! What choices are worth in a game in which both choose at once: a pair of choices before the
 //! number is drawn, and a choice that is made at random. A game by turns has no such numbers. Pure.
 
-use crate::games::scoring::Scoring;
-use crate::games::{self, Move, moves};
+use crate::games::Scoring;
+use crate::games::{self, Move, alternating};
 use std::collections::BTreeMap;
 
 /// By pair of choices, as `even odd`, the points of both for each number that can be drawn; where
 /// none is drawn, once. Nothing in a game by turns.
 pub fn outcomes(game_type: &str, scoring: &Scoring) -> BTreeMap<String, Vec<[i32; 2]>> {
     let mut outcomes = BTreeMap::new();
-    let Some(game) = games::named(game_type).filter(|game| game.at_once) else {
+    let Some(game) = games::find(game_type).filter(|game| game.simultaneous) else {
         return outcomes;
     };
-    let numbers = game.draws.clone().unwrap_or(0..=0);
-    let legal = (game.legal)(&[]);
+    let numbers = game.number_range.clone().unwrap_or(0..=0);
+    let legal = (game.legal_moves)(&[]);
     for one in &legal {
         for other in &legal {
-            let pair = moves(&[one, other]);
-            let judge = |number| game.judge(Default::default(), pair.clone(), Some(number));
-            let points = numbers.clone().map(|number| judge(number).score(scoring));
+            let pair = alternating(&[one, other]);
+            let players = ["A".to_string(), "B".to_string()];
+            let points = numbers.clone().map(|number| {
+                let result = game.judge(&players, &pair, Some(number));
+                players
+                    .each_ref()
+                    .map(|player| games::points(&result, player, scoring))
+            });
             outcomes.insert(key(&pair), points.collect());
         }
     }

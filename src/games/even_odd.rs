@@ -1,38 +1,56 @@
-//! Even/Odd: both players choose even or odd at the same time, then a number is drawn. Whoever
-//! alone has named its parity wins; if both have, or neither, the match is a draw.
-//!
-//! The protocol has messages for this game alone, so the game brings its own pair of a call and an
-//! answer (`even_odd/messages.rs`); every other game uses the pair in `games/messages.rs`. Read
-//! next: `net/retry.rs`, what can go wrong when a player is asked.
+//! Even/Odd: both players choose even or odd at the same time, then a number is drawn. A player
+//! wins if it chose the number's parity and its opponent did not; otherwise the match is a draw.
+//! Read next: `net/call_error.rs`, what can go wrong when a player is asked.
 
-mod messages;
-
-use super::{Game, Move, Outcome, Win, moves};
-use crate::protocol::Parity;
-use std::ops::RangeInclusive;
-
-/// The numbers that can be drawn.
-pub const NUMBERS: RangeInclusive<u32> = 1..=10;
+use super::{Game, Move, Win, alternating};
+use crate::protocol::{GameResult, Parity};
 
 /// The game.
 pub static GAME: Game = Game {
     game_type: "even_odd",
-    at_once: true,
-    legal: |moves| match moves.len() {
-        2 => vec![],
-        _ => vec!["even", "odd"],
-    },
-    turns: 1,
-    draws: Some(NUMBERS),
+    simultaneous: true,
+    max_turns: 1,
+    number_range: Some(1..=10),
+    legal_moves,
     winner,
-    position: |_| {
-        let (least, most) = (NUMBERS.start(), NUMBERS.end());
-        format!("A number from {least} to {most} will be drawn: even or odd?")
-    },
-    messages: &messages::CHOOSE_PARITY,
+    position: |_| "A number from 1 to 10 will be drawn: even or odd?".into(),
+    has_parity_messages: true,
 };
 
-/// Whether a number is even or odd.
+fn legal_moves(moves: &[Move]) -> Vec<&'static str> {
+    if moves.len() == 2 {
+        return Vec::new();
+    }
+    vec!["even", "odd"]
+}
+
+fn winner(players: &[String; 2], moves: &[Move], number: u32) -> Win {
+    let drawn = parity(number).as_str();
+    let correct: Vec<&Move> = moves.iter().filter(|played| played.text == drawn).collect();
+
+    // Exactly one player was right: it wins.
+    if let [played] = correct[..] {
+        let player = &players[played.seat];
+        return Win {
+            seat: Some(played.seat),
+            reason: format!("{player} chose {drawn}, number was {number} ({drawn})"),
+        };
+    }
+
+    // Both or neither were right: a draw.
+    let choice = &moves[0].text;
+    let result = if correct.is_empty() {
+        "incorrect"
+    } else {
+        "correct"
+    };
+    Win {
+        seat: None,
+        reason: format!("Both chose {choice}, number was {number} ({drawn}) - both {result}"),
+    }
+}
+
+/// Returns the parity of a number.
 pub fn parity(number: u32) -> Parity {
     if number.is_multiple_of(2) {
         Parity::Even
@@ -41,25 +59,8 @@ pub fn parity(number: u32) -> Parity {
     }
 }
 
-/// Judges a match in which both have chosen.
-pub fn judge(players: [String; 2], choices: [Parity; 2], number: u32) -> Outcome {
-    let texts = choices.map(Parity::word);
-    GAME.judge(players, moves(&texts), Some(number))
-}
-
-fn winner(players: &[String; 2], moves: &[Move], number: u32) -> Win {
-    let drawn = parity(number).word();
-    let right: Vec<&Move> = moves.iter().filter(|it| it.text == drawn).collect();
-    let both = |choice: &str, how: &str| {
-        format!("Both chose {choice}, number was {number} ({drawn}) - both {how}")
-    };
-    match right[..] {
-        [one] => {
-            let name = &players[one.seat];
-            let reason = format!("{name} chose {drawn}, number was {number} ({drawn})");
-            (Some(one.seat), reason)
-        }
-        [] => (None, both(&moves[0].text, "incorrect")),
-        _ => (None, both(drawn, "correct")),
-    }
+/// Returns the result of a match in which both players have chosen.
+pub fn judge(players: &[String; 2], choices: [Parity; 2], number: u32) -> GameResult {
+    let moves = alternating(&choices.map(Parity::as_str));
+    GAME.judge(players, &moves, Some(number))
 }

@@ -1,104 +1,146 @@
-//! How a match ended, what that is worth in points, and how players and manager are told. Where
-//! nobody failed the game makes the `Outcome` (`Game::judge`), else `forfeit` does. GAME_OVER and
-//! the report are both made of it, so they say the same. Pure.
+//! How a match ended, and what that is worth in points. GAME_OVER carries a `GameResult`, and
+//! MATCH_RESULT_REPORT is made from it, so they always agree.
 
 use super::Move;
-use super::even_odd::parity;
-use super::scoring::Scoring;
-use crate::protocol::{Details, Ending, GameResult, MatchResult, MoveMade, Parity};
-use crate::wire::Wire;
+use crate::json::decode;
+use crate::protocol::{GameResult, MatchResult, MoveMade, Parity, ResultDetails, ResultStatus};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A match that has ended.
-#[derive(Debug, Clone, PartialEq)]
+/// Points for each result, and how ties are broken: `scoring` in the league file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Outcome {
-    pub players: [String; 2],
-    /// All that were made, also before somebody failed.
-    pub moves: Vec<Move>,
-    pub number: Option<u32>,
-    pub ending: Ending,
-    /// The winner's seat.
-    pub winner: Option<usize>,
-    pub reason: String,
+pub struct Scoring {
+    pub win_points: i32,
+    pub draw_points: i32,
+    pub loss_points: i32,
+    pub technical_loss_points: i32,
+    pub tiebreakers: Vec<TieBreak>,
 }
 
-/// Somebody failed: the other wins, or nobody. `failures` says how, by seat.
-pub fn forfeit(players: [String; 2], moves: Vec<Move>, failures: [Option<String>; 2]) -> Outcome {
-    let [a, b] = &players;
-    let (winner, reason) = match failures {
-        [Some(how), None] => (Some(1), format!("{a} {how} - {b} wins by default")),
-        [None, Some(how)] => (Some(0), format!("{b} {how} - {a} wins by default")),
-        [one, other] => {
-            let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
-            (None, format!("{a} {one}; {b} {other} - nobody wins"))
+/// What decides between players with equal points, in the order of the league file.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum TieBreak {
+    Wins,
+    HeadToHead,
+    Draws,
+}
+
+/// Returns the result of a match in which one player or both failed. `failures` says how, by seat.
+pub fn forfeit(
+    players: &[String; 2],
+    moves: &[Move],
+    failures: &[Option<String>; 2],
+) -> GameResult {
+    let [a, b] = players;
+    let mut result = unfinished(players, moves);
+    result.reason = Some(match failures {
+        [Some(how), None] => {
+            result.winner_player_id = Some(b.clone());
+            format!("{a} {how} - {b} wins by default")
         }
-    };
-    Outcome {
-        players,
-        moves,
-        number: None,
-        ending: Ending::TechnicalLoss,
-        winner,
-        reason,
+        [None, Some(how)] => {
+            result.winner_player_id = Some(a.clone());
+            format!("{b} {how} - {a} wins by default")
+        }
+        [how_a, how_b] => {
+            let [how_a, how_b] = [how_a, how_b].map(|how| how.as_deref().unwrap_or_default());
+            format!("{a} {how_a}; {b} {how_b} - nobody wins")
+        }
+    });
+    result
+}
+
+/// Returns a technical loss of both players after these moves. Even/Odd has its moves in `choices`,
+/// every other game in `moves`.
+pub fn unfinished(players: &[String; 2], moves: &[Move]) -> GameResult {
+    let mut choices: BTreeMap<String, Option<Parity>> = BTreeMap::new();
+    for player in players {
+        choices.insert(player.clone(), None);
+    }
+    let mut others = Vec::new();
+    for played in moves {
+        let player_id = players[played.seat].clone();
+        match decode::<Parity>(&played.text.clone().into()) {
+            Ok(choice) => drop(choices.insert(player_id, Some(choice))),
+            Err(_) => others.push(MoveMade {
+                player_id,
+                r#move: played.text.clone(),
+            }),
+        }
+    }
+    GameResult {
+        status: ResultStatus::TechnicalLoss,
+        winner_player_id: None,
+        drawn_number: None,
+        number_parity: None,
+        choices,
+        reason: None,
+        moves: Some(others).filter(|others| !others.is_empty()),
     }
 }
 
-impl Outcome {
-    /// The points of both seats.
-    pub fn score(&self, scoring: &Scoring) -> [i32; 2] {
-        let lost = match self.ending {
-            Ending::TechnicalLoss => scoring.technical_loss_points,
-            _ => scoring.loss_points,
-        };
-        match self.winner {
-            Some(0) => [scoring.win_points, lost],
-            Some(_) => [lost, scoring.win_points],
-            None if self.ending == Ending::Draw => [scoring.draw_points; 2],
-            None => [lost; 2],
-        }
+/// Returns the points of a player for a match.
+pub fn points(result: &GameResult, player_id: &str, scoring: &Scoring) -> i32 {
+    if result.winner_player_id.as_deref() == Some(player_id) {
+        return scoring.win_points;
     }
+    match result.status {
+        ResultStatus::Win => scoring.loss_points,
+        ResultStatus::Draw => scoring.draw_points,
+        ResultStatus::TechnicalLoss => scoring.technical_loss_points,
+    }
+}
 
-    /// What the players are told.
-    pub fn for_players(&self) -> GameResult {
-        let choice = |seat: usize| {
-            let made = self.moves.iter().find(|it| it.seat == seat)?;
-            Parity::read(&made.text.clone().into()).ok()
-        };
-        let [a, b] = self.players.clone();
-        let choices = BTreeMap::from([(a, choice(0)), (b, choice(1))]);
-        // Every game but Even/Odd has no field of its own for its moves.
-        let has_none = choices.values().all(Option::is_none);
-        let played = |it: &Move| MoveMade {
-            player_id: self.players[it.seat].clone(),
-            r#move: it.text.clone(),
-        };
-        let moves: Vec<MoveMade> = self.moves.iter().map(played).collect();
-        GameResult {
-            status: self.ending,
-            winner_player_id: self.winner.map(|seat| self.players[seat].clone()),
-            drawn_number: self.number,
-            number_parity: self.number.map(parity),
-            choices,
-            moves: (has_none && !moves.is_empty()).then_some(moves),
-            reason: Some(self.reason.clone()),
-        }
+/// Returns the result as MATCH_RESULT_REPORT has it.
+pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
+    let mut score = BTreeMap::new();
+    for player_id in result.choices.keys() {
+        score.insert(player_id.clone(), points(result, player_id, scoring));
     }
+    MatchResult {
+        winner: result.winner_player_id.clone(),
+        score,
+        details: ResultDetails {
+            drawn_number: result.drawn_number,
+            choices: result.choices.clone(),
+            moves: result.moves.clone(),
+            status: Some(result.status),
+            reason: result.reason.clone(),
+        },
+    }
+}
 
-    /// What the manager is told.
-    pub fn for_manager(&self, scoring: &Scoring) -> MatchResult {
-        let told = self.for_players();
-        let score = self.players.iter().cloned().zip(self.score(scoring));
-        MatchResult {
-            winner: told.winner_player_id,
-            score: score.collect(),
-            details: Details {
-                drawn_number: told.drawn_number,
-                choices: told.choices,
-                moves: told.moves,
-                status: Some(told.status),
-                reason: told.reason,
-            },
+/// Returns the moves of a result: its `choices` by seat, then its `moves`.
+pub fn moves_by_seat(
+    players: &[String; 2],
+    choices: &BTreeMap<String, Option<Parity>>,
+    moves: &Option<Vec<MoveMade>>,
+) -> Result<Vec<Move>, String> {
+    let mut seated = Vec::new();
+    for (player_id, choice) in choices {
+        if let Some(choice) = choice {
+            seated.push(Move {
+                seat: seat_of(players, player_id)?,
+                text: choice.to_string(),
+            });
         }
     }
+    seated.sort_by_key(|played| played.seat);
+
+    for made in moves.iter().flatten() {
+        seated.push(Move {
+            seat: seat_of(players, &made.player_id)?,
+            text: made.r#move.clone(),
+        });
+    }
+    Ok(seated)
+}
+
+fn seat_of(players: &[String; 2], player_id: &String) -> Result<usize, String> {
+    let seat = players.iter().position(|player| player == player_id);
+    seat.ok_or_else(|| format!("{player_id:?} does not play in this match"))
 }

@@ -1,74 +1,74 @@
-//! Tic-tac-toe: by turns both put their mark on a free field of nine, player A an X, player B an O.
-//! Whoever has three in a row wins; a full board without such a row is a draw.
+//! Tic-tac-toe: the players take turns to mark a free square of nine, player A with X, player B with
+//! O. The first with three in a row wins; a full board without such a row is a draw.
 //!
-//! The fields are named as they are numbered on the empty board: 1 to 3 above, 7 to 9 below.
+//! The squares are numbered from the top left: 1 to 3, 4 to 6, 7 to 9.
 
-use super::{CHOOSE_MOVE, Game, Move, Win};
+use super::{Game, Move, Win};
 
-/// The fields.
-pub const FIELDS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
-
-const ROWS: [&str; 8] = ["123", "456", "789", "147", "258", "369", "159", "357"];
+/// The squares.
+pub const SQUARES: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+/// The lines that win.
+pub const LINES: [&str; 8] = [
+    "1 2 3", "4 5 6", "7 8 9", "1 4 7", "2 5 8", "3 6 9", "1 5 9", "3 5 7",
+];
 
 /// The game.
 pub static GAME: Game = Game {
     game_type: "tic_tac_toe",
-    at_once: false,
-    legal,
-    turns: 9,
-    draws: None,
+    simultaneous: false,
+    max_turns: 9,
+    number_range: None,
+    legal_moves,
     winner,
     position,
-    messages: &CHOOSE_MOVE,
+    has_parity_messages: false,
 };
 
-/// The row that is among some fields, if any: `123` among `15283`.
-pub fn row(fields: &str) -> Option<&'static str> {
-    let is_filled = |row: &&str| row.chars().all(|field| fields.contains(field));
-    ROWS.into_iter().find(is_filled)
+/// Returns the seat that has marked a square.
+fn owner(moves: &[Move], square: &str) -> Option<usize> {
+    let played = moves.iter().find(|played| played.text == square)?;
+    Some(played.seat)
 }
 
-/// Who has taken a field, if anybody.
-fn owner(moves: &[Move], field: &str) -> Option<usize> {
-    let taken = moves.iter().find(|it| it.text == field);
-    taken.map(|it| it.seat)
+/// Returns the line that a player has filled.
+fn filled_line(moves: &[Move], seat: usize) -> Option<&'static str> {
+    LINES.into_iter().find(|line| {
+        let mut squares = line.split(' ');
+        squares.all(|square| owner(moves, square) == Some(seat))
+    })
 }
 
-/// The row that a seat has filled, if any.
-fn row_of(moves: &[Move], seat: usize) -> Option<&'static str> {
-    let own = moves.iter().filter(|it| it.seat == seat);
-    row(&own.map(|it| &*it.text).collect::<String>())
-}
-
-fn legal(moves: &[Move]) -> Vec<&'static str> {
-    if row_of(moves, 0).or(row_of(moves, 1)).is_some() {
-        return Vec::new();
+fn legal_moves(moves: &[Move]) -> Vec<&'static str> {
+    let mut squares = SQUARES.to_vec();
+    squares.retain(|square| owner(moves, square).is_none());
+    if filled_line(moves, 0).is_some() || filled_line(moves, 1).is_some() {
+        squares.clear();
     }
-    let is_free = |field: &&str| owner(moves, field).is_none();
-    FIELDS.into_iter().filter(is_free).collect()
+    squares
 }
 
 fn winner(players: &[String; 2], moves: &[Move], _: u32) -> Win {
-    for (seat, name) in players.iter().enumerate() {
-        if let Some(row) = row_of(moves, seat) {
-            let fields: Vec<String> = row.chars().map(String::from).collect();
-            let reason = format!("{name} has three in a row: {}", fields.join(", "));
-            return (Some(seat), reason);
+    for (seat, player) in players.iter().enumerate() {
+        if let Some(line) = filled_line(moves, seat) {
+            return Win {
+                seat: Some(seat),
+                reason: format!("{player} has three in a row: {}", line.replace(' ', ", ")),
+            };
         }
     }
-    (
-        None,
-        "the board is full, and nobody has three in a row".into(),
-    )
+    Win {
+        seat: None,
+        reason: "the board is full, and nobody has three in a row".into(),
+    }
 }
 
-/// Three lines, as `X 2 3`: a free field is shown by its number.
+/// Returns three lines like `X 2 3`, where a free square is shown by its number.
 fn position(moves: &[Move]) -> String {
-    let shown = FIELDS.map(|field| match owner(moves, field) {
+    let marks = SQUARES.map(|square| match owner(moves, square) {
         Some(0) => "X",
         Some(_) => "O",
-        None => field,
+        None => square,
     });
-    let lines: Vec<String> = shown.chunks(3).map(|line| line.join(" ")).collect();
+    let lines: Vec<String> = marks.chunks(3).map(|line| line.join(" ")).collect();
     lines.join("\n")
 }

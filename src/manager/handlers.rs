@@ -1,43 +1,56 @@
-//! What the manager answers: one `match` over the messages, exhaustive, and below it what each arm
-//! does.
+//! What the manager answers: one exhaustive `match` over the messages, below it what each arm does;
+//! and the tools that are no messages.
 //!
-//! A handler asks the league for a decision, has the journal keep it (`Store::commit`), and
-//! answers. No lock is held while an answer is sent. Who is let in is decided in `registration.rs`;
-//! which reports are taken, in `results.rs`. What is shown beside the messages is in `about.rs`.
-//! `around` is whatever shows the league, its pages and screens (`Around` in `src/manager.rs`).
+//! A handler has the league decide and the journal store the event (`Store::commit`), and answers.
+//! No lock is held while an answer is sent.
 
 use crate::manager::Manager;
-use crate::manager::contact::RefereeState;
+use crate::manager::agent_status::RefereeState;
 use crate::manager::league::{League, Member};
-use crate::manager::registration::{Applicant, answer};
-use crate::net::agent::{Agent, Denial, Request, Toolbox};
-use crate::net::http::Reply;
-use crate::net::log::Level;
-use crate::net::secret::secret;
-use crate::protocol::*;
-use crate::wire::{SHOWN, Timestamp, cut, equal};
-use serde_json::Value;
-use std::io;
+use crate::manager::registration::{Application, answer};
+use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
+use crate::net::http::Response;
+use crate::net::sync::lock;
+use crate::net::sync::secret;
+use crate::program::terminal::sanitize;
+use crate::protocol::{
+    AgentKind, AgentMeta, AgentState, ControlAction, ErrorCode, LeagueControl, LeaguePhase,
+    MatchResultAck, MatchResultReport, Message, ProtocolError,
+};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, truncate};
+use serde_json::{Value, json};
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Minimum time between two printed lines about rejected agents.
+const REJECTION_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What a model should know of a manager before it calls a tool.
+const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings shows the table and \
+    create_schedule who meets whom. Neither needs arguments. start_league starts the league when \
+    enough players and a referee have registered, and tells what is missing otherwise. The other \
+    tools are for the agents that play: their arguments are a whole league message. A refusal is a \
+    tool error that says what was wrong.";
 
 impl Agent for Manager {
-    fn kind(&self) -> Kind {
-        Kind::Manager
+    fn kind(&self) -> AgentKind {
+        AgentKind::Manager
     }
 
-    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial> {
-        Ok(Some(match message {
-            Message::RefereeRegisterRequest(it) => {
-                self.admit(Kind::Referee, &it.referee_meta, request)?
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+        let reply = match message {
+            Message::RefereeRegisterRequest(body) => {
+                self.register(AgentKind::Referee, &body.referee_meta, request)?
             }
-            Message::LeagueRegisterRequest(it) => {
-                self.admit(Kind::Player, &it.player_meta, request)?
+            Message::LeagueRegisterRequest(body) => {
+                self.register(AgentKind::Player, &body.player_meta, request)?
             }
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
-                let sender = self.sender_of(request)?;
-                let answer = |league: &League| league.answer(&query, &sender);
-                self.store.read(answer)?.into()
+                let sender = self.authenticate(request)?;
+                self.store
+                    .read(|league| league.answer(&query, &sender))?
+                    .into()
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
@@ -60,158 +73,185 @@ impl Agent for Manager {
             | Message::LeagueCompleted(_)
             | Message::LeagueQueryResponse(_)
             | Message::LeagueError(_) => return Ok(None),
-        }))
+        };
+        Ok(Some(reply))
     }
 
-    fn refused(&self, packet: &Value, peer: IpAddr, refusal: &Refusal) {
-        if let Some(words) = words_for(packet, peer, refusal) {
-            self.turn_away("refused", &words);
+    /// Shows a refused registration on the screen.
+    fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
+        let message_type = packet["message_type"].as_str().unwrap_or_default();
+        if message_type.ends_with("_REGISTER_REQUEST") {
+            let meta = packet.get("player_meta").unwrap_or(&packet["referee_meta"]);
+            self.show_rejected(meta, peer, &refusal.to_string());
         }
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        self.tools()
+        let mut tools = vec![
+            Tool::new(
+                "create_schedule",
+                "Who meets whom, by round; before the start, as it would be with the players so far. Changes nothing.",
+                |_: NoArguments, _| Ok(self.store.read(|league| league.schedule(None))?),
+            ),
+            Tool::new(
+                "get_standings",
+                "The current table: rank, points, wins, draws and losses of every player.",
+                |_: NoArguments, _| Ok(self.store.read(League::standings_data)),
+            ),
+        ];
+        tools.extend(self.hooks.tools(self));
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools,
+        }
     }
 
-    fn asked_in_vain(&self, what: &str, peer: IpAddr) {
-        let door = "players register with register_player at /mcp";
-        self.turn_away(
-            "asked_in_vain",
-            &format!("{peer} asked for {what}, which nobody has here; {door}"),
-        );
-    }
-
-    fn holder(&self, token: &str) -> Option<String> {
+    fn token_owner(&self, token: &str) -> Option<String> {
         self.store
-            .read(|league| league.holder(token).map(Member::signature))
+            .read(|league| league.token_owner(token).map(Member::signature))
     }
 
-    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Reply> {
-        self.around.page(self, path, query, peer)
+    fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Response> {
+        self.hooks.page(self, path, query, peer)
     }
 
+    /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
     fn health(&self) -> Value {
-        self.how_it_is()
+        let status = self.status();
+        let state = match status.status {
+            LeaguePhase::Waiting => AgentState::Registered,
+            LeaguePhase::Running => AgentState::Active,
+            LeaguePhase::Completed => AgentState::Shutdown,
+        };
+        let mut health = json!(status);
+        health["id"] = self.program.client.sender().into();
+        health["kind"] = json!(AgentKind::Manager);
+        health["state"] = json!(state);
+        health["uptime"] = self.program.started.elapsed().as_secs().into();
+        health
     }
 }
 
 impl Manager {
-    /// Lets an agent in, or says why not.
-    fn admit(&self, kind: Kind, meta: &AgentMeta, request: &Request) -> io::Result<Message> {
-        let nobody_referees = |league: &League| self.board.usable_referees(league).is_empty();
-        let applicant = Applicant {
+    /// Accepts or rejects an agent.
+    fn register(
+        &self,
+        kind: AgentKind,
+        meta: &AgentMeta,
+        request: &Request,
+    ) -> Result<Message, HandlerError> {
+        let application = Application {
             kind,
+            meta,
             request,
             trusted: self.is_operator(request),
-            referee_wanted: self.store.read(nobody_referees),
-            secret: &secret(self.program.config.system.security.token_length.0),
+            referee_wanted: self
+                .store
+                .read(|league| self.notifier.available_referees(league).is_empty()),
+            secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
-        let decide = |league: &League| Ok::<_, io::Error>(league.register(meta, &applicant));
-        let admission = self.store.commit(decide)?;
-        match &admission {
-            Ok(member) => {
-                self.board.note_registered(&member.id);
-                self.store.nudge(); // what the board noted is no event
+        let decision = self.store.commit(|league| {
+            let (event, decision) = league.register(&application);
+            if let Ok(member) = &decision {
+                self.notifier.record_registration(&member.id);
             }
-            // it waits for the next league
-            Err((_, Some(Code::E019))) if self.store.read(League::is_over) => {}
-            Err((reason, _)) => {
-                let name = cut(&meta.display_name, 50);
-                let endpoint = cut(&meta.contact_endpoint, 200);
-                let peer = request.peer;
-                let words = format!("rejected {kind} {name} at {endpoint}, from {peer}: {reason}");
-                self.around.turned_away(&words); // the log has the answer, which says why
-            }
+            Ok::<_, HandlerError>((event, decision))
+        })?;
+
+        match &decision {
+            Ok(_) => self.store.nudge(), // It may be registered again without an event.
+            // It waits for the next league.
+            Err(rejection)
+                if rejection.code == Some(ErrorCode::LateRegistration)
+                    && self.store.read(League::is_over) => {}
+            Err(rejection) => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
         }
-        Ok(answer(kind, admission, self.program.league_id()))
+        Ok(answer(kind, decision, self.program.league_id())?)
     }
 
-    fn turn_away(&self, event_type: &str, words: &str) {
-        self.program.log().say(Level::Warning, event_type, words);
-        self.around.turned_away(words);
+    /// Prints who was not accepted, and why: at most one line a second. The log has all.
+    fn show_rejected(&self, meta: &Value, peer: IpAddr, reason: &str) {
+        let mut last = lock(&self.last_rejection);
+        if last.is_some_and(|time| time.elapsed() < REJECTION_INTERVAL) {
+            return;
+        }
+        *last = Some(Instant::now());
+
+        let text = |key: &str| truncate(meta[key].as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS);
+        let (name, endpoint) = (text("display_name"), text("contact_endpoint"));
+        let line = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
+        self.terminal.print_line(&sanitize(&line));
     }
 
-    /// Whether a request comes from this machine, or carries the operator's token.
+    /// Returns true if a request comes from this machine, or carries the operator's token.
     fn is_operator(&self, request: &Request) -> bool {
         let token = request.envelope.auth_token.as_deref().unwrap_or_default();
-        request.peer.is_loopback() || equal(token, &self.operator_token)
+        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
     }
 
-    fn check_operator(&self, request: &Request) -> Result<(), Refusal> {
+    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
         if self.is_operator(request) {
             return Ok(());
         }
         let has_token = request.envelope.auth_token.is_some();
-        let code = if has_token { Code::E012 } else { Code::E011 };
+        let code = if has_token {
+            ErrorCode::TokenInvalid
+        } else {
+            ErrorCode::TokenMissing
+        };
         let problem =
             "only the operator may do that: from this machine, or with --operator-token-file";
-        Err(Refusal::field(code, "auth_token", problem))
+        Err(ProtocolError::field(code, "auth_token", problem))
     }
 
-    /// Whose request this is.
-    fn sender_of(&self, request: &Request) -> Result<Member, Refusal> {
-        let envelope = &request.envelope;
-        let token = envelope.auth_token.as_deref();
-        let now = Timestamp::now();
-        self.store
-            .read(|league| league.identify(&envelope.sender, token, now).cloned())
+    /// Returns the member that sent a request.
+    fn authenticate(&self, request: &Request) -> Result<Member, ProtocolError> {
+        let sender = |league: &League| {
+            let member = league.authenticate(&request.envelope, Timestamp::now());
+            member.cloned()
+        };
+        self.store.read(sender)
     }
 
-    /// Records a result before it is acknowledged. Taken or refused, the report shows that its
-    /// referee is at work.
-    fn report(&self, request: &Request, report: &MatchResultReport) -> Result<Message, Denial> {
-        let sender = self.sender_of(request)?;
-        let judged = self.store.commit(|league| {
-            let event = league.judge(&sender, request, report, Timestamp::now())?;
-            Ok::<_, Denial>((event, ()))
+    /// Records a result before it is acknowledged. Accepted or refused, the report shows that its
+    /// referee is alive.
+    fn report(
+        &self,
+        request: &Request,
+        report: &MatchResultReport,
+    ) -> Result<Message, HandlerError> {
+        let sender = self.authenticate(request)?;
+        let recorded = self.store.commit(|league| {
+            let event = league.judge(&sender, report, Timestamp::now())?;
+            Ok::<_, HandlerError>((event, ()))
         });
-        self.board.note_referee(&sender.id, RefereeState::Alive);
-        if judged.is_err() {
-            self.board.tell_anew(&sender.id); // it may have missed that the match is played again
-        }
-        judged?;
+        self.notifier
+            .set_referee_state(&sender.id, RefereeState::Available);
+        recorded?;
+
         let match_id = report.match_id.clone();
         let status = "recorded".into();
         Ok(MatchResultAck { match_id, status }.into())
     }
 
-    /// Does what the operator says, durably, and says by name what was done.
-    fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, Denial> {
+    /// Does what the operator orders.
+    fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, HandlerError> {
         self.check_operator(request)?;
-        let decide = |league: &League| Ok::<_, Denial>(league.control(order, Timestamp::now())?);
-        let words = self.store.commit(decide)?;
-        self.program.log().say(Level::Info, "control", &*words);
-        let mut status = self.status();
-        status.reason = Some(words);
-        Ok(status.into())
-    }
-
-    fn start_league(&self, request: &Request) -> Result<Message, Denial> {
-        self.check_operator(request)?;
-        self.start(0, 0)?; // with those who are here
+        self.store.commit(|league| {
+            let event = league.control(order, Timestamp::now())?;
+            Ok::<_, HandlerError>((event, ()))
+        })?;
+        if order.action == ControlAction::NewLobby {
+            self.hooks.new_lobby(self);
+        }
         Ok(self.status().into())
     }
-}
 
-/// What a person should hear of a refused registration or report: no program can tell its author.
-fn words_for(packet: &Value, peer: IpAddr, refusal: &Refusal) -> Option<String> {
-    let text = |value: &Value, key: &str| Some(cut(value[key].as_str()?, SHOWN));
-    let message_type = text(packet, "message_type")?;
-    let why = cut(&refusal.to_string(), 400);
-    if message_type == MatchResultReport::NAME {
-        let match_id = cut(&text(packet, "match_id").unwrap_or_default(), 20);
-        return Some(format!(
-            "refused a report of {match_id}, from {peer}: {why}"
-        ));
+    fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
+        self.check_operator(request)?;
+        self.start(0, 0)?; // with those that have registered
+        Ok(self.status().into())
     }
-    if !message_type.ends_with("_REGISTER_REQUEST") {
-        return None;
-    }
-    let meta = packet.get("player_meta").unwrap_or(&packet["referee_meta"]);
-    let name = text(meta, "display_name").unwrap_or("somebody".into());
-    let place = text(meta, "contact_endpoint").map_or(String::new(), |url| format!(" at {url}"));
-    Some(format!(
-        "refused to register {name}{place}, from {peer}: {why}"
-    ))
 }

@@ -1,367 +1,409 @@
-//! Who may register, under which id, with which token; and whose request a request is.
+//! Who may register, with which id and token; and who sent a request.
 //!
-//! `League::register` is the way in. What the agent says of itself is checked first. Then the
-//! manager asks who the agent is: a member that shows its token or its registration key, somebody
-//! at a member's endpoint, or a newcomer. `answer` tells the agent what has come of it. The rules
-//! in words stand in `protocol.md`, under "Registration" and "Registering again".
+//! `League::register` decides a registration. It first checks what the agent says of itself. Then it
+//! asks who the agent is: a member that shows its token or its registration key, an agent at a
+//! member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
+//! `protocol.md`, under "Registration" and "Registering again".
 
+use crate::json::deserialize;
 use crate::manager::league::{Event, League, Member};
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
-use crate::protocol::*;
-use crate::wire::{DisplayName, Endpoint, Timestamp, Version, Within, cut, equal, token};
+use crate::protocol::{
+    AgentKind, AgentMeta, Envelope, ErrorCode, LeagueRegisterResponse, Message, ProtocolError,
+    RefereeRegisterResponse, RegistrationStatus,
+};
+use crate::values::{
+    Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, token, truncate,
+};
+use serde_json::json;
 use std::time::Duration;
 
-/// The longest contact endpoint, in characters: announcements carry the endpoints of all players.
+/// Maximum length of a contact endpoint, in characters: announcements carry those of all players.
 const LONGEST_ENDPOINT: usize = 200;
-/// How long a restored agent may register without its token.
-const LET_IN: Duration = Duration::from_secs(10 * 60);
-/// Why a removed player is not let in.
-const REMOVED: &str = "Removed by the operator, until the operator restores it";
+/// How long a restored player may register without its token.
+const READMISSION: Duration = Duration::from_secs(10 * 60);
 
-/// What an agent is from now on; or why it is not let in (which field is wrong, and what is legal),
-/// with the protocol's code where there is one.
-pub type Admission<T = Member> = Result<T, (String, Option<Code>)>;
-
-/// A registration as it came, and what its sender cannot know.
+/// A registration.
 #[derive(Debug)]
-pub struct Applicant<'a> {
-    /// As what it registers.
-    pub kind: Kind,
-    /// Who asks, from where.
+pub struct Application<'a> {
+    /// As what the agent registers.
+    pub kind: AgentKind,
+    /// What it says of itself.
+    pub meta: &'a AgentMeta,
+    /// Its envelope, and from where it came.
     pub request: &'a Request,
-    /// Whether it may become a referee: it comes from this machine, or shows the operator's token.
+    /// True if it came from this machine, or with the operator's token.
     pub trusted: bool,
-    /// Whether no live referee is left, so that one may still come although the league has started.
+    /// True if no live referee is left, so that one may register after the start.
     pub referee_wanted: bool,
-    /// The random part of a token, should it need one.
+    /// The random part of a new token.
     pub secret: &'a str,
     /// When it came.
     pub now: Timestamp,
 }
 
+/// Why an agent is rejected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rejection {
+    /// Which field is wrong, and what is legal.
+    pub reason: String,
+    /// The protocol's code, if it has one.
+    pub code: Option<ErrorCode>,
+}
+
 impl League {
-    /// Lets an agent in, or in again, or says why not. Nothing is new where the agent stays as it
-    /// was.
-    pub fn register(&self, meta: &AgentMeta, from: &Applicant) -> (Option<Event>, Admission) {
-        let admission = self.admit(meta, from);
-        let is_new = |it: &&Member| self.members.get(&it.id) != Some(*it);
-        let new = admission.as_ref().ok().filter(is_new);
-        (new.cloned().map(Event::Registered), admission)
-    }
-
-    fn admit(&self, meta: &AgentMeta, from: &Applicant) -> Admission {
-        let here = self.members.values().find(|it| is_at(it, meta));
-        let shown = self.shown(meta, from);
-        let known = shown.or_else(|| self.restored(meta, from));
-        self.check(meta, from, known, here)?;
-        match (known, here) {
-            (Some(known), Some(here)) if known.id != here.id => others(here, from.kind),
-            (Some(own), _) if shown.is_some() => Ok(self.re_attached(own, meta, from)),
-            (Some(restored), _) => Ok(self.member(&restored.id, meta, from)),
-            (None, here) => self.unknown(here, meta, from),
-        }
-    }
-
-    /// The member that shows its token, or the key that it made before it first asked. An empty one
-    /// is none: whoever fills in a form may send that.
-    fn shown(&self, meta: &AgentMeta, from: &Applicant) -> Option<&Member> {
-        let same = |known: &str, shown: &Option<String>| {
-            let mut shown = shown.iter().filter(|shown| !shown.is_empty());
-            shown.any(|shown| equal(known, shown))
+    /// Accepts or rejects a registration. There is no event if the member stays as it was.
+    pub fn register(&self, from: &Application) -> (Option<Event>, Result<Member, Rejection>) {
+        let decision = self.decide_registration(from);
+        let event = match &decision {
+            Ok(member) if self.members.get(&member.id) != Some(member) => {
+                Some(Event::Registered(member.clone()))
+            }
+            _ => None,
         };
-        let (token, key) = (&from.request.envelope.auth_token, &meta.registration_key);
-        let has_key = |it: &Member| it.registration_key.iter().any(|own| same(own, key));
-        let mut members = self.members.values();
-        members.find(|it| it.kind == from.kind && (same(&it.token, token) || has_key(it)))
+        (event, decision)
     }
 
-    /// The member that the operator restored a short while ago, if it asks under its id or at its
-    /// endpoint, and from where it was or from this machine.
-    fn restored(&self, meta: &AgentMeta, from: &Applicant) -> Option<&Member> {
-        let Request { envelope, peer } = from.request;
-        self.members.values().find(|it| {
-            let since = self.let_in.get(&it.id);
-            it.kind == from.kind
-                && (envelope.sender == it.signature() || is_at(it, meta))
-                && (*peer == it.peer || peer.is_loopback())
-                && since.is_some_and(|since| from.now <= since.plus(LET_IN))
+    fn decide_registration(&self, from: &Application) -> Result<Member, Rejection> {
+        let own = self.proven_member(from);
+        let neighbor = self.members.values().find(|member| is_at(member, from));
+        self.check(from, own, neighbor)?;
+
+        // A member proves that it is one, or was restored: at any time.
+        if let Some(known) = own.or_else(|| self.restored_player(from)) {
+            return match neighbor {
+                Some(other) if other.id != known.id => Err(unreachable(from.kind, &taken(other))),
+                _ if own.is_some() => Ok(self.renew(known, from)),
+                _ => Ok(self.new_member(&known.id, from)),
+            };
+        }
+
+        // After the start only a referee may register, and only while no live one is left.
+        let is_wanted = from.kind == AgentKind::Referee && from.referee_wanted;
+        if self.started && !(is_wanted && self.open_round().is_some()) {
+            return Err(late(from.kind, neighbor));
+        }
+
+        // A member without a proof: it has a new token once a second at most.
+        if let Some(member) = neighbor {
+            if member.kind != from.kind || member.peer != from.request.peer {
+                return Err(unreachable(from.kind, &taken(member)));
+            }
+            if from.now <= member.registered_at {
+                return Ok(member.clone());
+            }
+            return Ok(self.new_member(&member.id, from));
+        }
+
+        let max_players = self.config.league.participants.max_players;
+        let players = self.members(AgentKind::Player).len();
+        if from.kind == AgentKind::Player && players >= max_players as usize {
+            let reason = format!("Maximum players reached: {max_players} may register");
+            return Err(reject(reason));
+        }
+        Ok(self.new_member(&self.free_id(from), from))
+    }
+
+    /// Checks that an agent may register at all, and that what it says of itself is legal.
+    fn check(
+        &self,
+        from: &Application,
+        own: Option<&Member>,
+        neighbor: Option<&Member>,
+    ) -> Result<(), Rejection> {
+        if from.kind == AgentKind::Referee && !from.trusted && own.is_none() {
+            let who = "referees register from the manager's machine or with the operator token";
+            return Err(reject(format!("Not permitted: {who}")));
+        }
+        check_meta(from.meta, from.kind, &self.config.league.game_type)?;
+        check_endpoint(from)?;
+
+        if let Some(listed) = self.listed_agent(from)
+            && listed.active == Some(false)
+        {
+            let why = format!("the agents configuration lists {} as inactive", listed.id);
+            return Err(reject(format!("Not active: {why}")));
+        }
+        if let Some(member) = own.or(neighbor)
+            && self.removed.contains(&member.id)
+        {
+            let why = "Removed by the operator, until the operator restores it";
+            return Err(reject(format!("{why}: {}", member.id)));
+        }
+        Ok(())
+    }
+
+    /// Returns the member whose token or registration key was sent.
+    fn proven_member(&self, from: &Application) -> Option<&Member> {
+        let (token, key) = (
+            &from.request.envelope.auth_token,
+            &from.meta.registration_key,
+        );
+        let mut members = self.members.values();
+        members.find(|member| {
+            let own_key = member.meta.registration_key.as_deref().unwrap_or_default();
+            member.kind == from.kind && (is_secret(&member.token, token) || is_secret(own_key, key))
         })
     }
 
-    /// Whether this agent may register at all, and what it says of itself is legal. `known`: the
-    /// member that it is for sure; `here`: the one at its endpoint.
-    fn check(
-        &self,
-        meta: &AgentMeta,
-        from: &Applicant,
-        known: Option<&Member>,
-        here: Option<&Member>,
-    ) -> Admission<()> {
-        if from.kind == Kind::Referee && !from.trusted && known.is_none() {
-            let who = "referees register from the manager's machine or with the operator token";
-            return reject(format!("Not permitted: {who}"), None);
-        }
-        check_meta(meta, from.kind, &self.config.league.game_type)?;
-        check_endpoint(meta, from)?;
-        let listed = self.listed_at(from.kind, meta);
-        if let Some(listed) = listed.filter(|listed| listed.active == Some(false)) {
-            let why = format!("the agents configuration lists {} as inactive", listed.id());
-            return reject(format!("Not active: {why}"), None);
-        }
-        match known.or(here).filter(|it| self.removed.contains(&it.id)) {
-            Some(removed) => reject(format!("{REMOVED}: {}", removed.id), None),
-            None => Ok(()),
-        }
+    /// Returns the player that the operator restored a short while ago, if it asks with its id or at
+    /// its endpoint, from the address it had or from this machine.
+    fn restored_player(&self, from: &Application) -> Option<&Member> {
+        let Request { envelope, peer } = from.request;
+        self.members.values().find(|member| {
+            let restored_at = self.restored.get(&member.id);
+            restored_at.is_some_and(|at| from.now <= at.plus(READMISSION))
+                && (envelope.sender == member.signature() || is_at(member, from))
+                && (*peer == member.peer || peer.is_loopback())
+        })
     }
 
-    /// The agent shows its token, be it expired, or its key: the same id and token, for another
-    /// lifetime. Only what is new goes into the journal, so that asking again does not make the
-    /// journal grow.
-    fn re_attached(&self, own: &Member, meta: &AgentMeta, from: &Applicant) -> Member {
-        let again = Member {
+    /// Returns the member with what it says of itself now, its old token, and its old registration
+    /// key if it sends none. If nothing is new and more than half of its lifetime is left, nothing
+    /// changes: registering again does not make the journal grow.
+    fn renew(&self, own: &Member, from: &Application) -> Member {
+        let mut meta = from.meta.clone();
+        if meta
+            .registration_key
+            .as_deref()
+            .unwrap_or_default()
+            .is_empty()
+        {
+            meta.registration_key = own.meta.registration_key.clone();
+        }
+
+        let half = self.config.token_lifetime() / 2;
+        if own.meta == meta && own.expires >= from.now.plus(half) {
+            return own.clone();
+        }
+        Member {
+            meta,
             token: own.token.clone(),
-            registration_key: own.registration_key.clone(),
-            ..self.member(&own.id, meta, from)
-        };
-        let as_before = Member {
-            expires: own.expires,
-            peer: own.peer,
-            registered_at: own.registered_at,
-            ..again.clone()
-        };
-        let lasts = own.expires >= from.now.plus(self.config.token_lifetime() / 2);
-        if lasts && as_before == *own {
-            as_before
-        } else {
-            again
+            ..self.new_member(&own.id, from)
         }
     }
 
-    /// The agent shows nothing by which it is known: it is a newcomer, or somebody at the endpoint
-    /// of a member. After the start only a referee may come so, while no live one is left.
-    fn unknown(&self, here: Option<&Member>, meta: &AgentMeta, from: &Applicant) -> Admission {
-        let room = self.config.league.participants.max_players.0;
-        let needs_referee = from.referee_wanted && self.open_round().is_some();
-        match here {
-            _ if self.started && !(from.kind == Kind::Referee && needs_referee) => {
-                let more = here.map(|here| format!(": {}", taken(here)));
-                let reason = late(from.kind).to_string() + &more.unwrap_or_default();
-                reject(reason, Some(Code::E019))
-            }
-            Some(here) if here.kind != from.kind || here.peer != from.request.peer => {
-                others(here, from.kind)
-            }
-            // a new token at most once a second
-            Some(here) if from.now <= here.registered_at => Ok(here.clone()),
-            Some(here) => Ok(self.member(&here.id, meta, from)),
-            None if from.kind == Kind::Player
-                && self.members(Kind::Player).len() >= room as usize =>
-            {
-                let reason = format!("Maximum players reached: {room} may register");
-                reject(reason, None)
-            }
-            None => Ok(self.member(&self.id_for(meta, from), meta, from)),
-        }
-    }
-
-    /// What an agent of that id is by this registration, with a new token; an old one is void.
-    fn member(&self, id: &str, meta: &AgentMeta, from: &Applicant) -> Member {
+    /// Returns a member with this id and a new token.
+    fn new_member(&self, id: &str, from: &Application) -> Member {
         Member {
             kind: from.kind,
             id: id.into(),
-            display_name: meta.display_name.clone(),
-            endpoint: meta.contact_endpoint.clone(),
-            max_concurrent_matches: meta.max_concurrent_matches.unwrap_or(0),
-            uses_match_tokens: meta.uses_match_tokens == Some(true),
+            meta: from.meta.clone(),
             token: token(id, from.secret),
             expires: from.now.plus(self.config.token_lifetime()),
-            registration_key: meta.registration_key.clone(),
             peer: from.request.peer,
             registered_at: from.now,
         }
     }
 
-    /// The agent that the configuration lists at that endpoint, if there is one.
-    fn listed_at(&self, kind: Kind, meta: &AgentMeta) -> Option<&AgentEntry> {
-        let mut listed = self.config.listed(kind).iter();
-        listed.find(|it| Endpoint::same(it.url(), &meta.contact_endpoint))
+    /// Returns the id that a new agent asks for, if it is free; else that which the configuration
+    /// lists for its endpoint; else the lowest free one.
+    fn free_id(&self, from: &Application) -> String {
+        let sender = &from.request.envelope.sender;
+        let asked = sender.strip_prefix(&format!("{}:", from.kind));
+        let asked = asked.filter(|id| from.kind.is_valid_id(id));
+        let listed = self.listed_agent(from).map(|agent| agent.id.as_str());
+        for id in asked.into_iter().chain(listed) {
+            if !self.members.contains_key(id) {
+                return id.into();
+            }
+        }
+
+        let mut number = 1;
+        while self.members.contains_key(&from.kind.format_id(number)) {
+            number += 1;
+        }
+        from.kind.format_id(number)
     }
 
-    /// The id that a newcomer asks for; else the one listed for its endpoint; else the lowest free
-    /// one.
-    fn id_for(&self, meta: &AgentMeta, from: &Applicant) -> String {
-        let is_free = |id: &String| !self.members.contains_key(id);
-        let sender = from.request.envelope.sender.split_once(':');
-        let wish = sender.filter(|(kind, id)| *kind == from.kind.word() && from.kind.is_id(id));
-        let wish = wish.map(|(_, id)| id.to_string()).into_iter();
-        let listed = self.listed_at(from.kind, meta).map(|it| it.id().into());
-        let numbered = (1..).map(|n| from.kind.numbered(n));
-        let mut ids = wish.chain(listed).chain(numbered);
-        ids.find(is_free).unwrap_or_default()
+    /// Returns the agent that the configuration lists for that endpoint.
+    fn listed_agent(&self, from: &Application) -> Option<&AgentEntry> {
+        let mut listed = self.config.listed(from.kind).iter();
+        listed.find(|agent| Endpoint::is_same_address(&agent.endpoint, &from.meta.contact_endpoint))
     }
 
-    /// Who holds a token, expired or not.
-    pub fn holder(&self, token: &str) -> Option<&Member> {
-        self.members.values().find(|it| equal(&it.token, token))
+    /// Returns the member that has this token, expired or not.
+    pub fn token_owner(&self, token: &str) -> Option<&Member> {
+        let mut members = self.members.values();
+        members.find(|member| constant_time_eq(&member.token, token))
     }
 
-    /// Whose request this is. The token says so; `sender` must not say otherwise.
-    pub fn identify(
+    /// Returns the member that sent a request. The token says which one; `sender` must not name
+    /// another.
+    pub fn authenticate(
         &self,
-        sender: &str,
-        token: Option<&str>,
+        envelope: &Envelope,
         now: Timestamp,
-    ) -> Result<&Member, Refusal> {
-        let id = sender.rsplit(':').next().unwrap_or_default();
-        let named = self.members.get(id);
-        let named = named.filter(|it| sender == it.signature());
-        let nobody = || {
-            let is_referee = sender.starts_with(Kind::Referee.word());
-            let code = if is_referee { Code::E013 } else { Code::E005 };
-            Refusal::got(code, "sender", sender, "which is not registered here")
-        };
-        let invalid = |problem: String| Refusal::field(Code::E012, "auth_token", problem);
+    ) -> Result<&Member, ProtocolError> {
+        let sender = &envelope.sender;
+        let mut members = self.members.values();
+        let named = members.find(|member| member.signature() == *sender);
         if !self.config.system.security.enable_auth_tokens {
-            return named.ok_or_else(nobody);
+            return named.ok_or_else(|| not_registered(sender));
         }
-        let Some(token) = token else {
+
+        let Some(token) = &envelope.auth_token else {
             let problem = "missing; it came with the registration";
-            return Err(Refusal::field(Code::E011, "auth_token", problem));
+            return Err(ProtocolError::field(
+                ErrorCode::TokenMissing,
+                "auth_token",
+                problem,
+            ));
         };
-        let Some(member) = self.holder(token) else {
-            let named = named.ok_or_else(nobody)?;
-            return Err(invalid(format!("not the token of {}", named.id))
-                .with("provided_token", cut(token, 60))
-                .with("expected_format", "tok-{agent_id}-{hash}"));
+        let problem = match (self.token_owner(token), named) {
+            (None, None) => return Err(not_registered(sender)),
+            (None, Some(named)) => format!("not the token of {}", named.id),
+            (Some(owner), Some(named)) if owner.id != named.id => {
+                format!(
+                    "this is the token of {}, not of {}",
+                    owner.id,
+                    truncate(sender, 60)
+                )
+            }
+            (Some(owner), _) if owner.expires <= now => {
+                let hint = "register again with it, and it is good again";
+                format!("expired at {}; {hint}", owner.expires)
+            }
+            (Some(owner), _) => return Ok(owner),
         };
-        if named.is_some_and(|named| named.id != member.id) {
-            let (id, came) = (&member.id, cut(sender, 60));
-            return Err(invalid(format!("this is the token of {id}, not of {came}")));
-        }
-        if member.expires <= now {
-            let cure = "register again with it, and it is good again";
-            let problem = format!("expired at {}; {cure}", member.expires);
-            return Err(invalid(problem));
-        }
-        Ok(member)
+        Err(ProtocolError::field(
+            ErrorCode::TokenInvalid,
+            "auth_token",
+            problem,
+        ))
     }
 }
 
-/// Whether a member is registered at the endpoint that an agent names.
-fn is_at(member: &Member, meta: &AgentMeta) -> bool {
-    Endpoint::same(&member.endpoint, &meta.contact_endpoint)
+fn not_registered(sender: &str) -> ProtocolError {
+    let code = if sender.starts_with(&AgentKind::Referee.to_string()) {
+        ErrorCode::RefereeNotRegistered
+    } else {
+        ErrorCode::PlayerNotRegistered
+    };
+    ProtocolError::unexpected(code, "sender", sender, "which is not registered here")
 }
 
-/// Whether what an agent of a kind says of itself is legal in a league of that game.
-pub fn check_meta(meta: &AgentMeta, kind: Kind, game: &str) -> Admission<()> {
-    let capacity = meta.max_concurrent_matches;
-    let mut code = None;
-    let reason = if !DisplayName::is_good(&meta.display_name) {
-        format!("Invalid display_name: must be {}", DisplayName::EXPECTED)
-    } else if !Version::is_good(&meta.version) {
-        format!("Invalid version: must be {}", Version::EXPECTED)
-    } else if !meta.game_types.iter().any(|it| it == game) {
+/// Returns true if a member is registered at the endpoint that an agent names.
+fn is_at(member: &Member, from: &Application) -> bool {
+    Endpoint::is_same_address(&member.meta.contact_endpoint, &from.meta.contact_endpoint)
+}
+
+/// Returns true if a secret was sent, and is this one. An empty one is none: agents in other
+/// languages send that for "none".
+fn is_secret(own: &str, sent: &Option<String>) -> bool {
+    sent.as_ref()
+        .is_some_and(|sent| !sent.is_empty() && constant_time_eq(own, sent))
+}
+
+/// Checks what an agent says of itself, for a league of that game.
+pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), Rejection> {
+    let capacity = meta.max_concurrent_matches.unwrap_or(0);
+    let problem = if let Err(legal) = check_display_name(&meta.display_name) {
+        format!("Invalid display_name: must be {legal}")
+    } else if let Err(legal) = check_version(&meta.version) {
+        format!("Invalid version: must be {legal}")
+    } else if !meta.game_types.iter().any(|game_type| game_type == game) {
         format!("Unsupported game type: game_types must have {game}")
-    } else if kind == Kind::Referee && !capacity.is_some_and(Within::<1, 10>::is_good) {
+    } else if kind == AgentKind::Referee && !(1..=10).contains(&capacity) {
         "Invalid max_concurrent_matches: must be 1 to 10".into()
     } else if let Some(version) = &meta.protocol_version
         && version.trim_start_matches("league.v").split('.').next() != Some("2")
     {
-        code = Some(Code::E018);
-        "Protocol version mismatch: protocol_version must be 2.x.y".into()
+        let reason = "Protocol version mismatch: protocol_version must be 2.x.y".into();
+        let code = Some(ErrorCode::VersionMismatch);
+        return Err(Rejection { reason, code });
     } else {
         return Ok(());
     };
-    reject(reason, code)
+    Err(reject(problem))
 }
 
-/// Whether the manager can call an agent where it says that it is.
-fn check_endpoint(meta: &AgentMeta, from: &Applicant) -> Admission<()> {
-    let (came, peer) = (&meta.contact_endpoint, from.request.peer);
-    let problem = match Endpoint::parse(came) {
-        _ if came.chars().count() > LONGEST_ENDPOINT => {
+/// Checks that the manager can call an agent where it says it is.
+fn check_endpoint(from: &Application) -> Result<(), Rejection> {
+    let (endpoint, peer) = (&from.meta.contact_endpoint, from.request.peer);
+    let problem = match Endpoint::parse(endpoint) {
+        _ if endpoint.chars().count() > LONGEST_ENDPOINT => {
             format!("must be at most {LONGEST_ENDPOINT} characters")
         }
         Err(legal) => format!("must be {legal}"),
-        Ok(it) if it.is_loopback() && !peer.is_loopback() => {
-            let place = format!("http://{peer}:{}/mcp", it.port);
-            let cure = format!("start with --host 0.0.0.0 --contact-endpoint {place}");
-            let came = cut(came, 60);
-            format!("{came} means this very machine, but the request came from {peer}; {cure}")
+        Ok(parsed) if parsed.is_loopback() && !peer.is_loopback() => {
+            let own = format!("http://{peer}:{}/mcp", parsed.port);
+            let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
+            let received = truncate(endpoint, 60);
+            format!("{received} means this very machine, but the request came from {peer}; {hint}")
+        }
+        Ok(parsed) if !from.trusted && parsed.address().is_some_and(|address| address != peer) => {
+            let received = truncate(endpoint, 60);
+            format!("{received} must be at {peer}, from which the request came")
         }
         Ok(_) => return Ok(()),
     };
-    let reason = format!("{}: contact_endpoint {problem}", unreachable(from.kind));
-    reject(reason, None)
+    Err(unreachable(
+        from.kind,
+        &format!("contact_endpoint {problem}"),
+    ))
 }
 
-/// The agent is not let in.
-fn reject<T>(reason: String, code: Option<Code>) -> Admission<T> {
-    Err((reason, code))
+fn reject(reason: String) -> Rejection {
+    Rejection { reason, code: None }
 }
 
-/// The endpoint is that of a member, and the request does not show that it comes from this member.
-fn others(member: &Member, kind: Kind) -> Admission {
-    reject(format!("{}: {}", unreachable(kind), taken(member)), None)
+fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
+    reject(match kind {
+        AgentKind::Referee => format!("Endpoint unreachable: {problem}"),
+        _ => format!("Contact endpoint unreachable: {problem}"),
+    })
 }
 
-/// What somebody is told who asks from the endpoint of a member.
+/// The endpoint is that of a member, which has not proven to be this one.
 fn taken(member: &Member) -> String {
     let id = &member.id;
-    let cure = format!("if {id} lost its card, the operator can say: restore {id}");
-    format!("contact_endpoint is {id}'s, whose token must come with the request; {cure}")
+    let hint = match member.kind {
+        AgentKind::Player => format!("the operator can remove {id} and restore it"),
+        _ => "it is let in again while no referee is left".into(),
+    };
+    format!(
+        "contact_endpoint is {id}'s, whose token must come with the request; if {id} lost it, {hint}"
+    )
 }
 
-impl Member {
-    /// How the member signs.
-    pub fn signature(&self) -> String {
-        format!("{}:{}", self.kind, self.id)
+/// Rejects an agent that comes after the start.
+fn late(kind: AgentKind, neighbor: Option<&Member>) -> Rejection {
+    let mut reason = match kind {
+        AgentKind::Referee => "League already started".to_string(),
+        _ => "Registration closed - league already started".to_string(),
+    };
+    if let Some(neighbor) = neighbor {
+        reason += &format!(": {}", taken(neighbor));
     }
+    let code = Some(ErrorCode::LateRegistration);
+    Rejection { reason, code }
 }
 
-fn late(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Referee => "League already started",
-        _ => "Registration closed - league already started",
-    }
-}
-
-fn unreachable(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Referee => "Endpoint unreachable",
-        _ => "Contact endpoint unreachable",
-    }
-}
-
-/// What the agent is told. A referee and a player are answered by messages that differ in one name.
-pub fn answer(kind: Kind, admission: Admission, league_id: &str) -> Message {
-    let (member, rejection) = (admission.as_ref().ok(), admission.as_ref().err());
-    let status = member.map_or(Verdict::Rejected, |_| Verdict::Accepted);
-    let id = member.map(|it| it.id.clone());
-    let auth_token = member.map(|it| it.token.clone());
-    let league_id = member.map(|_| league_id.to_string());
-    let proves_itself = member.map(|_| true); // every request of ours carries the agent's own token
-    let reason = rejection.map(|(reason, _)| reason.clone());
-    let error_code = rejection.and_then(|(_, code)| Some((*code)?.to_string()));
-    match kind {
-        Kind::Referee => Message::RefereeRegisterResponse(RefereeRegisterResponse {
-            status,
-            referee_id: id,
-            reason,
-            auth_token,
-            league_id,
-            error_code,
-            proves_itself,
+/// Makes the reply to a registration. Those to a referee and to a player differ in one name.
+pub fn answer(
+    kind: AgentKind,
+    decision: Result<Member, Rejection>,
+    league_id: &str,
+) -> Result<Message, ProtocolError> {
+    let body = match decision {
+        Ok(member) => json!({
+            "status": RegistrationStatus::Accepted,
+            "referee_id": member.id,
+            "player_id": member.id,
+            "auth_token": member.token,
+            "league_id": league_id,
+            "proves_itself": true, // each of our requests carries the agent's token
         }),
-        _ => Message::LeagueRegisterResponse(LeagueRegisterResponse {
-            status,
-            player_id: id,
-            reason,
-            auth_token,
-            league_id,
-            error_code,
-            proves_itself,
+        Err(rejection) => json!({
+            "status": RegistrationStatus::Rejected,
+            "reason": rejection.reason,
+            "error_code": rejection.code.map(|code| code.to_string()),
         }),
-    }
+    };
+    Ok(match kind {
+        AgentKind::Referee => deserialize::<RefereeRegisterResponse>(&body)?.into(),
+        _ => deserialize::<LeagueRegisterResponse>(&body)?.into(),
+    })
 }

@@ -1,128 +1,149 @@
-//! What the manager takes, and what it refuses, when a referee reports how a match ended.
+//! Which reports of referees are accepted.
 //!
-//! `judge` asks whose match it is and whether this result was voided before; `check_result` asks
-//! whether the result can be true. The rules in words stand in `protocol.md`, under "Reporting".
+//! `judge` checks which match is reported, and by whom; `check_result` checks that the result is
+//! possible. The rules in words are in `protocol.md`, under "Reporting".
 
-use crate::games::{self, Outcome};
+use crate::games;
 use crate::manager::league::{Event, League, Match, Member, Recorded};
 use crate::manager::standings::ending;
-use crate::net::agent::Request;
 use crate::program::config::LeagueFile;
-use crate::protocol::{Code, Ending, MatchResult, MatchResultReport, Refusal};
-use crate::wire::{Timestamp, cut};
+use crate::protocol::{
+    ErrorCode, GameResult, MatchResult, MatchResultReport, ProtocolError, ResultStatus,
+};
+use crate::values::{Timestamp, truncate};
+use serde_json::json;
 
-/// How much of a referee's explanation is kept, in characters: both players may have failed, each
-/// for its reason.
+/// Maximum length of a referee's explanation, in characters: both players may have failed, each for
+/// its own reason.
 pub const LONGEST_REASON: usize = 600;
 
-fn wrong<T>(field: &str, problem: String) -> Result<T, Refusal> {
-    Err(Refusal::field(Code::E015, field, problem))
-}
-
 impl League {
-    /// Takes a report from `sender`, or refuses it. A repeated report is no event, and no refusal.
+    /// Accepts a report from `sender`, or refuses it. A repeated report is no event, and is not
+    /// refused.
     pub fn judge(
         &self,
         sender: &Member,
-        request: &Request,
         report: &MatchResultReport,
         at: Timestamp,
-    ) -> Result<Option<Event>, Refusal> {
-        let game = self.reported(report)?;
-        let id = &game.id;
-        let conversation_id = request.envelope.conversation_id.clone();
-        if game.voided.contains(&conversation_id) {
-            let problem = format!("this result of {id} was voided; the match is played again");
-            return wrong("conversation_id", problem);
-        }
+    ) -> Result<Option<Event>, ProtocolError> {
+        let the_match = self.reported_match(report)?;
+        let id = &the_match.id;
         let mut result = report.result.clone();
-        let reason = result.details.reason.as_ref();
-        result.details.reason = reason.map(|reason| cut(reason, LONGEST_REASON));
-        if let Some(recorded) = &game.recorded {
+        let reason = &mut result.details.reason;
+        *reason = reason.as_ref().map(|text| truncate(text, LONGEST_REASON));
+
+        // A recorded result is final.
+        if let Some(recorded) = &the_match.recorded {
             if recorded.referee_id == sender.id && recorded.result == result {
                 return Ok(None);
             }
-            return wrong(
-                "match_id",
-                format!("{id} is recorded already, and the first result stands"),
-            );
+            let problem = format!("{id} is recorded already, and the first result stands");
+            let refusal = mismatch("match_id", problem);
+            return Err(refusal.with_context("recorded_result", json!(recorded.result)));
         }
-        if game.referee() != Some(&sender.id) {
-            return wrong(
-                "sender",
-                format!("{} is not the referee of {id}", sender.id),
-            );
+
+        // Each referee that was given the match may report it.
+        let mut assignments = the_match.assignments.iter();
+        if !assignments.any(|assignment| assignment.referee_id == sender.id) {
+            let problem = format!("{} is not the referee of {id}", sender.id);
+            return Err(mismatch("sender", problem));
         }
-        check_result(&result, &game.players, &self.config.league)?;
+
+        check_result(&result, &the_match.players, &self.config.league)?;
         Ok(Some(Event::Recorded(Recorded {
             match_id: id.clone(),
             referee_id: sender.id.clone(),
-            conversation_id,
             result,
             at,
         })))
     }
 
-    /// The match that a report is about.
-    fn reported(&self, report: &MatchResultReport) -> Result<&Match, Refusal> {
-        let Some(game) = self.find(&report.match_id) else {
-            let came = cut(&report.match_id, 60);
-            let problem = format!("got {came:?}, which is no match of this league");
-            return wrong("match_id", problem);
+    /// Returns the match that a report is about.
+    fn reported_match(&self, report: &MatchResultReport) -> Result<&Match, ProtocolError> {
+        let (id, round) = (&report.match_id, report.round_id);
+        let Some(the_match) = self.find(id) else {
+            let problem = "which is no match of this league";
+            return Err(ProtocolError::unexpected(
+                ErrorCode::MatchMismatch,
+                "match_id",
+                id,
+                problem,
+            ));
         };
-        let (id, round, came) = (&game.id, game.round, report.round_id);
-        if came != round {
-            let problem = format!("got {came}, but {id} is in round {round}");
-            return wrong("round_id", problem);
+        if round != the_match.round {
+            let problem = format!("got {round}, but {id} is in round {}", the_match.round);
+            return Err(mismatch("round_id", problem));
         }
-        let expected = &self.config.league.game_type;
-        if report.game_type != *expected {
-            let came = cut(&report.game_type, 60);
-            return wrong("game_type", format!("got {came:?}, expected {expected:?}"));
+        let (received, game_type) = (&report.game_type, &self.config.league.game_type);
+        if received != game_type {
+            let problem = format!("expected {game_type:?}");
+            return Err(ProtocolError::unexpected(
+                ErrorCode::MatchMismatch,
+                "game_type",
+                received,
+                problem,
+            ));
         }
-        Ok(game)
+        Ok(the_match)
     }
 }
 
-/// Whether a result can be true: played over by the rules of the game, the match must end as it is
-/// said to have ended. That somebody failed is believed; the points must fit in any case.
+fn mismatch(field: &str, problem: String) -> ProtocolError {
+    ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
+}
+
+/// Checks that a result is possible: with the reported moves and number the match must end as
+/// reported. A technical loss follows from no moves; only its points are checked.
 fn check_result(
     result: &MatchResult,
     players: &[String; 2],
     rules: &LeagueFile,
-) -> Result<(), Refusal> {
+) -> Result<(), ProtocolError> {
+    let Some(game) = games::find(&rules.game_type) else {
+        return Ok(());
+    };
     let details = &result.details;
-    let game = games::named(&rules.game_type);
-    if details.status.is_none() && game.is_some_and(|game| game.draws.is_none()) {
+    if details.status.is_none() && game.number_range.is_none() {
         let problem = "missing; without a number nothing else says how the match ended";
-        return Err(Refusal::field(Code::E003, "result.details.status", problem));
+        return Err(ProtocolError::field(
+            ErrorCode::MissingField,
+            "result.details.status",
+            problem,
+        ));
     }
-    let moves = games::reported(players, &details.choices, &details.moves);
-    let moves = moves.or_else(|problem| wrong("result.details", problem))?;
-    let winner = result.winner.as_ref();
-    let said = Outcome {
-        players: players.clone(),
-        moves,
-        number: details.drawn_number,
-        ending: ending(result),
-        winner: winner.and_then(|id| players.iter().position(|player| player == id)),
-        reason: "somebody failed".into(),
+
+    // How the match must have ended.
+    let wrong_details = |problem| mismatch("result.details", problem);
+    let moves =
+        games::moves_by_seat(players, &details.choices, &details.moves).map_err(wrong_details)?;
+    let outcome = if ending(result) == ResultStatus::TechnicalLoss && details.drawn_number.is_none()
+    {
+        GameResult {
+            winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
+            reason: Some("somebody failed".into()),
+            ..games::unfinished(players, &moves)
+        }
+    } else {
+        let replayed = game.replay(players, &moves, details.drawn_number);
+        replayed.map_err(wrong_details)?
     };
-    let is_believed = said.ending == Ending::TechnicalLoss && said.number.is_none();
-    let outcome = match game.filter(|_| !is_believed) {
-        Some(game) => game.replay(said.players, said.moves, said.number),
-        None => Ok(said),
-    };
-    let outcome = outcome.or_else(|problem| wrong("result.details", problem))?;
-    let expected = outcome.for_manager(&rules.scoring);
-    let [came, legal] = [result, &expected].map(|it| (&it.winner, ending(it), &it.score));
-    if came == legal {
+
+    // How it is reported to have ended.
+    let expected = games::match_result(&outcome, &rules.scoring);
+    if result.winner == expected.winner
+        && ending(result) == outcome.status
+        && result.score == expected.score
+    {
         return Ok(());
     }
-    let [came, legal] = [came, legal].map(|(winner, ending, score)| {
-        let winner = winner.as_deref().unwrap_or("nobody");
-        cut(&format!("{ending}, winner {winner}, score {score:?}"), 120)
-    });
-    let problem = format!("got {came}; must be {legal}: {}", outcome.reason);
-    wrong("result", problem)
+    let (received, legal) = (describe(result), describe(&expected));
+    let reason = outcome.reason.unwrap_or_default();
+    let problem = format!("got {received}; must be {legal}: {reason}");
+    Err(mismatch("result", problem))
+}
+
+fn describe(result: &MatchResult) -> String {
+    let (ending, score) = (ending(result), &result.score);
+    let winner = result.winner.as_deref().unwrap_or("nobody");
+    truncate(&format!("{ending}, winner {winner}, score {score:?}"), 120)
 }

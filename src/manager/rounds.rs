@@ -1,35 +1,37 @@
 //! The round loop: it plays the league from where it stands to its end.
 //!
-//! The first start, a restart and a lost referee are one act: see to it that every open match has a
-//! referee that can be used, let players and then referees be told, wait until something changes,
-//! and look again. Who tells them, and what was heard from them, is the board's business
-//! (`board.rs`). Who gets which match is decided in `assignment.rs`. When the loop ends,
-//! `src/manager.rs` closes the league.
+//! The loop calls `step` whenever something has changed. The first start, a restart and the loss of
+//! a referee are handled by the same step: every unfinished match of the open round gets an
+//! available referee, and what is new is published.
 //!
-//! A round goes through these states. Its matches are *assigned* to referees; players are told,
-//! which is the *announcement*; the *lead* passes; the announcement is *released* to the referees;
-//! and they *report*. Read next: `handlers.rs`, which takes their reports.
+//! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
+//! players. When all players have received the announcement and the lead time has passed, it is
+//! published to the referees, and they *report* the results. Read next: `handlers.rs`, which
+//! receives the reports.
 
 use crate::games;
 use crate::manager::Manager;
-use crate::manager::contact::{RefereeState, Waiting};
-use crate::manager::control::called;
-use crate::manager::league::{League, Match};
+use crate::manager::agent_status::{RefereeState, Waiting};
+use crate::manager::league::{Event, League};
+use crate::manager::notifications::NotificationCursor;
 use crate::manager::queries::PAUSED;
 use crate::net::log::Level;
-use crate::net::secret::secret;
-use crate::protocol::Kind;
-use crate::wire::{Timestamp, token};
+use crate::net::sync::lock;
+use crate::net::sync::secret;
+use crate::protocol::AgentKind;
+use crate::values::{Timestamp, token};
 use std::collections::BTreeMap;
-use std::io;
+use std::mem;
 use std::time::{Duration, Instant};
 
-/// How often the loop looks at what nobody tells it: time limits.
-const TICK: Duration = Duration::from_millis(100);
-/// After so long without an event the league says whom it waits for.
-const SILENCE: Duration = Duration::from_secs(2);
-/// What the league waits for when no referee can be used.
-const NOBODY: &str = "no referee is left: the league waits until one registers or answers again";
+/// Maximum time between two steps.
+pub const STEP_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum time that referees wait until all players have received an announcement.
+const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time without any change after which the league says which referees it waits for.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
+const NO_REFEREE: &str =
+    "no referee is left: the league waits until one registers or answers again";
 
 /// A moment to come, for the clock and as text.
 struct Deadline {
@@ -50,219 +52,243 @@ impl Deadline {
     }
 }
 
-/// How many matches of the open round a referee must have reported, and by when.
-struct Due {
-    matches: usize,
-    until: Deadline,
-}
-
-/// The rounds of a manager's league as they are played.
-pub struct Rounds<'a> {
+/// Plays the rounds of a league.
+pub struct RoundLoop<'a> {
     manager: &'a Manager,
-    /// The open round.
+    cursor: NotificationCursor,
+    /// The open round; 0 if there is none.
     round: u32,
-    /// When its matches may begin, once they are announced: after the lead, which passes once,
-    /// however often the round is announced.
-    begins: Option<Deadline>,
-    /// What each referee still has to report.
-    due: BTreeMap<String, Due>,
-    /// How each referee stood when the loop last looked.
-    stood: BTreeMap<String, RefereeState>,
+    /// When the matches of the open round may begin; none until they are assigned.
+    starts_at: Option<Deadline>,
+    /// When matches were last assigned.
+    assigned_at: Instant,
+    /// When each referee must have reported all its matches.
+    deadlines: BTreeMap<String, Deadline>,
+    /// The number of events at the last step, and when it last changed.
+    events: u64,
+    last_event: Instant,
 }
 
-impl<'a> Rounds<'a> {
-    /// The rounds of the manager's league.
-    pub fn new(manager: &'a Manager) -> Rounds<'a> {
-        Rounds {
+impl<'a> RoundLoop<'a> {
+    /// Creates the loop for the manager's league.
+    pub fn new(manager: &'a Manager) -> RoundLoop<'a> {
+        RoundLoop {
             manager,
+            cursor: manager.store.read(NotificationCursor::before_last_round),
             round: 0,
-            begins: None,
-            due: BTreeMap::new(),
-            stood: BTreeMap::new(),
+            starts_at: None,
+            assigned_at: Instant::now(),
+            deadlines: BTreeMap::new(),
+            events: 0,
+            last_event: Instant::now(),
         }
     }
 
-    /// Plays until no match is open.
-    pub fn play(&mut self) {
-        let (store, board) = (&self.manager.store, &self.manager.board);
-        let mut changes = 0;
-        let mut last_event = Instant::now();
-        let mut said = None;
-        let open = |league: &League| Some((league.open_round()?, league.changes));
-        while let Some((round, now_changes)) = store.read(open) {
-            let heard = board.changes();
-            if now_changes != changes {
-                changes = now_changes;
-                last_event = Instant::now();
+    /// Runs until `is_done` is true of the league.
+    pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) {
+        let store = &self.manager.store;
+        loop {
+            let version = store.version();
+            self.step();
+            if store.read(&is_done) {
+                return;
             }
-            if round != self.round {
-                self.round = round;
-                self.begins = None;
-                self.due.clear(); // a new round has time of its own
-            }
-            let waiting = self.look(last_event);
-            board.note_waiting(waiting.clone());
-            if let Some(words) = waiting.reason.as_ref().filter(|_| waiting.reason != said) {
-                self.warn("waiting", words);
-            }
-            said = waiting.reason;
-            store.wait(TICK, |league| {
-                league.changes != changes || board.changes() != heard
-            });
-        }
-        board.post();
-        board.note_waiting(Waiting::default());
-    }
-
-    /// Brings the open round on as far as it goes now, and says what is waited for.
-    fn look(&mut self, last_event: Instant) -> Waiting {
-        let obstacle = match self.assign() {
-            Ok(obstacle) => obstacle,
-            Err(unwritable) => Some(unwritable.to_string()), // tried again with the next look
-        };
-        self.manager.board.post();
-        let mut next_at = None;
-        if obstacle.is_none() {
-            next_at = self.release_after_lead();
-            self.expect_reports();
-        }
-        let round = self.round;
-        let lead =
-            next_at.map(|at| format!("round {round} is announced: its matches begin at {at}"));
-        let lead_end = self.begins.as_ref().map_or(last_event, |begins| begins.at);
-        let silence = last_event.max(lead_end).elapsed(); // the lead is nobody's silence
-        let reason = match obstacle.or(lead) {
-            None if silence >= SILENCE => self.whom_we_wait_for(),
-            reason => reason,
-        };
-        Waiting { reason, next_at }
-    }
-
-    /// Assigns what can be; or says why nothing can be played at the moment. First every match of a
-    /// player whom the operator removed is recorded without being played, which is a walkover: one
-    /// event at a time.
-    fn assign(&mut self) -> io::Result<Option<String>> {
-        let (Manager { store, board, .. }, round) = (self.manager, self.round);
-        let walkover = |league: &League| league.walkover(round, Timestamp::now());
-        while store.decide(walkover)? {}
-        self.look_at_referees();
-        if store.read(|league| league.paused) {
-            return Ok(Some(PAUSED.into()));
-        }
-        let usable = store.read(|league| board.usable_referees(league));
-        if usable.is_empty() {
-            return Ok(Some(NOBODY.into()));
-        }
-        let digits = self.manager.program.config.system.security.token_length.0;
-        let new_token = |player: &str| token(player, &secret(digits));
-        store.decide(|league| league.assign(round, &usable, new_token))?;
-        Ok(None)
-    }
-
-    /// Notes who is overdue; and says of each referee that cannot be counted on since the last look
-    /// (lost, refusing or overdue) what happens to its matches.
-    fn look_at_referees(&mut self) {
-        let Manager { store, board, .. } = self.manager;
-        for id in store.read(|league| league.ids(Kind::Referee)) {
-            if let Some(due) = self.due.get(&id).filter(|due| due.until.has_passed()) {
-                let why = format!("has not reported all its matches by {}", due.until.written);
-                board.note_referee(&id, RefereeState::Overdue(why));
-            }
-            let state = board.contact(&id).referee;
-            let before = self.stood.insert(id.clone(), state.clone());
-            if before.unwrap_or_default() == state {
-                continue;
-            }
-            let why = match state {
-                RefereeState::Alive => continue,
-                RefereeState::Lost(why)
-                | RefereeState::Refusing(why)
-                | RefereeState::Overdue(why) => why,
-            };
-            self.due.remove(&id);
-            board.tell_anew(&id);
-            if !store.read(|league| awaited_matches(league, self.round, &id).is_empty()) {
-                let words = format!("{id} {why}; its matches are announced anew");
-                self.warn("referee_lost", &words);
-            }
+            store.wait_for_change(version, STEP_INTERVAL);
         }
     }
 
-    /// Lets the referees be told of a round once the lead has passed; before that, says when it
-    /// will have.
-    fn release_after_lead(&mut self) -> Option<Timestamp> {
-        let Manager {
-            store, board, lead, ..
-        } = self.manager;
-        let begins = self.begins.get_or_insert_with(|| Deadline::after(*lead));
-        if !begins.has_passed() {
-            return Some(begins.written);
+    /// Brings the league on as far as it goes now, and publishes what is new.
+    fn step(&mut self) {
+        // Record what can be decided. A full disk is tried again with the next step.
+        let store = &self.manager.store;
+        let mut result = Ok(true);
+        while let Ok(true) = result {
+            result = store.decide(|league| self.next_event(league));
         }
-        store.read(|league| board.release(league));
-        None
-    }
 
-    /// Notes by when each referee must have reported. More matches give a referee more time; a
-    /// repeated announcement of the same matches does not.
-    fn expect_reports(&mut self) {
-        let Manager {
-            store,
-            board,
-            program,
-            ..
-        } = self.manager;
-        store.read(|league| {
-            for referee in league.members(Kind::Referee) {
-                let id = &referee.id;
-                let matches = league.open_matches_of(id, self.round).count();
-                if matches == 0 {
-                    self.due.remove(id);
-                }
-                let known = self.due.get_mut(id).map_or(0, |due| {
-                    // so a match that comes in the place of a reported one counts as more
-                    due.matches = due.matches.min(matches);
-                    due.matches
-                });
-                if matches > known && board.has_heard_announcement(id) {
-                    let batches = (matches as u32).div_ceil(referee.max_concurrent_matches.max(1));
-                    let game = games::named(&program.config.league.game_type);
-                    let longest = program
-                        .config
-                        .match_limit(game.map_or(1, |game| game.turns));
-                    let until = Deadline::after(longest * batches);
-                    self.due.insert(id.clone(), Due { matches, until });
-                }
+        // Publish what is new.
+        let new = store.read(|league| {
+            self.publish(league);
+            self.update_deadlines(league);
+            match result {
+                Ok(_) => self.waiting(league),
+                Err(error) => Waiting::because(error),
             }
         });
-    }
 
-    /// Whom the league waits for, and until when.
-    fn whom_we_wait_for(&self) -> Option<String> {
-        let mut awaited = Vec::new();
-        for (id, due) in &self.due {
-            let read = |league: &League| awaited_matches(league, self.round, id);
-            let open = self.manager.store.read(read);
-            let what = match open.len() {
-                0..=3 => open.join(", "),
-                many => format!("{many} matches"),
-            };
-            let until = due.until.written;
-            awaited.push(format!("{id} to report {what} (until {until})"));
+        // Say what the league waits for.
+        let before = mem::replace(&mut *lock(&self.manager.waiting), new.clone());
+        if new != before {
+            store.nudge();
         }
-        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
+        if new.reason != before.reason
+            && let Some(reason) = new.reason
+        {
+            self.manager.say(Level::Warning, "waiting", &reason);
+        }
     }
 
-    fn warn(&self, event_type: &str, words: &str) {
-        self.manager.say(Level::Warning, event_type, words);
-    }
-}
+    /// Decides the next event of the open round: a match of a removed player is recorded, or the
+    /// matches that have no available referee are assigned.
+    fn next_event(&mut self, league: &League) -> Option<Event> {
+        let round = league.open_round()?;
+        if round != self.round {
+            // A round that has referees since before a restart of the manager has no second lead.
+            let is_resumed = league.assigned(round).next().is_some();
+            self.round = round;
+            self.starts_at = is_resumed.then(|| Deadline::after(Duration::ZERO));
+        }
 
-/// The open matches that a referee has, with who plays in them: `R1M3 of Ada (P01) and Bob (P06)`.
-fn awaited_matches(league: &League, round: u32, referee: &str) -> Vec<String> {
-    let named = |game: &Match| {
-        let players = game.players.each_ref();
-        let players = players.map(|id| called(&league.members[id]));
-        format!("{} of {}", game.id, players.join(" and "))
-    };
-    league.open_matches_of(referee, round).map(named).collect()
+        let walkover = league.walkover(round, Timestamp::now());
+        if walkover.is_some() || self.obstacle(league).is_some() {
+            return walkover;
+        }
+
+        let referees = self.manager.notifier.available_referees(league);
+        let digits = self.manager.program.config.system.security.token_length;
+        let new_token = |player: &str| token(player, &secret(digits));
+        let assignment = league.assign(round, &referees, new_token)?;
+        self.warn_of_lost_referees(league, &referees);
+        self.starts_at
+            .get_or_insert_with(|| Deadline::after(self.manager.lead));
+        self.assigned_at = Instant::now();
+        self.deadlines.clear();
+        Some(assignment)
+    }
+
+    /// Returns the reason if no match may begin at present.
+    fn obstacle(&self, league: &League) -> Option<&'static str> {
+        if league.paused {
+            Some(PAUSED)
+        } else if self.manager.notifier.available_referees(league).is_empty() {
+            Some(NO_REFEREE)
+        } else {
+            None
+        }
+    }
+
+    /// Warns of the referees whose matches are assigned to the available ones.
+    fn warn_of_lost_referees(&self, league: &League, available: &[String]) {
+        for id in league.ids(AgentKind::Referee) {
+            let has_matches = league.open_matches_of(&id, self.round).next().is_some();
+            if has_matches
+                && !available.contains(&id)
+                && let Some(reason) = self.manager.notifier.status(&id).referee.problem()
+            {
+                let text = format!("{id} {reason}; its matches are announced anew");
+                self.manager.say(Level::Warning, "referee_lost", &text);
+            }
+        }
+    }
+
+    /// Publishes what is new. Members that are new or must get everything again get fresh queues.
+    /// Referees get an announcement when the players have received it and the lead time has passed.
+    pub fn publish(&mut self, league: &League) {
+        let notifier = &self.manager.notifier;
+        let may_tell_referees = self.cursor.referee_announcement == league.announcement_version
+            || self.starts_at.as_ref().is_some_and(Deadline::has_passed)
+                && self.obstacle(league).is_none()
+                && self.have_players_received(league);
+
+        let mut members = Vec::new();
+        for member in league.members.values() {
+            if notifier.refill(member) {
+                let mut cursor = NotificationCursor::before_last_round(league);
+                cursor.publish_changes(notifier, league, &[member], may_tell_referees);
+            } else {
+                members.push(member);
+            }
+        }
+        self.cursor
+            .publish_changes(notifier, league, &members, may_tell_referees);
+    }
+
+    /// Returns true if all players that answer have received the newest announcement, or have had
+    /// enough time.
+    fn have_players_received(&self, league: &League) -> bool {
+        if self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT {
+            return true;
+        }
+        let mut members = league.members.values();
+        self.cursor.player_announcement == league.announcement_version
+            && members.all(|member| {
+                member.kind != AgentKind::Player || self.manager.notifier.has_received(&member.id)
+            })
+    }
+
+    /// Sets a deadline for each referee that has received its matches, and marks those that are
+    /// overdue. More matches give a referee more time.
+    fn update_deadlines(&mut self, league: &League) {
+        let notifier = &self.manager.notifier;
+        let config = &self.manager.program.config;
+        let game = games::find(&config.league.game_type);
+        let match_limit = config.match_limit(game.map_or(1, |game| game.max_turns));
+
+        for referee in league.members(AgentKind::Referee) {
+            let id = &referee.id;
+            let matches = league.open_matches_of(id, self.round).count() as u32;
+            let state = notifier.status(id).referee;
+            if matches == 0 || matches!(state, RefereeState::Lost(_) | RefereeState::Refusing(_)) {
+                self.deadlines.remove(id);
+            } else if let Some(deadline) = self.deadlines.get(id) {
+                if deadline.has_passed() {
+                    let until = deadline.written;
+                    let reason = format!("has not reported all its matches by {until}");
+                    notifier.set_referee_state(id, RefereeState::Overdue(reason));
+                    self.deadlines.remove(id);
+                }
+            } else if self.cursor.referee_announcement == league.announcement_version
+                && notifier.has_received(id)
+            {
+                let batches = matches.div_ceil(referee.meta.max_concurrent_matches.unwrap_or(1));
+                let deadline = Deadline::after(match_limit * batches);
+                self.deadlines.insert(id.clone(), deadline);
+                self.last_event = Instant::now();
+            }
+        }
+    }
+
+    /// Returns what the league waits for: until the round can go on, the lead time, or referees.
+    fn waiting(&mut self, league: &League) -> Waiting {
+        if league.version != self.events {
+            self.events = league.version;
+            self.last_event = Instant::now();
+        }
+
+        if league.open_round().is_none() {
+            return Waiting::default();
+        }
+        if let Some(reason) = self.obstacle(league) {
+            return Waiting::because(reason);
+        }
+        if let Some(starts_at) = &self.starts_at
+            && !starts_at.has_passed()
+        {
+            let (round, time) = (self.round, starts_at.written);
+            let reason = format!("round {round} is announced: its matches begin at {time}");
+            return Waiting {
+                reason: Some(reason),
+                next_at: Some(time),
+            };
+        }
+
+        // After a while, name the referees.
+        let mut referees = Vec::new();
+        for (id, deadline) in &self.deadlines {
+            let mut matches = Vec::new();
+            for the_match in league.open_matches_of(id, self.round) {
+                let [a, b] = the_match
+                    .players
+                    .each_ref()
+                    .map(|id| league.members[id].name_and_id());
+                matches.push(format!("{} of {a} and {b}", the_match.id));
+            }
+            let (matches, until) = (matches.join(", "), deadline.written);
+            referees.push(format!("{id} to report {matches} (until {until})"));
+        }
+        if referees.is_empty() || self.last_event.elapsed() < SILENCE_TIMEOUT {
+            return Waiting::default();
+        }
+        Waiting::because(format!("waiting for {}", referees.join(" and ")))
+    }
 }

@@ -3,56 +3,53 @@
 //! command line overrules the files. The operator's token is made at the first start of a league,
 //! and kept in the league's folder.
 
-use crate::net::secret::secret;
+use crate::net::sync::secret;
 use crate::program::Program;
-use crate::program::args::Stop;
+use crate::program::args::Exit;
 use crate::program::config::Config;
 use crate::program::storage::{self, Access};
-use crate::wire::{Within, token};
+use crate::values::token;
 use std::{fs, io, path::PathBuf, time::Duration};
 
 /// The configuration by which the league is played: that of the files, but with at most `most`
 /// players, and with the `--cycles` of the command line.
-pub fn rules(program: &Program, most: Option<u32>) -> Result<Config, Stop> {
+pub fn rules(program: &Program, most: Option<u32>) -> Result<Config, Exit> {
     let mut config = program.config.clone();
     let league = &mut config.league;
     if let Some(cycles) = program.args.value("--cycles")? {
-        league.scheduling.cycles = Some(Within(cycles));
+        league.scheduling.cycles = Some(cycles);
     }
     if let Some(most) = most {
-        league.participants.max_players = Within(most);
+        league.participants.max_players = most;
     }
     Ok(config)
 }
 
 /// How many players and referees start the league, if the command line says so.
-pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Stop> {
+pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
     let Some(players) = program.args.value("--players")? else {
         return Ok(None);
     };
     let referees = program.args.value("--referees")?;
     let people = &program.config.league.participants;
-    let (least, most) = (people.min_players.0, people.max_players.0);
+    let (least, most) = (people.min_players, people.max_players);
     if !(least..=most).contains(&players) {
         let legal = format!("{least} to {most}, as in the league file (participants)");
         let words = format!("--players: got {players}, expected {legal}");
-        return Err(Stop::usage(words));
+        return Err(Exit::usage(words));
     }
-    Ok(Some((
-        players,
-        referees.map_or(1, |it: Within<1, 100>| it.0),
-    )))
+    Ok(Some((players, referees.unwrap_or(1))))
 }
 
 /// Between a round's announcement and its matches: 60 seconds, unless the league file or the
 /// command line says otherwise.
-pub fn lead(program: &Program) -> Result<Duration, Stop> {
+pub fn lead(program: &Program) -> Result<Duration, Exit> {
     let file = &program.config.league.scheduling.round_announcement_lead_sec;
-    let usual = file.as_ref().map_or(60.0, |lead| lead.0.into());
+    let usual = file.as_ref().map_or(60.0, |lead| f64::from(*lead));
     let seconds: f64 = program.args.value("--lead-sec")?.unwrap_or(usual);
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         let words = format!("--lead-sec: got {seconds}, expected seconds, 0 or more");
-        Stop::usage(words)
+        Exit::usage(words)
     })
 }
 
@@ -69,7 +66,7 @@ pub fn operator_token(program: &Program) -> io::Result<String> {
     }
     let new = token(
         "operator",
-        &secret(program.config.system.security.token_length.0),
+        &secret(program.config.system.security.token_length),
     );
     storage::replace(&file, Access::Owner, &format!("{new}\n"))?;
     Ok(new)

@@ -1,132 +1,128 @@
-//! Points, tie-breaks, ranks.
+//! Points, tiebreakers, ranks.
 //!
-//! A `Career` counts what one player has done, result by result. `ranked` makes the table of all
-//! players: first by points, then by each tie-break of the league file in turn. The league sorts
-//! its table only when somebody looks.
+//! `PlayerStats` counts the results of one player. `rank_groups` sorts the rows of the table: first
+//! by points, then by each tiebreaker of the league file in turn, then by id.
 
-use crate::games::scoring::TieBreak;
-use crate::object;
-use crate::protocol::{Ending, MatchResult, Parity, Standing, Tally};
+use crate::games::TieBreak;
+use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// The order of ids by their numbers: P99 comes before P100.
-pub fn by_number(one: &str, other: &str) -> Ordering {
-    (one.len(), one).cmp(&(other.len(), other))
+/// Compares ids by their numbers: P99 comes before P100.
+pub fn compare_ids(a: &str, b: &str) -> Ordering {
+    (a.len(), a).cmp(&(b.len(), b))
 }
 
-/// How a result ended: its own word, or what the number says.
-pub fn ending(result: &MatchResult) -> Ending {
-    let derived = match (result.details.drawn_number, &result.winner) {
-        (None, _) => Ending::TechnicalLoss,
-        (Some(_), None) => Ending::Draw,
-        (Some(_), Some(_)) => Ending::Win,
-    };
-    result.details.status.unwrap_or(derived)
+/// Returns how a match ended: the status of its result; without one the number says it.
+pub fn ending(result: &MatchResult) -> ResultStatus {
+    match (
+        result.details.status,
+        result.details.drawn_number,
+        &result.winner,
+    ) {
+        (Some(status), _, _) => status,
+        (None, None, _) => ResultStatus::TechnicalLoss,
+        (None, Some(_), None) => ResultStatus::Draw,
+        (None, Some(_), Some(_)) => ResultStatus::Win,
+    }
 }
 
-/// Whether a player lost that match technically.
-pub fn lost_technically(player_id: &str, result: &MatchResult) -> bool {
-    ending(result) == Ending::TechnicalLoss && result.winner.as_deref() != Some(player_id)
+/// How often a player chose what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChoiceCounts {
+    /// Even.
+    pub even: u32,
+    /// Odd.
+    pub odd: u32,
 }
 
-object! {
-    /// How often a player chose what.
-    #[derive(Copy, Default)]
-    ChoiceCounts { even: u32, odd: u32, }
-}
-
-/// What a player has done in the league so far.
+/// The results of a player, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Career {
-    pub tally: Tally,
+pub struct PlayerStats {
+    pub record: Record,
     pub points: i32,
     pub technical_losses: u32,
     pub choices: ChoiceCounts,
-    /// Whether it lost the match technically that was recorded last.
+    /// True if the player lost its last match technically.
     pub suspended: bool,
 }
 
-impl Career {
-    /// Counts a result, with the points that it brought when it was recorded.
+impl PlayerStats {
+    /// Counts a result.
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
-        self.points += result.score.get(player_id).copied().unwrap_or_default();
-        self.suspended = lost_technically(player_id, result);
+        let has_won = result.winner.as_deref() == Some(player_id);
+        let ending = ending(result);
+        self.points += result.score.get(player_id).unwrap_or(&0);
+        self.suspended = ending == ResultStatus::TechnicalLoss && !has_won;
         self.technical_losses += u32::from(self.suspended);
-        match (&result.winner, ending(result)) {
-            (Some(winner), _) if winner == player_id => self.tally.wins += 1,
-            (None, Ending::Draw) => self.tally.draws += 1,
-            _ => self.tally.losses += 1, // a technical loss is a loss, also when both players lose
+
+        if has_won {
+            self.record.wins += 1;
+        } else if ending == ResultStatus::Draw {
+            self.record.draws += 1;
+        } else {
+            self.record.losses += 1; // a technical loss is a loss, also if both players lose
         }
+
         match result.details.choices.get(player_id) {
             Some(Some(Parity::Even)) => self.choices.even += 1,
             Some(Some(Parity::Odd)) => self.choices.odd += 1,
             _ => {}
         }
     }
-
-    /// The row of the table, without a rank.
-    pub fn row(&self, player_id: &str, display_name: &str) -> Standing {
-        let Tally {
-            wins,
-            losses,
-            draws,
-        } = self.tally;
-        Standing {
-            rank: 0,
-            player_id: player_id.into(),
-            display_name: display_name.into(),
-            played: wins + draws + losses,
-            wins,
-            draws,
-            losses,
-            points: self.points,
-        }
-    }
 }
 
-/// The rows, best first, ranked 1, 2, 3… without gaps: by points, then by each of `ties`, then by
-/// id.
-pub fn ranked(
-    rows: Vec<Standing>,
-    ties: &[TieBreak],
-    against: impl Fn(&str, &BTreeSet<String>) -> i32,
-) -> Vec<Standing> {
-    let mut table = equals(rows, ties, against).concat();
-    for (rank, row) in (1..).zip(&mut table) {
-        row.rank = rank;
-    }
-    table
-}
+/// The points of a match, by player id.
+pub type Score = BTreeMap<String, i32>;
 
-/// The rows in groups, the best first. The players of a group are equal in points and by all of
-/// `ties`, and stand in the order of their ids. `against` gives the points of a player in its
-/// matches against a group.
-pub fn equals(
+/// Returns the rows in groups, the best first. The players of a group are equal in points and by
+/// all `tiebreakers`, and sorted by id. `scores` are those of all matches, for `head_to_head`.
+pub fn rank_groups(
     mut rows: Vec<Standing>,
-    ties: &[TieBreak],
-    against: impl Fn(&str, &BTreeSet<String>) -> i32,
+    tiebreakers: &[TieBreak],
+    scores: &[&Score],
 ) -> Vec<Vec<Standing>> {
-    rows.sort_by(|one, other| by_number(&one.player_id, &other.player_id));
+    rows.sort_by(|a, b| compare_ids(&a.player_id, &b.player_id));
     let mut groups = split(rows, |row| row.points);
-    for tie in ties {
-        let mut parts = Vec::new();
+
+    for tiebreaker in tiebreakers {
+        let mut smaller_groups = Vec::new();
         for group in groups {
-            let ids = group.iter().map(|row| row.player_id.clone()).collect();
-            parts.extend(match tie {
-                _ if group.len() == 1 => vec![group],
-                TieBreak::Wins => split(group, |row| row.wins as i32),
-                TieBreak::Draws => split(group, |row| -(row.draws as i32)),
-                TieBreak::HeadToHead => split(group, |row| against(&row.player_id, &ids)),
-            });
+            let among = points_among(&group, scores);
+            smaller_groups.extend(split(group, |row| match tiebreaker {
+                TieBreak::Wins => row.wins as i32,
+                TieBreak::Draws => -(row.draws as i32),
+                TieBreak::HeadToHead => among[&row.player_id],
+            }));
         }
-        groups = parts;
+        groups = smaller_groups;
     }
     groups
 }
 
-/// Groups of equals, the highest key first; inside a group the order stays.
+/// Returns the points of each player of a group in the matches among themselves.
+fn points_among(group: &[Standing], scores: &[&Score]) -> BTreeMap<String, i32> {
+    let mut points = BTreeMap::new();
+    for row in group {
+        points.insert(row.player_id.clone(), 0);
+    }
+    if group.len() == 1 {
+        return points;
+    }
+
+    for score in scores {
+        if score.keys().all(|id| points.contains_key(id)) {
+            for (id, won) in *score {
+                *points.entry(id.clone()).or_default() += won;
+            }
+        }
+    }
+    points
+}
+
+/// Splits rows into groups of equal keys, the highest key first; a group keeps the order.
 fn split(rows: Vec<Standing>, key: impl Fn(&Standing) -> i32) -> Vec<Vec<Standing>> {
     let mut groups = BTreeMap::<i32, Vec<Standing>>::new();
     for row in rows {

@@ -1,19 +1,19 @@
-//! What an agent is to the network: it takes messages and answers them or denies, and it may have
-//! tools beside. The three programs implement `Agent`; `rpc.rs` calls it, for direct requests and
-//! for tool clients alike.
+//! What an agent is to the network: it answers messages and offers tools. The three programs
+//! implement [`Agent`]; `rpc.rs` calls it, for direct requests and for tool calls alike.
 //!
-//! A tool that is no league message stands in the agent's `Toolbox`: a table with a row for each,
-//! made from the types of its arguments and of its answer.
+//! A tool that is no league message is a [`Tool`] in the agent's [`Toolbox`], made from the types of
+//! its arguments and of its answer.
 
-use crate::net::http::Reply;
-use crate::object;
-use crate::protocol::{Envelope, Kind, Message, Refusal};
-use crate::wire::{Wire, cut};
-use serde::Serialize;
+use crate::json::{decode, schema_of};
+use crate::net::http::{OK, Response};
+use crate::protocol::{AgentKind, Envelope, Message, ProtocolError};
+use crate::values::truncate;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-/// A request as the handlers see it, beside its message.
+/// A request as the handlers see it, without its message.
 #[derive(Debug)]
 pub struct Request {
     /// The envelope.
@@ -22,144 +22,172 @@ pub struct Request {
     pub peer: IpAddr,
 }
 
-/// What an agent does with what it is sent.
+/// Answers messages and tool calls.
 pub trait Agent: Send + Sync + 'static {
-    /// Which messages the agent takes.
-    fn kind(&self) -> Kind;
-    /// Answers a message: with a message, or with a plain "ok". This is one `match` with an arm for
-    /// every message, so that a new one cannot be forgotten; those that are not for this kind of
-    /// agent are refused before.
-    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, Denial>;
-    /// The tools that are no messages, and what a tool client is told of the agent.
+    /// Returns the kind of agent, which decides the messages it accepts.
+    fn kind(&self) -> AgentKind;
+
+    /// Answers a message with a message, or with `None` for "ok". This is one `match` with an arm
+    /// for every message; those that are not for this kind of agent are refused before.
+    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError>;
+
+    /// Returns the tools that are no messages, and what a tool client is told of the agent.
     fn toolbox(&self) -> Toolbox<'_>;
-    /// Told of whatever is refused, by the handlers or before them: the message, where it came
-    /// from, and why.
-    fn refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &Refusal) {}
-    /// Told of a method or a path that nobody has here: somebody may be at the wrong door.
-    fn asked_in_vain(&self, _what: &str, _peer: IpAddr) {}
-    /// Who holds a token, as that agent signs: only the manager knows.
-    fn holder(&self, _token: &str) -> Option<String> {
+
+    /// Is called with every message that is refused, by the handlers or before them.
+    fn on_refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &ProtocolError) {}
+
+    /// Returns the signature of the agent that owns a token: only the manager knows.
+    fn token_owner(&self, _token: &str) -> Option<String> {
         None
     }
-    /// Any other page than `/health`. `query` is what stands behind the question mark of its
-    /// address.
-    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Reply> {
+
+    /// Returns a page other than `/health`. `query` is the text behind the question mark.
+    fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
         None
     }
-    /// What `GET /health` shows.
+
+    /// Returns what `GET /health` shows.
     fn health(&self) -> Value;
 }
 
-/// What an agent offers to tool clients beside the messages.
+/// The offer of an agent to tool clients.
 pub struct Toolbox<'a> {
     /// What a model should know before it calls a tool.
     pub instructions: &'static str,
-    /// Whether the messages are listed as tools too. They are served in any case.
+    /// True if the messages are listed as tools. They can be called in any case.
     pub lists_messages: bool,
     /// The tools that are no messages.
     pub tools: Vec<Tool<'a>>,
 }
 
 impl Toolbox<'_> {
-    /// The tool of that name.
+    /// Returns the tool of that name.
     pub fn find(&self, name: &str) -> Option<&Tool<'_>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }
 
-/// A tool that is no message: it is called by its name alone, without an envelope.
+/// A tool that is no message: it is called by its name, without an envelope.
 pub struct Tool<'a> {
-    /// The JSON-RPC method, and the name as a tool.
+    /// The JSON-RPC method, and the name of the tool.
     pub name: &'static str,
     /// A sentence or two for a person or a language model.
-    pub says: &'static str,
-    /// Whether the tool only shows something, and changes nothing.
-    pub only_shows: bool,
+    pub description: &'static str,
+    /// True if the tool changes nothing.
+    pub read_only: bool,
     /// The schema of the arguments.
-    pub arguments: fn() -> Value,
+    pub input_schema: Value,
     /// The schema of the answer.
-    pub answer: fn() -> Value,
-    /// Runs the tool with its arguments, for somebody at an address.
-    pub run: Box<Run<'a>>,
+    pub output_schema: Value,
+    /// Runs the tool with its arguments, for a caller at an address.
+    pub run: Box<RunTool<'a>>,
 }
 
-/// What a tool does.
-pub type Run<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, Denial> + 'a;
+/// The function of a tool.
+pub type RunTool<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, HandlerError> + 'a;
 
 impl<'a> Tool<'a> {
-    /// A tool that only shows something. Its arguments are read strictly: whatever is wrong in them
-    /// is refused.
-    pub fn new<Q: Wire, A: Wire + Serialize>(
+    /// Returns a tool that changes nothing. Its arguments are read strictly: optional ones must be
+    /// right, too.
+    pub fn new<Q: DeserializeOwned, A: DeserializeOwned + Serialize>(
         name: &'static str,
-        says: &'static str,
-        run: impl Fn(Q, IpAddr) -> Result<A, Denial> + 'a,
+        description: &'static str,
+        run: impl Fn(Q, IpAddr) -> Result<A, HandlerError> + 'a,
     ) -> Tool<'a> {
         let run = move |arguments: &Value, peer: IpAddr| {
-            let asked = Q::read(arguments).map_err(Refusal::from)?;
-            Ok(json!(run(asked, peer)?))
+            let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
+            Ok(json!(run(arguments, peer)?))
         };
         Tool {
             name,
-            says,
-            only_shows: true,
-            arguments: Q::schema,
-            answer: A::schema,
+            description,
+            read_only: true,
+            input_schema: schema_of::<Q>(),
+            output_schema: schema_of::<A>(),
             run: Box::new(run),
         }
     }
 }
 
-object! {
-    /// The arguments of a tool that takes none.
-    Nothing {}
-    /// The answer of a tool that has done what it was told.
-    Done { status: String, }
+/// The arguments of a tool that takes none.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NoArguments {}
+
+/// The answer of a tool that has done its work.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StatusOk {
+    /// Always "ok".
+    pub status: String,
 }
 
-/// What a handler ends with when a request is not done.
+/// The reason why a handler does not answer a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Denial {
+pub enum HandlerError {
     /// The request is wrong: answered with LEAGUE_ERROR or GAME_ERROR.
-    Refused(Refusal),
-    /// We cannot just now, a full disk for instance: answered with -32603, and nothing has changed.
-    Broken(String),
-    /// What the league protocol has no code for: a JSON-RPC error with code, message and data.
-    Rpc(i32, String, Option<Value>),
+    Refused(ProtocolError),
+    /// Our own machine failed, for instance a full disk: answered with -32603, nothing has changed.
+    Internal(String),
+    /// An error for which the league protocol has no code.
+    JsonRpc(JsonRpcError),
 }
 
-impl Denial {
-    /// A JSON-RPC error without further data.
-    pub fn rpc(code: i32, message: impl Into<String>) -> Denial {
-        Denial::Rpc(code, message.into(), None)
-    }
+/// An error of JSON-RPC.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "fields of JSON-RPC")]
+pub struct JsonRpcError {
+    pub code: i32,
+    pub message: String,
+    pub data: Option<Value>,
+    /// The HTTP status that it is sent with.
+    pub status: &'static str,
+}
 
-    /// The code, the words and the data of the JSON-RPC error.
-    pub fn error(self) -> (i32, String, Option<Value>) {
-        match self {
-            Denial::Rpc(code, words, data) => (code, words, data),
-            Denial::Refused(refusal) => (-32602, refusal.to_string(), None),
-            Denial::Broken(why) => (-32603, format!("Internal error: {why}"), None),
+impl JsonRpcError {
+    /// Returns an error that is sent with status 200.
+    pub fn new(code: i32, message: impl Into<String>) -> JsonRpcError {
+        JsonRpcError {
+            code,
+            message: message.into(),
+            data: None,
+            status: OK,
         }
     }
+}
 
-    /// What an agent of this kind answers to a method or a message that it does not take.
-    pub fn not_taken(kind: Kind, what: &str) -> Denial {
-        let what = cut(what, 60);
-        Denial::rpc(
-            -32601,
-            format!("Method not found: {kind} does not take {what}"),
-        )
+impl HandlerError {
+    /// Returns a JSON-RPC error.
+    pub fn json_rpc(code: i32, message: impl Into<String>) -> HandlerError {
+        HandlerError::JsonRpc(JsonRpcError::new(code, message))
+    }
+
+    /// Returns the error for a method or a message that this kind of agent does not accept.
+    pub fn not_found(kind: AgentKind, name: &str) -> HandlerError {
+        let name = truncate(name, 60);
+        let message = format!("Method not found: {kind} does not take {name}");
+        HandlerError::json_rpc(-32601, message)
+    }
+
+    /// Returns the error as JSON-RPC writes it.
+    pub fn into_json_rpc(self) -> JsonRpcError {
+        match self {
+            HandlerError::JsonRpc(error) => error,
+            HandlerError::Refused(refusal) => JsonRpcError::new(-32602, refusal.to_string()),
+            HandlerError::Internal(reason) => {
+                JsonRpcError::new(-32603, format!("Internal error: {reason}"))
+            }
+        }
     }
 }
 
-impl From<Refusal> for Denial {
-    fn from(refusal: Refusal) -> Denial {
-        Denial::Refused(refusal)
+impl From<ProtocolError> for HandlerError {
+    fn from(refusal: ProtocolError) -> HandlerError {
+        HandlerError::Refused(refusal)
     }
 }
 
-impl From<std::io::Error> for Denial {
-    fn from(error: std::io::Error) -> Denial {
-        Denial::Broken(error.to_string())
+impl From<std::io::Error> for HandlerError {
+    fn from(error: std::io::Error) -> HandlerError {
+        HandlerError::Internal(error.to_string())
     }
 }

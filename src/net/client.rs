@@ -1,19 +1,16 @@
-//! How an agent speaks: it signs, sends and logs every message of its program, and reads what is
-//! answered. Envelopes are built in one function here, and nowhere else.
+//! The HTTP client of every agent: it builds, sends and logs all messages of the program, and reads
+//! the replies. Envelopes are built in one function here, and nowhere else.
 //!
-//! There are three ways out. `ask` sends a request and reads the message that answers it. `notify`
-//! sends a notice to one agent. `deliver` sends one of many copies of a `Bulletin`, whose body was
-//! written once. All of them end in `send`, which posts, and logs what failed.
-//!
-//! ureq is told to follow nothing, keep nothing and look at no proxy; its errors become a
-//! `CallError` that says whose fault it was. Read next: `rpc.rs`, the way in.
+//! `request` sends a request and reads the message that answers it. `notify` sends a notification to
+//! one agent, `deliver` a copy of a notification for many. Read next: `rpc.rs`, the other
+//! direction.
 
-use crate::net::letter::{About, Bulletin, Peer, call, joined, ok, quoted, written};
-use crate::net::log::{Body, Fact, Level, Log};
-use crate::net::retry::CallError;
-use crate::net::sync::lock;
-use crate::protocol::{self, Code, Envelope, Message, PROTOCOL, Refusal};
-use crate::wire::{Fault, Timestamp, quotable};
+use crate::json::FieldError;
+use crate::net::call_error::CallError;
+use crate::net::log::{Content, Field, Level, Log, to_json};
+use crate::net::sync::{lock, secret};
+use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, ProtocolError};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, redact_and_truncate, truncate};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -25,9 +22,69 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-/// How an agent speaks.
+/// Maximum size of a notification, and of a reply of the manager, in bytes: a table of 100 players
+/// has 20 KB.
+pub const MAX_NOTICE: usize = 256 << 10;
+
+/// The recipient of a request, and the limits of its reply.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The kind of agent.
+    pub kind: AgentKind,
+    /// Its id, for the log.
+    pub id: String,
+    /// Its URL.
+    pub endpoint: String,
+    /// Maximum size of its reply, in bytes.
+    pub max_bytes: usize,
+    /// Maximum time until its reply is complete.
+    pub timeout: Duration,
+}
+
+impl Peer {
+    /// Returns the league manager at a URL.
+    pub fn manager(endpoint: &str, timeout: Duration) -> Peer {
+        Peer {
+            kind: AgentKind::Manager,
+            id: AgentKind::Manager.to_string(),
+            endpoint: endpoint.into(),
+            max_bytes: MAX_NOTICE,
+            timeout,
+        }
+    }
+
+    /// Returns the name with which the peer signs.
+    fn sender(&self) -> String {
+        match self.kind {
+            AgentKind::Manager => self.id.clone(),
+            kind => format!("{kind}:{}", self.id),
+        }
+    }
+}
+
+/// The fields of an envelope that the sender of a message chooses.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs, reason = "fields of the envelope")]
+pub struct MessageContext {
+    pub conversation_id: String,
+    pub auth_token: Option<String>,
+    pub round_id: Option<u32>,
+    pub match_id: Option<String>,
+}
+
+/// A notification for many recipients. Its text is written once; each copy adds its own fields.
+#[derive(Debug)]
+pub struct Broadcast {
+    method: &'static str,
+    /// The notification without the fields of each copy, as it is logged.
+    pub packet: Value,
+    /// The same as JSON.
+    text: String,
+}
+
+/// Sends the messages of a program.
 pub struct Client {
-    /// How the agent signs, and of which league it is, once it knows.
+    /// The name with which the agent signs, and its league, once it is known.
     identity: Mutex<(String, Option<String>)>,
     http: ureq::Agent,
     next_id: AtomicU64,
@@ -36,7 +93,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that signs as `sender`.
+    /// Returns a client that signs as `sender`.
     pub fn new(sender: &str, log: Arc<Log>) -> Client {
         let config = ureq::Agent::config_builder()
             .proxy(None)
@@ -44,138 +101,144 @@ impl Client {
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .max_idle_connections(0)
-            .input_buffer_size(8 << 10)
+            .input_buffer_size(8 << 10) // the default of 128 KB is cleared for every request
             .output_buffer_size(8 << 10)
             .user_agent("even-odd-league")
             .build();
         Client {
             identity: Mutex::new((sender.into(), None)),
-            http: ureq::Agent::with_parts(config, DefaultConnector::new(), Addresses::default()),
+            http: ureq::Agent::with_parts(config, DefaultConnector::new(), AddressResolver),
             next_id: AtomicU64::new(1),
             log,
         }
     }
 
-    /// From now on the agent has this name, and is of this league.
-    pub fn sign_as(&self, sender: &str, league_id: &str) {
+    /// Sets the name and the league of the agent.
+    pub fn set_identity(&self, sender: &str, league_id: &str) {
         *lock(&self.identity) = (sender.into(), Some(league_id.into()));
     }
 
-    /// How the agent signs.
+    /// Returns the name with which the agent signs.
     pub fn sender(&self) -> String {
         lock(&self.identity).0.clone()
     }
 
-    /// The league that the agent is of, once it knows.
+    /// Returns the league of the agent, once it is known.
     pub fn league_id(&self) -> Option<String> {
         lock(&self.identity).1.clone()
     }
 
-    /// A message with its envelope: the one place that builds one.
-    pub fn write(&self, message: &Message, about: &About) -> Value {
+    /// Returns a message with its envelope.
+    pub fn build(&self, message: &Message, context: &MessageContext) -> Value {
         let (sender, league_id) = lock(&self.identity).clone();
         let envelope = Envelope {
             protocol: PROTOCOL.into(),
-            message_type: message.name().into(),
             sender,
             timestamp: Timestamp::now(),
-            conversation_id: about.conversation_id.clone(),
-            auth_token: about.auth_token.clone(),
+            conversation_id: context.conversation_id.clone(),
+            auth_token: context.auth_token.clone(),
             league_id,
-            round_id: about.round_id,
-            match_id: about.match_id.clone(),
+            round_id: context.round_id,
+            match_id: context.match_id.clone(),
         };
-        protocol::write(&envelope, message)
+        protocol::to_json(&envelope, message)
     }
 
-    /// Sends a request and returns the message that answers it. What we know already is supplied:
-    /// who answers, and in which conversation. A foreign conversation is a warning only.
-    pub fn ask(&self, to: &Peer, message: &Message, about: &About) -> Result<Message, CallError> {
+    /// Sends a request and returns the message that answers it.
+    pub fn request(
+        &self,
+        to: &Peer,
+        message: &Message,
+        context: &MessageContext,
+    ) -> Result<Message, CallError> {
         let started = Instant::now();
-        let packet = self.write(message, about);
-        self.note_sent(&packet, vec![("peer", json!(to.id))]);
-        let mut reply = self.send(to, message.tool(), &packet, &written(&packet))?;
-        let supplied = protocol::complete(&mut reply, |_, field| match field {
+        let packet = self.build(message, context);
+        self.log_sent(&packet, vec![("peer", json!(to.id))]);
+        let received = self.send(to, message.spec().method, &packet, &to_json(&packet))?;
+
+        // Fill in what is known: who answers, and in which conversation.
+        let mut reply = received.clone();
+        let supplied = protocol::fill_defaults(&mut reply, |_, field| match field {
             "sender" => Some(to.sender()),
-            "conversation_id" => Some(about.conversation_id.clone()),
+            "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
         });
-        let understood = protocol::read(&reply).map_err(|refusal| {
-            let mut came = reply.clone();
-            if let Some(fields) = came.as_object_mut() {
-                fields.retain(|name, _| !supplied.contains(&&**name));
-            }
-            CallError::wrong(refusal, came)
-        });
-        let facts = facts(to, started, understood.as_ref().err());
-        self.note("reply_received", &reply, facts, Body::Whole(&reply));
-        let understood = understood?;
-        self.log.doubts(&to.id, &supplied, &understood);
-        if understood.envelope.conversation_id != about.conversation_id {
-            let words = format!("{} answered in another conversation", to.id);
-            self.log.say(Level::Warning, "foreign_conversation", words);
+        let parsed = protocol::parse(&reply).map_err(|refusal| CallError::wrong(refusal, received));
+
+        let fields = call_fields(to, started, parsed.as_ref().err());
+        self.log_message("reply_received", &reply, fields, Content::Full(&reply));
+        let parsed = parsed?;
+        self.log.warnings(&to.id, &supplied, &parsed);
+        if parsed.envelope.conversation_id != context.conversation_id {
+            let text = format!("{} answered in another conversation", to.id);
+            self.log.event(Level::Warning, "foreign_conversation", text);
         }
-        Ok(understood.message)
+        Ok(parsed.message)
     }
 
-    /// Sends a notice to one agent. Any 2xx delivers it.
-    pub fn notify(&self, to: &Peer, message: &Message, about: &About) -> Result<Value, CallError> {
-        let packet = self.write(message, about);
-        self.note_sent(&packet, vec![("peer", json!(to.id))]);
-        self.tell(to, message.tool(), &packet, &written(&packet))
+    /// Sends a notification to one agent, and logs it.
+    pub fn notify(
+        &self,
+        to: &Peer,
+        message: &Message,
+        context: &MessageContext,
+    ) -> Result<Value, CallError> {
+        let packet = self.build(message, context);
+        self.log_sent(&packet, vec![("peer", json!(to.id))]);
+        self.send_notification(to, message.spec().method, &packet, &to_json(&packet))
     }
 
-    /// Writes a notice, without what each of its copies says for itself: when it is sent, and the
-    /// token of its reader.
-    pub fn bulletin(&self, message: &Message, about: &About) -> Bulletin {
-        let mut packet = self.write(message, about);
-        if let Some(packet) = packet.as_object_mut() {
-            packet.retain(|key, _| key != "timestamp" && key != "auth_token");
+    /// Writes a notification once for all its recipients.
+    pub fn prepare_broadcast(&self, message: &Message, context: &MessageContext) -> Broadcast {
+        let mut packet = self.build(message, context);
+        if let Some(fields) = packet.as_object_mut() {
+            fields.retain(|key, _| key != "timestamp" && key != "auth_token"); // each copy has its own
         }
-        Bulletin {
-            method: message.tool(),
-            text: written(&packet)[1..].into(),
+        Broadcast {
+            method: message.spec().method,
+            text: to_json(&packet),
             packet,
         }
     }
 
-    /// Delivers one copy of a notice, with the tokens that are the reader's `own`. Any 2xx delivers
-    /// it.
+    /// Sends a copy of a notification that is logged already, with fields of its own.
     pub fn deliver(
         &self,
         to: &Peer,
-        bulletin: &Bulletin,
-        mut own: Value,
+        broadcast: &Broadcast,
+        mut own_fields: Value,
     ) -> Result<Value, CallError> {
-        own["timestamp"] = json!(Timestamp::now());
-        let params = joined(&own, &bulletin.text);
-        self.tell(to, bulletin.method, &bulletin.packet, &params)
+        own_fields["timestamp"] = json!(Timestamp::now());
+
+        // Join two objects: `{"a":1` and `"b":2}`.
+        let own_fields = to_json(&own_fields);
+        let own_fields = &own_fields[..own_fields.len() - 1];
+        let params = format!("{own_fields},{}", &broadcast.text[1..]);
+        self.send_notification(to, broadcast.method, &broadcast.packet, &params)
     }
 
-    /// Sends a notice, whose whole text is `params`. What is answered is returned, and logged where
-    /// it is more than an "ok"; it changes nothing here.
-    fn tell(
+    /// Sends a notification. Any 2xx delivers it; a reply other than "ok" is logged.
+    fn send_notification(
         &self,
         to: &Peer,
         method: &str,
-        notice: &Value,
+        packet: &Value,
         params: &str,
     ) -> Result<Value, CallError> {
-        let answer = match self.send(to, method, notice, params) {
+        let answer = match self.send(to, method, packet, params) {
             Err(CallError::Status(200..=299, body)) => Value::String(body),
-            Err(CallError::Wrong(_, came)) => Value::String(came),
+            Err(CallError::Wrong(_, received)) => Value::String(received),
             answer => answer?,
         };
         if answer != ok() {
             let code = answer["error_code"].clone();
-            let facts = vec![("peer", json!(to.id)), ("error_code", code)];
-            self.note("reply_received", &answer, facts, Body::Beginning(&answer));
+            let fields = vec![("peer", json!(to.id)), ("error_code", code)];
+            self.log_message("reply_received", &answer, fields, Content::Start(&answer));
         }
         Ok(answer)
     }
 
-    /// Where the three ways out end: posts a call and returns its `result`; a failure is logged.
-    /// `packet` says what the call is about, and `params` is the whole of it as text.
+    /// Sends a message, which is `params` as text, and logs a failure.
     fn send(
         &self,
         to: &Peer,
@@ -184,95 +247,136 @@ impl Client {
         params: &str,
     ) -> Result<Value, CallError> {
         let started = Instant::now();
-        self.post(to, method, params).inspect_err(|error| {
-            let facts = facts(to, started, Some(error));
-            let words = Body::Words(error.explain());
-            self.note("delivery_failed", packet, facts, words);
-        })
+        let result = self.call(to, method, params);
+        if let Err(error) = &result {
+            let fields = call_fields(to, started, Some(error));
+            let text = error.explain();
+            self.log_message("delivery_failed", packet, fields, Content::Text(&text));
+        }
+        result
     }
 
-    /// Whether an agent is there: a JSON-RPC answer means yes. The agent's own token proves who
+    /// Checks that an agent answers; any JSON-RPC reply will do. The agent's own token proves who
     /// asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
-        let params = json!({"auth_token": token}).to_string();
-        match self.post(to, "ping", &params) {
-            // an agent, though perhaps one that knows no ping
+        match self.call(to, "ping", &json!({"auth_token": token}).to_string()) {
             Ok(_) | Err(CallError::Rpc(..)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// One JSON-RPC exchange, of which nothing is logged. A JSON-RPC reply counts whatever the
-    /// status.
-    pub fn post(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
+    /// Makes a JSON-RPC call and returns its result; logs nothing but a foreign id. A JSON-RPC reply
+    /// counts with any HTTP status.
+    pub fn call(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (status, bytes) = self.post_raw(to, &call(method, params, id))?;
+        let call =
+            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#);
+        let (status, bytes) = self.post(to, &call)?;
+
         let reply: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let mut keys = ["message_type", "result", "error"].into_iter();
-        let is_reply = keys.any(|key| reply.get(key).is_some());
-        if !is_reply && status != 200 {
+        let has = |key: &str| reply.get(key).is_some();
+        if status != 200 && !has("message_type") && !has("result") && !has("error") {
             let body = String::from_utf8_lossy(&bytes);
-            return Err(CallError::Status(status, quotable(&body)));
+            return Err(CallError::Status(status, redact_and_truncate(&body)));
         }
         if !reply.is_object() {
-            let refusal = Refusal::new(Code::E003, "that is not a JSON-RPC reply");
+            let refusal =
+                ProtocolError::new(ErrorCode::MissingField, "that is not a JSON-RPC reply");
             return Err(CallError::wrong(refusal, String::from_utf8_lossy(&bytes)));
         }
-        if reply.get("id").is_some_and(|came| *came != id) {
-            let words = format!("{} answered with another JSON-RPC id", to.id);
-            self.log.say(Level::Warning, "foreign_id", words);
+        if reply.get("id").is_some_and(|received| *received != id) {
+            let text = format!("{} answered with another JSON-RPC id", to.id);
+            self.log.event(Level::Warning, "foreign_id", text);
         }
-        result(reply)
+        result_of(reply)
     }
 
-    /// Posts a body as it is, wrong or right, and returns the status and the body of the answer,
-    /// whatever they are.
-    pub fn post_raw(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
-        let (max, limit) = (to.max, to.limit);
+    /// Posts a body and returns the status and the body of the answer.
+    pub fn post(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let request = self
             .http
             .post(&to.endpoint)
-            // some MCP servers insist on both
-            .header("Accept", "application/json, text/event-stream")
+            .header("Accept", "application/json, text/event-stream") // some servers insist on both
             .header("Connection", "close")
-            .content_type("application/json");
-        let request = request.config().timeout_global(Some(limit)).build();
-        let mut response = request.send(body).map_err(|error| blame(error, limit))?;
+            .content_type("application/json")
+            .config()
+            .timeout_global(Some(to.timeout))
+            .build();
+        let mut response = request
+            .send(body)
+            .map_err(|error| classify(error, to.timeout))?;
+
         let status = response.status().as_u16();
-        let body = response.body_mut().with_config().limit(max as u64 + 1);
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(to.max_bytes as u64 + 1);
         match body.read_to_vec() {
-            Ok(body) if body.len() <= max => Ok((status, body)),
+            Ok(body) if body.len() <= to.max_bytes => Ok((status, body)),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
-                Err(CallError::Broken(format!("it is over {max} bytes")))
+                let reason = format!("it is over {} bytes", to.max_bytes);
+                Err(CallError::Broken(reason))
             }
-            Err(error) => Err(match blame(error, limit) {
-                // there was an answer, but not all of it
-                CallError::Unreachable(why) => CallError::Broken(why),
-                other => other,
-            }),
+            Err(error) => match classify(error, to.timeout) {
+                CallError::Unreachable(reason) => Err(CallError::Broken(reason)),
+                other => Err(other),
+            },
         }
     }
 
-    /// Logs a packet that we send, whole.
-    pub fn note_sent(&self, packet: &Value, facts: Vec<Fact>) {
-        self.note("message_sent", packet, facts, Body::Whole(packet));
+    /// Logs a message that is sent, in full.
+    pub fn log_sent(&self, packet: &Value, fields: Vec<Field>) {
+        self.log_message("message_sent", packet, fields, Content::Full(packet));
     }
 
-    /// Logs what has become of a packet: `facts` are what the packet itself does not say.
-    pub fn note(&self, event_type: &str, packet: &Value, mut facts: Vec<Fact>, message: Body) {
-        let own = ["message_type", "conversation_id", "match_id"];
-        facts.extend(own.map(|key| (key, quoted(packet, key).into())));
-        self.log.note(event_type, &facts, message);
+    /// Logs an event of a message, with these fields and those of the message itself.
+    pub fn log_message(
+        &self,
+        event_type: &str,
+        packet: &Value,
+        mut fields: Vec<Field>,
+        content: Content,
+    ) {
+        for key in ["message_type", "conversation_id", "match_id"] {
+            fields.push((key, text_field(packet, key).into()));
+        }
+        self.log.message(event_type, &fields, content);
     }
 }
 
-/// What a reply says: its `result`. Some agents answer with a request, some without the shell.
-fn result(mut reply: Value) -> Result<Value, CallError> {
+/// Resolves the hosts of URLs. (The resolver of ureq starts a thread for every request.)
+#[derive(Debug)]
+struct AddressResolver;
+
+impl Resolver for AddressResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let host = uri
+            .host()
+            .unwrap_or_default()
+            .replace("localhost", "127.0.0.1");
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        let (Ok(address), Some(port)) = (address, uri.port_u16()) else {
+            return DefaultResolver::default().resolve(uri, config, timeout);
+        };
+        let mut addresses = self.empty();
+        addresses.push(SocketAddr::new(address, port));
+        Ok(addresses)
+    }
+}
+
+/// Returns the result of a JSON-RPC reply. Some agents answer with a request, some with a bare
+/// message.
+fn result_of(mut reply: Value) -> Result<Value, CallError> {
     let error = &reply["error"];
     if !error.is_null() {
         let message = error["message"].as_str().unwrap_or("no message");
         let code = error["code"].as_i64().unwrap_or_default();
-        return Err(CallError::Rpc(code, quotable(message)));
+        return Err(CallError::Rpc(code, redact_and_truncate(message)));
     }
     if reply.get("message_type").is_some() {
         return Ok(reply);
@@ -282,73 +386,65 @@ fn result(mut reply: Value) -> Result<Value, CallError> {
             return Ok(result.take());
         }
     }
-    let missing = Fault::new(&Value::Null, "a result").under("result");
+    let missing = FieldError::new(&Value::Null, "a result").in_field("result");
     Err(CallError::wrong(missing, reply))
 }
 
-/// What the log says of a call beside its message.
-fn facts(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fact> {
+/// Returns the fields of a log line about a call.
+fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Field> {
     vec![
         ("peer", json!(to.id)),
-        ("error_code", json!(error.map(CallError::code))),
+        (
+            "error_code",
+            json!(error.map(|error| error.code().as_str())),
+        ),
         ("field", json!(error.and_then(CallError::field))),
         ("elapsed_ms", json!(started.elapsed().as_millis() as u64)),
     ]
 }
 
-/// Whose fault it was that a call failed.
-fn blame(error: ureq::Error, limit: Duration) -> CallError {
-    // No memory, no descriptors (of the system, of the process), no buffers.
-    let is_spent = |error: &io::Error| matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105));
-    match error {
-        ureq::Error::Timeout(_) => CallError::Late(limit),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => CallError::Late(limit),
-        ureq::Error::Io(error) if is_spent(&error) => CallError::Ours(error.to_string()),
-        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
-            CallError::Broken(cause(&error))
+/// Returns why a call failed, and whether it was the fault of our own machine.
+fn classify(error: ureq::Error, timeout: Duration) -> CallError {
+    let reason = match &error {
+        ureq::Error::Timeout(_) => return CallError::Late(timeout),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+            return CallError::Late(timeout);
         }
-        // A missing descriptor or port hides behind other errors too: try to open one before
-        // blaming the peer.
-        error => match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
-            Ok(_) => CallError::Unreachable(cause(&error)),
-            Err(ours) => CallError::Ours(ours.to_string()),
-        },
-    }
-}
-
-/// The cause of a failed connection in plain words.
-fn cause(error: &ureq::Error) -> String {
-    match error {
+        // Linux: no memory, no descriptors (of the system, of the process), no buffers.
+        ureq::Error::Io(error) if matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105)) => {
+            return CallError::Ours(error.to_string());
+        }
+        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
+            return CallError::Broken(error.to_string());
+        }
         ureq::Error::HostNotFound => "host unknown".into(),
-        ureq::Error::Io(error) => match error.kind() {
-            io::ErrorKind::UnexpectedEof => "it hung up without an answer".into(),
-            kind => kind.to_string(),
-        },
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "it hung up without an answer".into()
+        }
+        ureq::Error::Io(error) => error.kind().to_string(),
         other => other.to_string(),
+    };
+
+    // Other errors may hide that no descriptor or port is left: try to take one.
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+        Ok(_) => CallError::Unreachable(reason),
+        Err(error) => CallError::Ours(error.to_string()),
     }
 }
 
-/// Finds addresses. One that stands in the URL needs no asking, nor does this machine: ureq's own
-/// resolver starts a thread for every request.
-#[derive(Debug, Default)]
-struct Addresses(DefaultResolver);
+/// Returns a text of a message, cut to the length in which it may be repeated.
+pub fn text_field(packet: &Value, key: &str) -> Option<String> {
+    packet[key]
+        .as_str()
+        .map(|text| truncate(text, MAX_SHOWN_CHARS))
+}
 
-impl Resolver for Addresses {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        limit: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let host = match uri.host().unwrap_or_default() {
-            "localhost" => "127.0.0.1",
-            host => host.trim_matches(['[', ']']),
-        };
-        let (Ok(address), Some(port)) = (host.parse::<IpAddr>(), uri.port_u16()) else {
-            return self.0.resolve(uri, config, limit);
-        };
-        let mut found = self.empty();
-        found.push(SocketAddr::new(address, port));
-        Ok(found)
-    }
+/// Returns the answer to a notification.
+pub fn ok() -> Value {
+    json!({"status": "ok"})
+}
+
+/// Returns a new conversation id: a name and eight random digits, so that runs never mix.
+pub fn new_conversation(name: &str) -> String {
+    format!("conv-{name}-{}", secret(8))
 }

@@ -1,74 +1,71 @@
-//! Bytes in, bytes out: the HTTP server of every agent, made of tiny_http. The library is small and
-//! blocking, and has sharp edges; this file is where they are filed off:
-//! - Kept-alive connections starve each other in its pool, so we write every response ourselves,
-//!   and the client closes (`Reply::bytes`).
-//! - It has no read timeout, so the listener lends one to every connection (`bear_no_silence`).
-//! - It trusts a client's claim of how long a body is, so we read past bodies ourselves (`Door`).
-//! - It can break, and can fill memory, which nothing mends from outside. Then the program takes
-//!   its own place, and all is given back at once (`accept`).
+//! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn, and
+//! one of them always waits for the next. It works around four limits of that library:
+//! - Kept-alive connections starve each other in its thread pool, so every response closes its
+//!   connection (`Response::to_bytes`).
+//! - It has no read timeout, so connections inherit one from the listener (`set_read_timeout`).
+//! - It allocates as many bytes as a client claims to send, so unread bodies are read past first
+//!   (`HttpServer::answer`).
+//! - Its accept thread can die, and its headers have no limit: `restart.rs` watches for both.
 //!
-//! Read next: `rpc.rs`, which gives the bytes a meaning.
+//! Read next: `rpc.rs`, which gives a request its meaning.
 
-use crate::net::bounds;
-use crate::net::sync::{Watched, lock, spawn};
+use crate::net::sync::{Shared, lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, Once};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
-use tiny_http::{Method, Request, Server};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use tiny_http::Server;
 
 /// The usual status.
 pub const OK: &str = "200 OK";
-const NOT_ALLOWED: &str = "405 Method Not Allowed";
-/// How long a client may say nothing while its request is read.
-const SILENCE: Duration = Duration::from_secs(10);
-/// How often we look whether the program has grown too big. It wakes an idle program, so not more
-/// often.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long a program lives at least before it takes its own place: so much work gets done under
-/// any attack.
-const LEAST_LIFE: Duration = Duration::from_secs(3);
-/// How many threads may wait for the next request.
-const SPARE: usize = 2;
-/// How long the connections of an older server are still served.
-const DRAIN: Duration = Duration::from_secs(15);
-/// A body that claims to be longer is not even read past. Every machine has so much to promise.
-const ABSURD: usize = 256 << 20;
+/// Maximum time between two pieces of a request.
+#[cfg(unix)]
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between two attempts to start the library's server.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum number of worker threads that are kept although they have no request.
+const MAX_WAITING: usize = 2;
+/// Requests that claim a longer body are dropped without an answer, in bytes.
+const MAX_CLAIM: usize = 256 << 20;
+/// Held while the rest of an oversized body is read, so that only one takes memory at a time.
+static OVERSIZED_BODY: Mutex<()> = Mutex::new(());
 
-/// Whoever has sent a request.
-pub struct Visitor<'a>(&'a Request);
-
-impl Visitor<'_> {
+/// A request as it came.
+pub struct HttpRequest<'a> {
+    /// The method, in capitals.
+    pub method: String,
+    /// The path of the URL.
+    pub path: &'a str,
+    /// The text behind the question mark of the URL.
+    pub query: &'a str,
     /// The address of the connection.
-    pub fn address(&self) -> IpAddr {
-        let address = self.0.remote_addr().map(|it| it.ip().to_canonical());
-        address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+    pub peer: IpAddr,
+    /// The body; not necessarily text.
+    pub body: Vec<u8>,
+    headers: &'a [tiny_http::Header],
+}
+
+impl HttpRequest<'_> {
+    /// Returns the values of a header; upper and lower case are the same in its name.
+    pub fn headers(&self, name: &'static str) -> Vec<&str> {
+        let named = self
+            .headers
+            .iter()
+            .filter(|header| header.field.equiv(name));
+        named.map(|header| header.value.as_str().trim()).collect()
     }
 
-    /// The values of a header; case does not matter in its name.
-    pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
-        let all = self.0.headers().iter();
-        all.filter(move |it| it.field.equiv(name))
-            .map(|it| it.value.as_str().trim())
-    }
-
-    /// What stands behind the question mark of the address.
-    pub fn query(&self) -> &str {
-        let address = self.0.url();
-        address.split_once('?').map_or("", |(_, query)| query)
-    }
-
-    /// The first value of a header.
+    /// Returns the first value of a header.
     pub fn header(&self, name: &'static str) -> Option<&str> {
-        self.headers(name).next()
+        self.headers(name).first().copied()
     }
 }
 
-/// What goes back.
-pub struct Reply {
+/// An answer.
+pub struct Response {
     /// The status with its reason phrase.
     pub status: &'static str,
     /// More headers, each ended by a line break.
@@ -77,65 +74,56 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-impl Reply {
-    /// JSON, or nothing.
-    pub fn new(status: &'static str, body: impl Into<String>) -> Reply {
-        Reply {
+impl Response {
+    /// Returns a response with JSON, or with no body.
+    pub fn new(status: &'static str, body: impl Into<String>) -> Response {
+        Response {
             status,
             headers: "Content-Type: application/json\r\n".into(),
             body: body.into().into_bytes(),
         }
     }
 
-    /// Words for a person.
-    pub fn text(status: &'static str, body: impl Into<String>) -> Reply {
-        let plain =
+    /// Returns a response with text for a person.
+    pub fn text(status: &'static str, body: impl Into<String>) -> Response {
+        let headers =
             "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n";
-        Reply {
-            headers: plain.into(),
-            ..Reply::new(status, body)
-        }
+        Response::new(status, body).with_headers(headers)
     }
 
-    /// No body, but a header of its own.
-    fn headed(status: &'static str, header: &str) -> Reply {
-        Reply {
-            headers: format!("{header}\r\n"),
-            ..Reply::new(status, "")
-        }
+    /// Returns the same response with these headers.
+    pub fn with_headers(self, headers: &str) -> Response {
+        let headers = headers.into();
+        Response { headers, ..self }
     }
 
-    /// The whole response as it goes over the wire, in one write: two meet Nagle's 40 ms. The
-    /// library's own response would drop our `Connection: close`.
-    fn bytes(self) -> Vec<u8> {
-        let (status, headers, length) = (self.status, self.headers, self.body.len());
+    /// Returns the whole response, to be sent in one write: two writes would wait for Nagle's timer.
+    fn to_bytes(&self) -> Vec<u8> {
+        let (status, headers, length) = (self.status, &self.headers, self.body.len());
         let head = format!(
             "HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n"
         );
-        [head.into_bytes(), self.body].concat()
+        [head.as_bytes(), &self.body].concat()
     }
 }
 
-/// What stands behind the server.
-pub trait Service: Send + Sync + 'static {
-    /// Answers a POST to `/mcp`; its body is not necessarily text.
-    fn call(&self, body: &[u8], from: &Visitor) -> Reply;
-    /// A page to be got, `/health` for instance.
-    fn page(&self, _path: &str, _from: &Visitor) -> Option<Reply> {
-        None
-    }
-    /// Told when something of our own broke: a panic, no thread, no descriptor.
-    fn fault(&self, _what: &str) {}
-    /// Has the program take its own place, because of this; comes back only if that cannot be.
-    fn start_anew(&self, _why: &str) {}
+/// Answers requests.
+pub type Handler = dyn Fn(&HttpRequest) -> Response + Send + Sync;
+
+/// A server that answers in threads of its own.
+pub struct HttpServer {
+    listener: TcpListener,
+    handler: Box<Handler>,
+    max_body: usize,
+    /// The library's server. One worker at a time holds it and waits for a request.
+    library: Mutex<Option<Server>>,
+    /// Number of workers that wait for a request or for the library's server.
+    waiting: AtomicUsize,
+    /// Number of requests that are being answered.
+    in_flight: Shared<usize>,
 }
 
-/// Whether a server of tiny_http has stopped by a fault.
-static IS_BROKEN: AtomicBool = AtomicBool::new(false);
-/// Held while a request that claims too much is read past.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Listens, or says in one line why not and what to do.
+/// Listens; the error is one line that says what to do.
 pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
     let other = "choose another with --port N (0: any)";
     TcpListener::bind((host, port)).map_err(|error| match error.kind() {
@@ -147,227 +135,154 @@ pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
     })
 }
 
-/// Serves from now on, in threads of its own. Bodies over `max_body` bytes get a 413.
+/// Starts to answer requests. A body over `max_body` bytes is answered with 413.
 pub fn serve(
     listener: TcpListener,
     max_body: usize,
-    service: Arc<dyn Service>,
-) -> io::Result<Arc<Door>> {
-    bear_no_silence(&listener)?;
-    report_panics(Arc::clone(&service));
-    let door = Arc::new(Door {
-        service,
+    handler: Box<Handler>,
+) -> io::Result<Arc<HttpServer>> {
+    set_read_timeout(&listener)?;
+    let server = Arc::new(HttpServer {
+        listener,
+        handler,
         max_body,
-        inside: Watched::default(),
+        library: Mutex::default(),
+        waiting: AtomicUsize::new(0),
+        in_flight: Shared::default(),
     });
-    let opened = Arc::clone(&door);
-    thread::Builder::new()
-        .name("accept".into())
-        .spawn(move || accept(&listener, &opened))?;
-    Ok(door)
-}
-
-/// Has every panic logged. The library's accept thread can die by a panic that nobody sees. We know
-/// its threads by their lack of a name, for ours all have one. So a panic in an unnamed thread
-/// breaks the server; but those in tiny_http's `client.rs` are of workers whose clients have gone.
-fn report_panics(service: Arc<dyn Service>) {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        panic::set_hook(Box::new(move |panic| {
-            service.fault(&panic.to_string().replace('\n', " "));
-            let place = panic.location().map(|place| place.file());
-            let is_of_worker = place.is_some_and(|file| file.ends_with("client.rs"));
-            if thread::current().name().is_none() && !is_of_worker {
-                IS_BROKEN.store(true, SeqCst);
-            }
-        }));
-    });
-}
-
-/// Sees to it, for ever, that there is a server and that somebody waits for its requests. A server
-/// on which nobody has called for a while ends, and the next is built. So it is after a fault too,
-/// where the program cannot take its own place, or has only just begun. Faults are a server that
-/// lacked a descriptor or a thread, and more memory or descriptors than we may hold: header lines
-/// have no limit, and some connections are never closed.
-fn accept(listener: &TcpListener, door: &Arc<Door>) {
-    let mut began = Instant::now();
-    let mut crew: Option<Arc<Crew>> = None;
-    loop {
-        let mut trouble = bounds::excess();
-        if IS_BROKEN.swap(false, SeqCst) {
-            trouble = Some("the server broke".into());
-            crew = None;
-        }
-        if let Some(why) = trouble.filter(|_| began.elapsed() >= LEAST_LIFE) {
-            door.service.start_anew(&why);
-            began = Instant::now(); // that could not be: not again at once
-        }
-        if crew.as_ref().is_none_or(|crew| crew.has_ended.load(SeqCst)) {
-            crew = Crew::new(listener, door);
-        }
-        if let Some(crew) = &crew
-            && crew.waiting.load(SeqCst) == 0
-        {
-            crew.hire();
-        }
-        thread::park_timeout(LOOK);
+    if !server.start_worker() {
+        return Err(io::Error::other("no thread is left"));
     }
+    Ok(server)
 }
 
-/// Sees to it that accepted connections do not stay silent for ever, each with a descriptor: on
-/// Linux they inherit the timeout that the listener has when they are made.
-fn bear_no_silence(listener: &TcpListener) -> io::Result<()> {
+/// Sets the read timeout of the connections: on Linux they inherit that of the listener.
+fn set_read_timeout(listener: &TcpListener) -> io::Result<()> {
     #[cfg(unix)]
     std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
-        .set_read_timeout(Some(SILENCE))?;
+        .set_read_timeout(Some(READ_TIMEOUT))?;
     Ok(())
 }
 
-/// The threads that answer the requests of one server: one always waits for the next request, any
-/// number answer.
-struct Crew {
-    server: Server,
-    door: Arc<Door>,
-    waiting: AtomicUsize,
-    /// Whether the server accepts no more. The connections that it has accepted are still served.
-    has_ended: AtomicBool,
-    /// The thread that builds the next server.
-    keeper: Thread,
-}
-
-impl Crew {
-    /// A new server on the listener. Building it spawns threads and takes descriptors: both can be
-    /// refused just now.
-    fn new(listener: &TcpListener, door: &Arc<Door>) -> Option<Arc<Crew>> {
-        let build = || Server::from_listener(listener.try_clone()?, None);
-        let server = panic::catch_unwind(build).ok()?.ok()?;
-        Some(Arc::new(Crew {
-            server,
-            door: Arc::clone(door),
-            waiting: AtomicUsize::new(0),
-            has_ended: AtomicBool::new(false),
-            keeper: thread::current(),
-        }))
-    }
-
-    /// Starts one more thread.
-    fn hire(self: &Arc<Self>) {
-        let here = Arc::clone(self);
+impl HttpServer {
+    /// Starts a worker; returns false if the machine has no thread left.
+    fn start_worker(self: &Arc<Self>) -> bool {
         self.waiting.fetch_add(1, SeqCst);
-        if !spawn("request", move || here.work()) {
+        let server = Arc::clone(self);
+        let is_started = spawn("worker", move || server.work());
+        if !is_started {
             self.waiting.fetch_sub(1, SeqCst);
-            self.door.service.fault("no thread for a request");
         }
+        is_started
     }
 
-    /// Answers requests, one after the other, until none comes for a while: a thread that is used
-    /// again costs less than a new one.
+    /// Answers requests one after the other. Before a worker answers a request, it makes sure that
+    /// another worker waits for the next one.
     fn work(self: &Arc<Self>) {
         loop {
-            match self.server.recv_timeout(DRAIN) {
-                Ok(Some(request)) => {
-                    let others = self.waiting.fetch_sub(1, SeqCst) - 1;
-                    if others == 0 {
-                        self.hire(); // somebody must always wait
-                    }
-                    self.door.take(request);
-                    if self.waiting.fetch_add(1, SeqCst) >= SPARE {
-                        break; // enough others wait
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => self.end(&error),
+            let request = self.next_request();
+            let others = self.waiting.fetch_sub(1, SeqCst) - 1;
+            if others == 0 {
+                self.start_worker();
+            }
+
+            self.handle(request);
+            if self.waiting.load(SeqCst) >= MAX_WAITING {
+                return;
+            }
+            self.waiting.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// Waits for a request. The library's server ends when nobody has connected for `READ_TIMEOUT`,
+    /// or when a descriptor is missing: then the next one is started.
+    fn next_request(&self) -> tiny_http::Request {
+        let mut library = lock(&self.library);
+        loop {
+            if let Some(Ok(request)) = library.as_ref().map(Server::recv) {
+                return request;
+            }
+            if let Some(ended) = library.take() {
+                // Dropping it connects to our own port, which may block if the backlog is full.
+                spawn("close", move || drop(ended));
+            }
+            *library = start_library(&self.listener);
+            if library.is_none() {
+                thread::sleep(RETRY_INTERVAL);
             }
         }
-        self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// The server accepts no more: nobody has called for a while, or it broke.
-    fn end(&self, error: &io::Error) {
-        self.has_ended.store(true, SeqCst);
-        if error.kind() == io::ErrorKind::WouldBlock {
-            self.keeper.unpark();
-        } else {
-            let words = format!("the server broke: {error}");
-            self.door.service.fault(&words);
-            IS_BROKEN.store(true, SeqCst); // seen at the next look: a fault may come back at once
+    /// Waits until no request is being answered, or the timeout is over.
+    pub fn drain(&self, timeout: Duration) {
+        drop(self.in_flight.wait_until(timeout, |count| *count == 0));
+    }
+
+    /// Answers a request and counts it while it is being answered.
+    fn handle(&self, request: tiny_http::Request) {
+        if request.body_length().unwrap_or_default() > MAX_CLAIM {
+            return std::mem::forget(request); // dropping it would allocate what it claims
         }
-    }
-}
-
-/// Where requests are answered, whichever server they came through, and counted while they are in
-/// our hands, so that a program can end when they are answered.
-pub struct Door {
-    service: Arc<dyn Service>,
-    max_body: usize,
-    inside: Watched<usize>,
-}
-
-impl Door {
-    /// Waits until no request is being answered, at most so long.
-    pub fn wait_until_empty(&self, limit: Duration) {
-        drop(self.inside.wait_until(limit, |inside| *inside == 0));
+        *self.in_flight.lock() += 1;
+        self.answer(request);
+        self.in_flight.update(|count| *count -= 1);
     }
 
-    /// Answers a request, and counts it while it is in our hands. One that claims more than any
-    /// machine can promise is forgotten, which leaks its connection.
-    fn take(&self, request: Request) {
-        if request.body_length().unwrap_or_default() > ABSURD {
-            return std::mem::forget(request); // dropped, it would end the program
-        }
-        *self.inside.lock() += 1;
-        // the hook reports a panic
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
-        self.inside.change(|inside| *inside -= 1);
-    }
-
-    /// Answers a request, and reads past what is left of it, claims over the limit one at a time: a
-    /// request that is dropped before makes the library allocate what is claimed to be left.
-    fn answer(&self, mut request: Request) {
-        let path = request.url().split('?').next().unwrap_or_default();
-        let reply = match (path, request.method()) {
-            ("/mcp", Method::Post) => self.post(&mut request),
-            ("/mcp", Method::Get) => self.at_the_wrong_door(&Visitor(&request)),
-            ("/mcp", _) => Reply::headed(NOT_ALLOWED, "Allow: POST"),
-            (path, method) => match self.service.page(path, &Visitor(&request)) {
-                Some(page) if *method == Method::Get => page,
-                Some(_) => Reply::headed(NOT_ALLOWED, "Allow: GET"),
-                None => Reply::new("404 Not Found", ""),
-            },
+    fn answer(&self, mut request: tiny_http::Request) {
+        let response = match self.read(&mut request) {
+            Ok(request) => (self.handler)(&request),
+            Err(status) => Response::new(status, ""),
         };
+
+        // Read past the rest of the body: the library would allocate what is claimed to be left.
         let claimed = request.body_length().unwrap_or_default();
-        let _turn = (claimed > self.max_body).then(|| lock(&ONE_AT_A_TIME));
+        let _one_at_a_time = (claimed > self.max_body).then(|| lock(&OVERSIZED_BODY));
         let mut rest = request.as_reader().take(claimed as u64);
         let _ = io::copy(&mut rest, &mut io::sink());
+
         let mut writer = request.into_writer();
-        let _ = writer
-            .write_all(&reply.bytes())
-            .and_then(|()| writer.flush());
+        let _ = writer.write_all(&response.to_bytes());
+        let _ = writer.flush();
     }
 
-    /// A person with a browser is led to the page, if there is one; agents post.
-    fn at_the_wrong_door(&self, visitor: &Visitor) -> Reply {
-        let accepted = visitor.header("Accept").unwrap_or_default();
-        if accepted.contains("text/html") && self.service.page("/", visitor).is_some() {
-            return Reply::headed("303 See Other", "Location: /");
+    /// Reads a request with its body, or returns the status that refuses it.
+    fn read<'a>(
+        &self,
+        request: &'a mut tiny_http::Request,
+    ) -> Result<HttpRequest<'a>, &'static str> {
+        let claimed = request.body_length();
+        if claimed.is_some_and(|claimed| claimed > self.max_body) {
+            return Err("413 Content Too Large");
         }
-        Reply::headed(NOT_ALLOWED, "Allow: POST")
-    }
 
-    fn post(&self, request: &mut Request) -> Reply {
-        let too_large = || Reply::new("413 Content Too Large", "");
-        let (claimed, limit) = (request.body_length(), self.max_body);
-        if claimed.is_some_and(|claimed| claimed > limit) {
-            return too_large();
-        }
         let mut body = Vec::new();
-        let mut reader = request.as_reader().take(limit as u64 + 1);
-        match reader.read_to_end(&mut body) {
-            Ok(length) if length > limit => too_large(),
-            Ok(length) if claimed.is_none_or(|claimed| claimed == length) => {
-                self.service.call(&body, &Visitor(request))
-            }
-            _ => Reply::new("400 Bad Request", ""), // cut short, or broken chunks
+        let mut reader = request.as_reader().take(self.max_body as u64 + 1);
+        let is_read = reader.read_to_end(&mut body).is_ok();
+        if body.len() > self.max_body {
+            return Err("413 Content Too Large");
         }
+        if !is_read || claimed.is_some_and(|claimed| claimed != body.len()) {
+            return Err("400 Bad Request"); // cut off, or broken chunks
+        }
+
+        let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
+        let peer = request
+            .remote_addr()
+            .map(|address| address.ip().to_canonical());
+        Ok(HttpRequest {
+            method: request.method().to_string(),
+            path,
+            query,
+            peer: peer.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+            headers: request.headers(),
+            body,
+        })
     }
+}
+
+/// Starts the library's server; `None` if no descriptor is left, or no thread: then it panics.
+fn start_library(listener: &TcpListener) -> Option<Server> {
+    let listener = listener.try_clone().ok()?;
+    let started = catch_unwind(|| Server::from_listener(listener, None));
+    started.ok()?.ok()
 }

@@ -1,175 +1,198 @@
-//! The logs: one JSON line per event, with every token masked. A program has a log of its own, and
-//! one that it shares with all programs, for what begins, ends and breaks.
+//! The logs: one JSON line for each event, with all tokens masked. A program has a log of its own,
+//! and shares another with all programs for start, end and faults.
 //!
-//! An agent knows its file only when it has an id: until then its lines wait in memory. The sender
-//! of a message logs it whole, its receiver at most the beginning. What strangers can cause is
-//! logged only so often, so that nobody fills the disk.
+//! An agent knows its log file only when it has an id: until then its lines are kept in memory. The
+//! sender of a message logs it in full, the receiver only its start. Lines that anybody can cause
+//! are limited in number, so that nobody can fill the disk.
 
 use crate::net::sync::lock;
-use crate::protocol::Understood;
-use crate::wire::{Timestamp, masked};
-use crate::words;
+use crate::protocol::IncomingMessage;
+use crate::values::{Timestamp, redact_tokens};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-words! {
-    /// How serious a line is.
-    Level { Info = "INFO", Warning = "WARNING", Error = "ERROR", }
+/// The importance of a line.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
 }
 
-/// What a line says beside its message: a key, and a value, null where the fact does not apply.
-pub type Fact = (&'static str, Value);
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
 
-/// What a line says beside its facts.
-pub enum Body<'a> {
+/// A field of a line; it is left out if it is null.
+pub type Field = (&'static str, Value);
+
+/// The `message` of a line.
+pub enum Content<'a> {
     /// A sentence.
-    Words(String),
-    /// A whole league message.
-    Whole(&'a Value),
-    /// A league message that its sender logs whole: the receiver logs no more than its beginning.
-    Beginning(&'a Value),
+    Text(&'a str),
+    /// A whole message.
+    Full(&'a Value),
+    /// The start of a message: its sender logs it in full.
+    Start(&'a Value),
 }
 
-/// The log of one program: its own file, and the one that all programs share.
+/// Maximum number of lines in a second that unknown callers can cause.
+const MAX_UNKNOWN_LINES: u32 = 100;
+/// Maximum difference between two clocks that is not worth a warning.
+const MAX_SKEW: Duration = Duration::from_secs(60);
+/// Maximum length of the start of a message, in bytes.
+const MAX_START: usize = 500;
+/// Maximum length of the lines that are kept in memory, in bytes.
+const MAX_PENDING: usize = 1 << 20;
+
+/// The log of one program.
 pub struct Log {
     root: PathBuf,
     target: Mutex<Target>,
-    /// The second that it is, and what each address has caused in it that is logged only within
-    /// bounds.
-    noise: Mutex<(u64, HashMap<IpAddr, u32>)>,
+    unknown: Mutex<UnknownLines>,
 }
 
-/// Where lines go. They wait as long as there is no file; then each is written at once.
+/// The file of a log; lines are kept until it is known.
 struct Target {
     component: String,
-    lines: Vec<u8>,
+    pending: Vec<u8>,
     file: Option<File>,
 }
 
-impl Target {
-    fn write_out(&mut self) {
-        if let Some(file) = &mut self.file {
-            let _ = file.write_all(&self.lines); // a log that cannot be written stops nothing
-            self.lines.clear();
-        }
-    }
+/// Number of lines in this second that unknown callers have caused.
+struct UnknownLines {
+    since: Instant,
+    count: u32,
 }
 
-/// How many refusals of one address are logged within a second.
-const LOUDEST: u32 = 20;
-/// How far another clock may be off before it is worth a warning.
-const MAX_SKEW: Duration = Duration::from_secs(60);
-/// How many bytes of a message its receiver logs.
-const LOGGED: usize = 500;
-/// Bytes kept while there is no file yet; a peer that talks to an unregistered agent must not fill
-/// memory.
-const MAX_WAITING: usize = 1 << 20;
-
 impl Log {
-    /// A log below `root` whose file is not known yet.
+    /// Returns a log below `root` whose file is not known yet.
     pub fn new(root: &Path, component: &str) -> Log {
-        let target = Target {
-            component: component.into(),
-            lines: Vec::new(),
-            file: None,
-        };
         Log {
             root: root.into(),
-            target: Mutex::new(target),
-            noise: Mutex::default(),
+            target: Mutex::new(Target {
+                component: component.into(),
+                pending: Vec::new(),
+                file: None,
+            }),
+            unknown: Mutex::new(UnknownLines {
+                since: Instant::now(),
+                count: 0,
+            }),
         }
     }
 
-    /// From now on lines go to `path` below the root, those that waited first.
+    /// Opens the file at `path` below the root; lines that were kept are written first.
     pub fn open(&self, component: &str, path: &str) {
         let path = self.root.join(path);
         let file = append_to(&path);
-        let file =
-            file.inspect_err(|error| eprintln!("{}: {error}; nothing is logged", path.display()));
+        if let Err(error) = &file {
+            eprintln!("{}: {error}; nothing is logged", path.display());
+        }
+
         let mut target = lock(&self.target);
         target.component = component.into();
         target.file = file.ok();
-        target.write_out();
+        let pending = mem::take(&mut target.pending);
+        target.write(&pending);
     }
 
-    /// Writes a line about a message. With an `error_code` among the facts it is a warning.
-    pub fn note(&self, event_type: &str, facts: &[Fact], message: Body) {
-        let has_failed = |(key, fact): &Fact| *key == "error_code" && !fact.is_null();
-        let level = match facts.iter().any(has_failed) {
-            true => Level::Warning,
-            false => Level::Info,
+    /// Writes a line about a message. With an `error_code` it is a warning.
+    pub fn message(&self, event_type: &str, fields: &[Field], content: Content) {
+        let has_failed = fields
+            .iter()
+            .any(|(key, value)| *key == "error_code" && !value.is_null());
+        let level = if has_failed {
+            Level::Warning
+        } else {
+            Level::Info
         };
-        self.write(level, event_type, facts, message);
+        self.write(level, event_type, fields, content);
     }
 
-    /// Writes a line of words.
-    pub fn say(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        self.write(level, event_type, &[], Body::Words(words.into()));
+    /// Writes a line about an event.
+    pub fn event(&self, level: Level, event_type: &str, text: impl AsRef<str>) {
+        self.write(level, event_type, &[], Content::Text(text.as_ref()));
     }
 
-    fn write(&self, level: Level, event_type: &str, facts: &[Fact], message: Body) {
-        let target = &mut *lock(&self.target);
-        if target.lines.len() < MAX_WAITING {
-            let names = [&*target.component, event_type];
-            // memory takes it all
-            let _ = add_line(&mut target.lines, names, level, facts, message);
+    fn write(&self, level: Level, event_type: &str, fields: &[Field], content: Content) {
+        let mut target = lock(&self.target);
+        let line = line(&target.component, level, event_type, fields, content);
+        target.write(&line);
+    }
+
+    /// Writes a line into the log of all programs: start, end, faults of the machine.
+    pub fn system_event(&self, level: Level, event_type: &str, text: impl AsRef<str>) {
+        let content = Content::Text(text.as_ref());
+        let line = line(
+            &lock(&self.target).component,
+            level,
+            event_type,
+            &[],
+            content,
+        );
+        if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
+            let _ = file.write_all(&line);
         }
-        target.write_out();
     }
 
-    /// Writes a line of words into the log that all programs share: starting, ending, the machine's
-    /// faults.
-    pub fn orchestrator(&self, level: Level, event_type: &str, words: impl Into<String>) {
-        let component = lock(&self.target).component.clone();
-        let names = [&*component, event_type];
-        let words = Body::Words(words.into());
-        let mut line = Vec::new();
-        let added = add_line(&mut line, names, level, &[], words);
-        let file = added.and_then(|()| append_to(&self.root.join("system/orchestrator.log.jsonl")));
-        let _ = file.and_then(|mut file| file.write_all(&line));
-    }
-
-    /// Warns of what was taken instead of fields that were not there, of what only informs and is
-    /// wrong, and of a clock that is off.
-    pub fn doubts(&self, from: &str, supplied: &[&str], understood: &Understood) {
+    /// Writes warnings about a message: fields that were filled in, optional fields that were
+    /// ignored, and a clock that is wrong.
+    pub fn warnings(&self, from: &str, supplied: &[&str], parsed: &IncomingMessage) {
         if !supplied.is_empty() {
-            let fields = supplied.join(", ");
-            let words = format!("{from} left out {fields}: what is known was taken");
-            self.say(Level::Warning, "fields_supplied", words);
+            let text = format!(
+                "{from} left out {}: what is known was taken",
+                supplied.join(", ")
+            );
+            self.event(Level::Warning, "fields_supplied", text);
         }
-        for fault in &understood.ignored {
-            self.say(Level::Warning, "field_ignored", format!("{from}: {fault}"));
+        for fault in &parsed.ignored {
+            self.event(Level::Warning, "field_ignored", format!("{from}: {fault}"));
         }
-        let skew = understood.envelope.timestamp.distance(Timestamp::now());
+        let skew = parsed.envelope.timestamp.abs_diff(Timestamp::now());
         if skew > MAX_SKEW {
-            let words = format!("{from}'s clock is {} s off ours", skew.as_secs());
-            self.say(Level::Warning, "clock_skew", words);
+            let text = format!("{from}'s clock is {} s off ours", skew.as_secs());
+            self.event(Level::Warning, "clock_skew", text);
         }
     }
 
-    /// Counts what an address has caused, and says whether it is still to be logged. What was left
-    /// out in an older second is logged here, in one line.
-    pub fn bears(&self, peer: IpAddr) -> bool {
-        let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
-        let (second, counts) = &mut *lock(&self.noise);
-        if *second != now {
-            *second = now;
-            for (peer, count) in counts.drain().filter(|(_, count)| *count > LOUDEST) {
-                let left_out = count - LOUDEST;
-                let words = format!("{left_out} more requests from {peer} are not logged");
-                self.say(Level::Warning, "not_logged", words);
+    /// Counts a request of an unknown caller; returns true if it may still be logged. The number of
+    /// requests that were not logged is logged in the next second.
+    pub fn may_log_unknown(&self) -> bool {
+        let unknown = &mut *lock(&self.unknown);
+        if unknown.since.elapsed() >= Duration::from_secs(1) {
+            let left_out = unknown.count.saturating_sub(MAX_UNKNOWN_LINES);
+            if left_out > 0 {
+                let text = format!("{left_out} more requests were not logged");
+                self.event(Level::Warning, "not_logged", text);
             }
+            unknown.since = Instant::now();
+            unknown.count = 0;
         }
-        let count = counts.entry(peer).or_default();
-        *count += 1;
-        *count <= LOUDEST
+        unknown.count += 1;
+        unknown.count <= MAX_UNKNOWN_LINES
+    }
+}
+
+impl Target {
+    /// Writes a line, or keeps it. A log that cannot be written stops nothing.
+    fn write(&mut self, line: &[u8]) {
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(line);
+        } else if self.pending.len() < MAX_PENDING {
+            self.pending.extend_from_slice(line);
+        }
     }
 }
 
@@ -178,72 +201,87 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Adds a line to a text: when, by whom, what, whatever else applies, and what it says.
-fn add_line(
-    text: &mut Vec<u8>,
-    [component, event_type]: [&str; 2],
+/// Returns a line of a log: the time first, the message last.
+fn line(
+    component: &str,
     level: Level,
-    facts: &[Fact],
-    message: Body,
-) -> io::Result<()> {
-    let now = Timestamp::to_the_millisecond();
-    write!(
-        text,
+    event_type: &str,
+    fields: &[Field],
+    content: Content,
+) -> Vec<u8> {
+    let now = Timestamp::now_with_millis();
+    let head = format!(
         r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"{level}""#
-    )?;
-    for (key, fact) in facts.iter().filter(|(_, fact)| !fact.is_null()) {
-        write!(text, ",\"{key}\":")?;
-        serde_json::to_writer(&mut *text, &Masked(key, fact))?;
-    }
-    text.write_all(b",\"message\":")?;
-    message.add_to(text)?;
-    text.write_all(b"}\n")
-}
-
-impl Body<'_> {
-    /// Adds what the line says to a text, as JSON.
-    fn add_to(&self, text: &mut Vec<u8>) -> io::Result<()> {
-        let message = match self {
-            Body::Words(words) => return Ok(serde_json::to_writer(text, &masked(words))?),
-            Body::Whole(message) => return Ok(serde_json::to_writer(text, &Masked("", message))?),
-            Body::Beginning(message) => Masked("", message),
-        };
-        let mut beginning = [0; LOGGED];
-        let mut rest = &mut beginning[..];
-        let is_whole = serde_json::to_writer(&mut rest, &message).is_ok();
-        let length = LOGGED - rest.len();
-        if is_whole {
-            return text.write_all(&beginning[..length]);
+    );
+    let mut line = head.into_bytes();
+    for (key, value) in fields {
+        if !value.is_null() {
+            line.extend_from_slice(format!(",\"{key}\":").as_bytes());
+            write_json(&mut line, &Redacted { key, value });
         }
-        let beginning = String::from_utf8_lossy(&beginning);
-        Ok(serde_json::to_writer(text, &format!("{beginning}…"))?)
+    }
+
+    line.extend_from_slice(b",\"message\":");
+    match content {
+        Content::Text(text) => write_json(&mut line, &redact_tokens(text)),
+        Content::Full(value) => write_json(&mut line, &Redacted { key: "", value }),
+        Content::Start(value) => write_start(&mut line, &Redacted { key: "", value }),
+    }
+    line.extend_from_slice(b"}\n");
+    line
+}
+
+/// Returns a value as JSON, in half the time of `Value::to_string`.
+pub fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default() // cannot fail
+}
+
+/// Adds a value as JSON to a line.
+fn write_json(line: &mut Vec<u8>, value: &impl Serialize) {
+    let _ = serde_json::to_writer(line, value); // cannot fail
+}
+
+/// Adds a message as JSON to a line, or its first bytes as a text if it is long.
+fn write_start(line: &mut Vec<u8>, message: &Redacted) {
+    let mut buffer = [0; MAX_START];
+    let mut free = &mut buffer[..];
+    if serde_json::to_writer(&mut free, message).is_ok() {
+        let length = MAX_START - free.len();
+        line.extend_from_slice(&buffer[..length]);
+    } else {
+        write_json(line, &format!("{}…", String::from_utf8_lossy(&buffer)));
     }
 }
 
-/// A value as the log shows it, under its key: every token in it is masked, by the key it stands
-/// under, and by its looks anywhere else.
-struct Masked<'a>(&'a str, &'a Value);
+/// A value with its key, which is written with all tokens masked: what is named as a token or a key,
+/// and what looks like one of our tokens.
+struct Redacted<'a> {
+    key: &'a str,
+    value: &'a Value,
+}
 
-impl Serialize for Masked<'_> {
+impl Serialize for Redacted<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.1 {
+        match self.value {
             Value::String(text) => {
-                let shown = masked(text);
-                let looks_foreign = is_secret(self.0) && !text.is_empty() && shown == *text;
-                serializer.serialize_str(if looks_foreign { "***" } else { &shown })
+                let is_secret = self.key.ends_with("token") || self.key == "registration_key";
+                let shown = redact_tokens(text);
+                if is_secret && !text.is_empty() && shown == *text {
+                    return serializer.serialize_str("***");
+                }
+                serializer.serialize_str(&shown)
             }
             Value::Array(items) => {
-                serializer.collect_seq(items.iter().map(|item| Masked("", item)))
+                let items = items.iter().map(|value| Redacted { key: "", value });
+                serializer.collect_seq(items)
             }
-            Value::Object(object) => {
-                serializer.collect_map(object.iter().map(|(key, value)| (key, Masked(key, value))))
+            Value::Object(fields) => {
+                let fields = fields
+                    .iter()
+                    .map(|(key, value)| (key, Redacted { key, value }));
+                serializer.collect_map(fields)
             }
-            plain => plain.serialize(serializer),
+            other => other.serialize(serializer),
         }
     }
-}
-
-/// Whether what stands under this key is a token, or the key by which an agent is known again.
-fn is_secret(key: &str) -> bool {
-    key.ends_with("token") || key == "registration_key"
 }

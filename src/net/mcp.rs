@@ -1,19 +1,21 @@
-//! The Model Context Protocol: the same handlers as `rpc.rs`, seen as tools. A second view, not a
-//! second system: a call of a tool comes back from here as an ordinary call.
+//! The Model Context Protocol: the handlers of `rpc.rs`, offered as tools.
 //!
 //! Stateless, JSON replies only, in both eras: with the `initialize` handshake (2024-11-05 to
 //! 2025-11-25) and without it (2026-07-28), which has stricter rules for headers and statuses. Left
 //! out: sessions, streams, batches, resources and prompts. See "MCP" in `protocol.md`.
 
-use crate::net::agent::{Agent, Denial};
-use crate::net::http::{OK, Visitor};
-use crate::object;
-use crate::protocol::{Entry, GameError, LeagueError, Packet, QueryError, SUPPLIED};
-use crate::wire::{Wire, cut};
+use crate::json::decode;
+use crate::net::agent::{Agent, HandlerError, JsonRpcError};
+use crate::net::http::HttpRequest;
+use crate::protocol::{
+    DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec, QueryError,
+};
+use crate::values::truncate;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The versions that we speak, newest first. All but the first have a handshake.
-const VERSIONS: &[&str] = &[
+/// The versions, newest first. All but the first have a handshake.
+const VERSIONS: [&str; 5] = [
     STATELESS,
     "2025-11-25",
     "2025-06-18",
@@ -22,241 +24,264 @@ const VERSIONS: &[&str] = &[
 ];
 /// The version without a handshake.
 const STATELESS: &str = "2026-07-28";
-/// Where a stateless client says which version it speaks.
+/// The field of `_meta` with the version of a stateless client.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-/// What else a stateless client must say of itself; its name is optional.
+/// The other field of `_meta` that a stateless client must send.
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-/// Where a stateless server says who it is.
+/// The field of `_meta` with the name of a stateless server.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-object! {
-    /// The parameters of `tools/call`.
-    ToolCall { name: String, ; optional arguments: Packet, }
+/// The parameters of `tools/call`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ToolCall {
+    pub name: String,
+    pub arguments: Option<JsonObject>,
 }
 
-/// A request of MCP.
-pub struct Mcp<'a> {
-    method: &'a str,
-    params: &'a Value,
-    from: &'a Visitor<'a>,
-    /// Whether the request is of the era without a handshake.
-    is_stateless: bool,
-}
-
-impl<'a> Mcp<'a> {
-    /// The request, if it is one of MCP; else it is a league request.
-    pub fn find(method: &'a str, params: &'a Value, from: &'a Visitor) -> Option<Mcp<'a>> {
-        let is_stateless = params["_meta"][VERSION_KEY] == STATELESS
-            || from.header("Mcp-Protocol-Version") == Some(STATELESS);
-        let is_mcp = match method {
-            "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call" => true,
-            _ => is_stateless || method.starts_with("notifications/"),
-        };
-        is_mcp.then_some(Mcp {
-            method,
-            params,
-            from,
-            is_stateless,
-        })
+/// Returns true if a request is of this protocol; else it is a league request.
+pub fn is_mcp(method: &str, params: &Value, http: &HttpRequest) -> bool {
+    match method {
+        "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call" => true,
+        _ => is_stateless(params, http) || method.starts_with("notifications/"),
     }
+}
 
-    /// Answers the request; `call` runs a tool by its name. A denial comes with the HTTP status
-    /// that it wants.
-    pub fn answer(
-        &self,
-        agent: &dyn Agent,
-        sender: &str,
-        call: impl FnOnce(&str, Value) -> Result<Value, Denial>,
-    ) -> Result<Value, (&'static str, Denial)> {
-        self.check().map_err(|denial| ("400 Bad Request", denial))?;
-        let handshakes = &VERSIONS[1..];
-        let is_asked = |known: &&&str| self.params["protocolVersion"] == **known;
-        let server = json!({"name": sender, "version": env!("CARGO_PKG_VERSION")});
-        let mut result = match self.method {
-            "server/discover" => lasting(json!({
-                "supportedVersions": VERSIONS,
-                "capabilities": {"tools": {}},
-                "instructions": agent.toolbox().instructions,
-            })),
-            "tools/list" => lasting(json!({"tools": listed(agent)})),
-            "tools/call" => self.called(agent, call).map_err(|denial| (OK, denial))?,
-            "initialize" if !self.is_stateless => json!({
-                "protocolVersion": handshakes.iter().find(is_asked).unwrap_or(&handshakes[0]),
+/// Returns true if a request is of the era without a handshake.
+fn is_stateless(params: &Value, http: &HttpRequest) -> bool {
+    params["_meta"][VERSION_KEY] == STATELESS
+        || http.header("Mcp-Protocol-Version") == Some(STATELESS)
+}
+
+/// Answers a request as the server of this name; `call_tool` runs a tool.
+pub fn answer(
+    method: &str,
+    params: &Value,
+    http: &HttpRequest,
+    agent: &dyn Agent,
+    name: &str,
+    call_tool: impl FnOnce(&str, Value) -> Result<Value, HandlerError>,
+) -> Result<Value, HandlerError> {
+    let is_stateless = is_stateless(params, http);
+    let checked = if is_stateless {
+        check_stateless(method, params, http)
+    } else {
+        check_version(params, http)
+    };
+    checked.map_err(|error| with_status(error, "400 Bad Request"))?;
+
+    let server = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
+    let mut result = match method {
+        "server/discover" => uncached(json!({
+            "supportedVersions": VERSIONS,
+            "capabilities": {"tools": {}},
+            "instructions": agent.toolbox().instructions,
+        })),
+        "tools/list" => uncached(json!({"tools": list_tools(agent)})),
+        "tools/call" => tool_result(params, agent, call_tool)?,
+        "initialize" if !is_stateless => {
+            let mut with_handshake = VERSIONS[1..].iter();
+            let known = with_handshake.find(|version| params["protocolVersion"] == **version);
+            json!({
+                "protocolVersion": known.unwrap_or(&VERSIONS[1]),
                 "capabilities": {"tools": {}},
                 "serverInfo": server,
                 "instructions": agent.toolbox().instructions,
-            }),
-            "ping" if !self.is_stateless => json!({}),
-            name if name.starts_with("notifications/") => json!({}),
-            name => {
-                let denial = Denial::not_taken(agent.kind(), name);
-                return Err(("404 Not Found", denial));
-            }
-        };
-        if self.is_stateless || self.method == "server/discover" {
-            result["_meta"] = json!({SERVER_KEY: server});
+            })
         }
-        Ok(result)
+        "ping" if !is_stateless => json!({}),
+        name if name.starts_with("notifications/") => json!({}),
+        name => {
+            let error = HandlerError::not_found(agent.kind(), name).into_json_rpc();
+            return Err(with_status(error, "404 Not Found"));
+        }
+    };
+    if is_stateless || method == "server/discover" {
+        result["_meta"] = json!({SERVER_KEY: server});
     }
+    Ok(result)
+}
 
-    /// Checks what a request must look like: its version is one that we speak; and in the stateless
-    /// era `_meta` says who calls, and the headers say the same as the body.
-    fn check(&self) -> Result<(), Denial> {
-        let version = self.params["_meta"][VERSION_KEY].as_str();
-        if !self.is_stateless {
-            let version = version.or(self.from.header("Mcp-Protocol-Version"));
-            let Some(unknown) = version.filter(|it| !VERSIONS.contains(it)) else {
-                return Ok(());
-            };
-            let words = format!("Unsupported protocol version: {}", cut(unknown, 60));
-            let data = json!({"supported": VERSIONS, "requested": unknown});
-            return Err(Denial::Rpc(-32022, words, Some(data)));
-        }
-        for key in [VERSION_KEY, CAPABILITIES_KEY] {
-            if self.params["_meta"][key].is_null() {
-                return Err(Denial::rpc(-32602, format!("_meta: {key} is missing")));
-            }
-        }
-        let name = self.params["name"].as_str();
-        let wanted = [
-            ("Mcp-Protocol-Version", version),
-            ("Mcp-Method", Some(self.method)),
-            ("Mcp-Name", name.filter(|_| self.method == "tools/call")),
-        ];
-        for (header, wanted) in wanted {
-            let came = self.from.header(header).unwrap_or_default();
-            if let Some(wanted) = wanted
-                && !says(came, wanted)
-            {
-                let came = cut(came, 60);
-                let words = format!("header {header}: got {came:?}, but the body says {wanted:?}");
-                return Err(Denial::rpc(-32020, words));
-            }
-        }
-        Ok(())
-    }
+fn with_status(error: JsonRpcError, status: &'static str) -> HandlerError {
+    HandlerError::JsonRpc(JsonRpcError { status, ..error })
+}
 
-    /// Calls a tool. A tool refuses as a tool: with the reason in words, and `isError`.
-    fn called(
-        &self,
-        agent: &dyn Agent,
-        call: impl FnOnce(&str, Value) -> Result<Value, Denial>,
-    ) -> Result<Value, Denial> {
-        let invalid = |fault| Denial::rpc(-32602, format!("Invalid params: {fault}"));
-        let ToolCall { name, arguments } = ToolCall::read(self.params).map_err(invalid)?;
-        let is_message = Entry::served_by(agent.kind()).any(|it| it.tool == name);
-        if !is_message && agent.toolbox().find(&name).is_none() {
-            let words = format!("Unknown tool: {}", cut(&name, 60));
-            return Err(Denial::rpc(-32602, words));
+/// Checks that the version of a request, if it has one, is known.
+fn check_version(params: &Value, http: &HttpRequest) -> Result<(), JsonRpcError> {
+    let version = params["_meta"][VERSION_KEY].as_str();
+    match version.or(http.header("Mcp-Protocol-Version")) {
+        Some(unknown) if !VERSIONS.contains(&unknown) => {
+            let message = format!("Unsupported protocol version: {}", truncate(unknown, 60));
+            Err(JsonRpcError {
+                data: Some(json!({"supported": VERSIONS, "requested": unknown})),
+                ..JsonRpcError::new(-32022, message)
+            })
         }
-        let (refused, result) = match call(&name, arguments.unwrap_or_default().into()) {
-            Ok(result) => (unwilling(&result), result),
-            Err(denial) => (Some(denial.error().1), Value::Null),
-        };
-        let is_error = refused.is_some();
-        let text = refused.unwrap_or_else(|| result.to_string());
-        let mut whole = json!({
-            "content": [{"type": "text", "text": text}],
-            "isError": is_error,
-            "resultType": "complete",
-        });
-        // A refusal is not what an output schema promises, and some clients hold it against that.
-        if !result.is_null() && (is_message || !is_error) {
-            whole["structuredContent"] = result;
-        }
-        Ok(whole)
+        _ => Ok(()),
     }
 }
 
-/// Whether a header says this text. What HTTP cannot carry comes as `=?base64?…?=`.
-fn says(header: &str, text: &str) -> bool {
-    header == text || header == format!("=?base64?{}?=", base64(text))
+/// Checks that a stateless request says who calls, and that its headers equal its body.
+fn check_stateless(method: &str, params: &Value, http: &HttpRequest) -> Result<(), JsonRpcError> {
+    for key in [VERSION_KEY, CAPABILITIES_KEY] {
+        if params["_meta"][key].is_null() {
+            return Err(JsonRpcError::new(
+                -32602,
+                format!("_meta: {key} is missing"),
+            ));
+        }
+    }
+
+    let name = params["name"].as_str();
+    let headers = [
+        (
+            "Mcp-Protocol-Version",
+            params["_meta"][VERSION_KEY].as_str(),
+        ),
+        ("Mcp-Method", Some(method)),
+        ("Mcp-Name", name.filter(|_| method == "tools/call")),
+    ];
+    for (header, expected) in headers {
+        let Some(expected) = expected else {
+            continue;
+        };
+        let received = http.header(header).unwrap_or_default();
+        let encoded = format!("=?base64?{}?=", base64(expected)); // for what HTTP cannot carry
+        if received != expected && received != encoded {
+            let received = truncate(received, 60);
+            let message =
+                format!("header {header}: got {received:?}, but the body says {expected:?}");
+            return Err(JsonRpcError::new(-32020, message));
+        }
+    }
+    Ok(())
 }
 
 fn base64(text: &str) -> String {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut coded = String::new();
-    for three in text.as_bytes().chunks(3) {
-        let byte = |place: usize| three.get(place).map_or(0, |byte| usize::from(*byte));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut encoded = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let mut bytes = [0; 3];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
         for place in 0..4 {
-            let letter = LETTERS[bits >> (18 - 6 * place) & 63];
-            coded.push(if place > three.len() {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            encoded.push(if place > chunk.len() {
                 '='
             } else {
-                letter.into()
+                digit.into()
             });
         }
     }
-    coded
+    encoded
 }
 
-/// A complete answer that is not to be cached.
-fn lasting(mut answer: Value) -> Value {
-    answer["resultType"] = "complete".into();
-    answer["ttlMs"] = 0.into();
-    answer["cacheScope"] = "private".into();
-    answer
+/// Returns a result that is complete and must not be cached.
+fn uncached(mut result: Value) -> Value {
+    result["resultType"] = "complete".into();
+    result["ttlMs"] = 0.into();
+    result["cacheScope"] = "private".into();
+    result
 }
 
-/// The tools of an agent as a client sees them: its messages, and those of its toolbox.
-fn listed(agent: &dyn Agent) -> Vec<Value> {
-    let toolbox = agent.toolbox();
-    let messages = Entry::served_by(agent.kind()).filter(|_| toolbox.lists_messages);
-    let tools = toolbox.tools.iter().map(|tool| {
-        let mut one = entry(tool.name, tool.says, (tool.arguments)(), tool.only_shows);
-        one["outputSchema"] = (tool.answer)();
-        one
-    });
-    messages.map(described).chain(tools).collect()
-}
-
-/// A message as a tool: what we supply need not come.
-fn described(message: &Entry) -> Value {
-    let mut schema = message.schema();
-    if let Some(required) = schema["required"].as_array_mut() {
-        required.retain(|name| !SUPPLIED.iter().any(|supplied| name == supplied));
+/// Calls a tool. A refusal is a result with `isError` and the reason in words.
+fn tool_result(
+    params: &Value,
+    agent: &dyn Agent,
+    call_tool: impl FnOnce(&str, Value) -> Result<Value, HandlerError>,
+) -> Result<Value, HandlerError> {
+    let ToolCall { name, arguments } = decode::<ToolCall>(params)
+        .map_err(|fault| HandlerError::json_rpc(-32602, format!("Invalid params: {fault}")))?;
+    let is_message = MessageSpec::accepted_by(agent.kind()).any(|entry| entry.method == name);
+    if !is_message && agent.toolbox().find(&name).is_none() {
+        let message = format!("Unknown tool: {}", truncate(&name, 60));
+        return Err(HandlerError::json_rpc(-32602, message));
     }
-    entry(message.tool, message.says, schema, false)
+
+    let (result, reason) = match call_tool(&name, arguments.unwrap_or_default().into()) {
+        Ok(result) => (result.clone(), refusal_reason(&result)),
+        Err(error) => (Value::Null, Some(error.into_json_rpc().message)),
+    };
+    let is_error = reason.is_some();
+    let text = reason.unwrap_or_else(|| result.to_string());
+    let mut answer = json!({
+        "content": [{"type": "text", "text": text}],
+        "isError": is_error,
+        "resultType": "complete",
+    });
+    // A refusal does not match the output schema of a tool, and some clients check that.
+    if !result.is_null() && (is_message || !is_error) {
+        answer["structuredContent"] = result;
+    }
+    Ok(answer)
 }
 
-fn entry(name: &str, says: &str, mut schema: Value, only_shows: bool) -> Value {
-    explain(&mut schema);
-    let words = name.replace('_', " ");
+/// Returns the reason of a message that refuses, of a failed query or of a rejected registration.
+fn refusal_reason(result: &Value) -> Option<String> {
+    if let Some(LeagueError::NAME | GameError::NAME) = result["message_type"].as_str() {
+        return Some(decode::<LeagueError>(result).ok()?.explain());
+    }
+    if let Ok(error) = decode::<QueryError>(&result["error"]) {
+        let (code, name) = (error.error_code, error.error_name);
+        return Some(format!("{code} {name}: {}", error.error_description));
+    }
+    let reason = result["reason"].as_str().unwrap_or_default();
+    (result["status"] == "REJECTED").then(|| format!("REJECTED: {reason}"))
+}
+
+/// Returns the tools of an agent: its messages, and the tools of its toolbox.
+fn list_tools(agent: &dyn Agent) -> Vec<Value> {
+    let toolbox = agent.toolbox();
+    let mut list = Vec::new();
+    if toolbox.lists_messages {
+        for entry in MessageSpec::accepted_by(agent.kind()) {
+            let mut schema = entry.schema.clone();
+            if let Some(required) = schema["required"].as_array_mut() {
+                required.retain(|name| !DEFAULTED_FIELDS.iter().any(|supplied| name == supplied));
+            }
+            list.push(tool_entry(entry.method, entry.description, schema, false));
+        }
+    }
+    for tool in toolbox.tools {
+        let mut entry = tool_entry(
+            tool.name,
+            tool.description,
+            tool.input_schema,
+            tool.read_only,
+        );
+        entry["outputSchema"] = tool.output_schema;
+        list.push(entry);
+    }
+    list
+}
+
+fn tool_entry(name: &str, description: &str, mut schema: Value, read_only: bool) -> Value {
+    describe_fields(&mut schema);
+    let title = name.replace('_', " ");
     json!({
         "name": name,
-        "title": words[..1].to_uppercase() + &words[1..],
-        "description": says,
+        "title": title[..1].to_uppercase() + &title[1..],
+        "description": description,
         "inputSchema": schema,
         "annotations": {
-            "readOnlyHint": only_shows,
+            "readOnlyHint": read_only,
             "destructiveHint": name == "control_league",
             "openWorldHint": false,
         },
     })
 }
 
-/// Writes into the schema of a tool what each of its arguments is for.
-fn explain(schema: &mut Value) {
-    let rows = include_str!("../protocol/fields.md").lines();
-    let rows = rows.filter_map(|row| row.strip_prefix("| `")?.split_once("` | "));
-    for (name, says) in rows {
-        if let Some(argument) = schema.pointer_mut(&format!("/properties/{name}")) {
-            argument["description"] = says.trim_end_matches(" |").into();
+/// Adds the descriptions of `fields.md` to a schema.
+fn describe_fields(schema: &mut Value) {
+    for row in include_str!("../protocol/fields.md").lines() {
+        let columns = row
+            .strip_prefix("| `")
+            .and_then(|row| row.split_once("` | "));
+        let Some((name, description)) = columns else {
+            continue;
+        };
+        if let Some(field) = schema.pointer_mut(&format!("/properties/{name}")) {
+            field["description"] = description.trim_end_matches(" |").into();
         }
     }
-}
-
-/// Why a message grants nothing: it refuses, or a query has failed, or a registration is rejected.
-fn unwilling(result: &Value) -> Option<String> {
-    let name = result["message_type"].as_str();
-    if let Some(LeagueError::NAME | GameError::NAME) = name {
-        return Some(LeagueError::read(result).ok()?.explain());
-    }
-    if let Ok(error) = QueryError::read(&result["error"]) {
-        let (code, name) = (error.error_code, error.error_name);
-        return Some(format!("{code} {name}: {}", error.error_description));
-    }
-    let reason = result["reason"].as_str().unwrap_or_default();
-    (result["status"] == "REJECTED").then(|| format!("REJECTED: {reason}"))
 }

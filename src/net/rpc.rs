@@ -1,345 +1,364 @@
-//! JSON-RPC 2.0 in: from the bytes of a request to the agent that answers it, and from its answer
-//! to bytes. Direct calls and tool calls come the same way, and one function makes every reply.
+//! JSON-RPC 2.0, the server side: from an HTTP request to the agent that answers it, and back. Direct
+//! calls and tool calls take the same way, and one function writes every reply.
 //!
-//! The agent is given an envelope and a message, and returns a bare message or a `Denial`. What a
-//! request says itself decides; what it lacks is supplied where we know it (see "Envelope" in
-//! `protocol.md`). A request is read once and logged in one line, its reply in another; an address
-//! that is refused too often is only counted. Read next: `mcp.rs`, the same handlers as tools.
+//! Fields that a registration or a tool call leaves out are filled in where they are known (see
+//! "Envelope" in `protocol.md`). A request is read once and logged in one line, its reply in
+//! another. Read next: `mcp.rs`, the same handlers as tools.
 
-use crate::net::agent::{Agent, Denial, Request, Tool};
-use crate::net::bounds::start_anew;
-use crate::net::client::Client;
-use crate::net::http::{OK, Reply, Service, Visitor};
-use crate::net::letter::{About, answered, conversation, ok, quoted, written};
-use crate::net::log::{Body, Level};
-use crate::net::mcp::Mcp;
-use crate::net::sync::lock;
+use crate::json::{FieldError, decode};
+use crate::net::agent::{Agent, HandlerError, Request, Tool};
+use crate::net::client::{Client, MessageContext, new_conversation, ok, text_field};
+use crate::net::http::{HttpRequest, OK, Response};
+use crate::net::log::{Content, Level, to_json};
+use crate::net::mcp;
 use crate::protocol::{
-    self, Code, Entry, GameError, Kind, LeagueError, LeagueRegisterRequest, Message,
-    RefereeRegisterRequest, Refusal, Understood,
+    self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueError, LeagueRegisterRequest,
+    Message, MessageSpec, ProtocolError, RefereeRegisterRequest,
 };
-use crate::wire::{Fault, SHOWN, Wire, cut};
+use crate::values::{MAX_SHOWN_CHARS, truncate};
 use serde_json::{Value, json};
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-/// What is said of JSON that is no request.
-const NO_REQUEST: &str = "must be one object (batches are not supported) with \"jsonrpc\": \
-    \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
+const INVALID_REQUEST: &str = "Invalid Request: must be one object (batches are not supported) with \
+    \"jsonrpc\": \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
 
 /// An agent as the HTTP server sees it.
-pub struct Server {
-    /// Who answers.
+pub struct RpcServer {
+    /// Answers the messages.
     pub agent: Arc<dyn Agent>,
-    /// How the agent signs and logs.
+    /// Signs and logs.
     pub client: Arc<Client>,
-    /// Whether a request must bring its whole envelope (`strict_envelope`).
-    pub strict: bool,
-    /// The hosts, each with its port, under which browsers may call the agent.
-    pub own: Vec<String>,
-    /// Shows a line on the terminal.
-    pub complain: fn(&str),
-    /// The port on which the agent listens.
-    pub port: u16,
-    /// The fault of our own that was last shown, a panic too: the same again is only logged.
-    pub shown: Mutex<String>,
+    /// The origins of the pages of this agent.
+    pub own_origins: Vec<String>,
+    /// Prints a line on the terminal.
+    pub print_error: fn(&str),
 }
 
-impl Service for Server {
-    fn call(&self, body: &[u8], from: &Visitor) -> Reply {
-        let origins = || from.headers("Origin"); // a browser has one
-        let is_ours = |origin: &str| {
-            origin
-                .strip_prefix("http://")
-                .is_some_and(|it| self.is_own(it))
-        };
-        if origins().all(is_ours) && origins().count() < 2 {
-            self.answer(body, from)
-        } else {
-            Reply::new("403 Forbidden", "")
+impl RpcServer {
+    /// Answers a request: JSON-RPC at `/mcp`, pages elsewhere.
+    pub fn handle(&self, http: &HttpRequest) -> Response {
+        let method = &*http.method;
+        if http.path == "/mcp" && method == "POST" {
+            return self.post(http);
+        }
+        if http.path == "/mcp" {
+            let accepts_html = http
+                .header("Accept")
+                .is_some_and(|it| it.contains("text/html"));
+            if method == "GET" && accepts_html && self.page("/", http).is_some() {
+                return Response::new("303 See Other", "").with_headers("Location: /\r\n");
+            }
+            return not_allowed("Allow: POST\r\n");
+        }
+        match self.page(http.path, http) {
+            Some(page) if method == "GET" => page,
+            Some(_) => not_allowed("Allow: GET\r\n"),
+            None => {
+                self.log_not_found(http.path, self.peer(http));
+                Response::new("404 Not Found", "")
+            }
         }
     }
 
-    fn page(&self, path: &str, from: &Visitor) -> Option<Reply> {
-        let peer = self.peer(from);
-        let page = match path {
-            "/health" => Some(Reply::new(OK, self.agent.health().to_string())),
-            _ => self.agent.page(path, from.query(), peer),
-        };
-        if page.is_none() {
-            self.asked_in_vain(path, peer);
+    fn page(&self, path: &str, http: &HttpRequest) -> Option<Response> {
+        if path == "/health" {
+            return Some(Response::new(OK, self.agent.health().to_string()));
         }
-        page
+        self.agent.page(path, http.query, self.peer(http))
     }
 
-    fn fault(&self, what: &str) {
-        self.client.log.orchestrator(Level::Error, "fault", what);
-        let shown = cut(what, 2 * SHOWN);
-        if mem::replace(&mut *lock(&self.shown), shown.clone()) != shown {
-            (self.complain)(&shown);
+    /// Logs a request for a path or a method that does not exist.
+    fn log_not_found(&self, name: &str, peer: IpAddr) {
+        if self.client.log.may_log_unknown() {
+            let text = format!("{peer} asked for {}", truncate(name, MAX_SHOWN_CHARS));
+            self.client.log.event(Level::Warning, "not_found", text);
         }
     }
 
-    fn start_anew(&self, why: &str) {
-        let words = format!("{why}: the program takes its own place");
-        (self.complain)(&words);
-        self.client.log.orchestrator(Level::Info, "ended", words);
-        let why = start_anew(self.port);
-        (self.complain)(&format!("that cannot be: {why}"));
-    }
-}
-
-impl Server {
-    /// Whether a browser names this very agent, by host and port; it leaves out port 80.
-    fn is_own(&self, host: &str) -> bool {
-        let host = host.trim_end_matches(":80");
-        let is_it = |own: &String| own.trim_end_matches(":80").eq_ignore_ascii_case(host);
-        self.own.iter().any(is_it)
-    }
-
-    /// Where a request comes from. A browser that was led to this machine under a name that is not
-    /// ours does not count as this machine: its page comes from somewhere else.
-    fn peer(&self, from: &Visitor) -> IpAddr {
-        let address = from.address();
-        let is_ours = from.header("Host").is_none_or(|host| self.is_own(host));
-        match address.is_loopback() && !is_ours {
-            true => Ipv4Addr::UNSPECIFIED.into(),
-            false => address,
+    /// Returns true unless a browser sends the request for a foreign page.
+    fn has_own_origin(&self, http: &HttpRequest) -> bool {
+        match http.headers("Origin")[..] {
+            [] => true,
+            [origin] => self.is_own(origin),
+            _ => false,
         }
     }
 
-    /// Tells the agent what somebody asked for in vain: cut, and not without end, since it is
-    /// logged.
-    fn asked_in_vain(&self, what: &str, peer: IpAddr) {
-        if self.client.log.bears(peer) {
-            self.agent.asked_in_vain(&cut(what, SHOWN), peer);
+    /// Returns the address of the caller. A browser on this machine that was led here under a
+    /// foreign host name counts as another machine.
+    fn peer(&self, http: &HttpRequest) -> IpAddr {
+        let host = http.header("Host");
+        let is_own = host.is_none_or(|host| self.is_own(&format!("http://{host}")));
+        if http.peer.is_loopback() && !is_own {
+            return Ipv4Addr::UNSPECIFIED.into();
         }
+        http.peer
     }
 
-    /// Answers one body; a notification and a reply get 202. A bare league message is answered
-    /// bare.
-    fn answer(&self, body: &[u8], from: &Visitor) -> Reply {
-        let mut request: Value = match serde_json::from_slice(body) {
+    fn is_own(&self, origin: &str) -> bool {
+        let origin = origin.trim_end_matches(":80"); // a browser leaves it out
+        self.own_origins
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(origin))
+    }
+
+    /// Answers a POST to `/mcp`.
+    fn post(&self, http: &HttpRequest) -> Response {
+        if !self.has_own_origin(http) {
+            return Response::new("403 Forbidden", "");
+        }
+        let mut request: Value = match serde_json::from_slice(&http.body) {
             Ok(request) => request,
             Err(error) => {
-                let denial = Denial::rpc(-32700, format!("Parse error: {error}"));
-                return failed(Value::Null, denial);
+                let error = HandlerError::json_rpc(-32700, format!("Parse error: {error}"));
+                return error_response(Value::Null, error);
             }
         };
+
+        // A bare league message is answered bare; a response to nothing that we have asked, not.
         let has = |key: &str| request.get(key).is_some();
         if has("message_type") && !has("jsonrpc") && !has("method") {
-            return match self.run("", request, self.peer(from), false) {
-                Ok(result) => Reply::new(OK, written(&result)),
-                Err(denial) => failed(Value::Null, denial),
+            return match self.call("", request, self.peer(http), false) {
+                Ok(result) => Response::new(OK, result.to_string()),
+                Err(error) => error_response(Value::Null, error),
             };
         }
         if !has("method") && (has("result") || has("error")) {
-            return Reply::new("202 Accepted", ""); // a reply to nothing that we have asked
+            return Response::new("202 Accepted", "");
         }
+
         let is_notification = !has("id");
-        let is_id = |id: &Value| id.is_null() || id.is_number() || id.is_string();
-        let id = Some(request["id"].clone()).filter(is_id);
+        let id = request["id"].clone();
+        let is_valid_id = id.is_null() || id.is_number() || id.is_string();
         let method = request["method"].as_str().unwrap_or_default().to_string();
-        if id.is_none() || method.is_empty() || request["jsonrpc"] != "2.0" {
-            let denial = Denial::rpc(-32600, format!("Invalid Request: {NO_REQUEST}"));
-            return failed(id.unwrap_or_default(), denial);
+        if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
+            let id = if is_valid_id { id } else { Value::Null };
+            return error_response(id, HandlerError::json_rpc(-32600, INVALID_REQUEST));
         }
-        let id = id.unwrap_or_default();
-        let params = request.get_mut("params").map(Value::take);
-        let outcome = self.run_method(&method, params.unwrap_or_else(|| json!({})), from);
-        match outcome {
-            _ if is_notification => Reply::new("202 Accepted", ""), // done, not answered
-            Ok(result) => Reply::new(OK, answered(&result, &id)),
-            Err((status, denial)) => Reply {
-                status,
-                ..failed(id, denial)
-            },
+
+        let params = request.get_mut("params").map_or(json!({}), Value::take);
+        let result = self.dispatch(&method, params, http);
+        if is_notification {
+            return Response::new("202 Accepted", "");
+        }
+        match result {
+            Ok(result) => {
+                let result = to_json(&result);
+                let reply = format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#);
+                Response::new(OK, reply)
+            }
+            Err(error) => error_response(id, error),
         }
     }
 
-    /// Runs a method of MCP, or a league request. A denial comes with the HTTP status that it
-    /// wants.
-    fn run_method(
+    /// Runs a method of the Model Context Protocol, or a league request.
+    fn dispatch(
         &self,
         method: &str,
         params: Value,
-        from: &Visitor,
-    ) -> Result<Value, (&'static str, Denial)> {
+        http: &HttpRequest,
+    ) -> Result<Value, HandlerError> {
         if !params.is_object() {
-            let fault = Fault::new(&params, "an object").under("params");
-            return Err((OK, Denial::rpc(-32602, fault.to_string())));
+            let fault = FieldError::new(&params, "an object").in_field("params");
+            return Err(HandlerError::json_rpc(-32602, fault.to_string()));
         }
-        let peer = self.peer(from);
-        match Mcp::find(method, &params, from) {
-            Some(mcp) => mcp.answer(&*self.agent, &self.client.sender(), |name, arguments| {
-                self.run(name, arguments, peer, true)
-            }),
-            None => (self.run(method, params, peer, false)).map_err(|denial| (OK, denial)),
+        let peer = self.peer(http);
+        if mcp::is_mcp(method, &params, http) {
+            let call_tool = |name: &str, arguments| self.call(name, arguments, peer, true);
+            let name = self.client.sender();
+            return mcp::answer(method, &params, http, &*self.agent, &name, call_tool);
         }
+        self.call(method, params, peer, false)
     }
 
-    /// Runs a league request: the one way in, for direct calls and for tools. The `message_type`
-    /// decides; the method, a tool's name or the message type itself, may only agree with it, or
-    /// stand alone.
-    fn run(
+    /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
+    /// its tool, the message type itself, or unknown.
+    fn call(
         &self,
         method: &str,
         mut params: Value,
         peer: IpAddr,
-        as_tool: bool,
-    ) -> Result<Value, Denial> {
+        is_tool_call: bool,
+    ) -> Result<Value, HandlerError> {
         let kind = self.agent.kind();
-        let by_type = params["message_type"].as_str().and_then(Entry::of_message);
-        let by_method = Entry::of_method(method);
-        let toolbox = by_method.is_none().then(|| self.agent.toolbox());
-        let tool = toolbox.as_ref().and_then(|it| it.find(method));
-        let Some(entry) = by_type.or(by_method) else {
-            return match tool {
-                Some(tool) => self.run_tool(tool, &params, peer),
-                None if method.is_empty() => self.run_message(&params, peer, &[]),
-                None => {
-                    self.asked_in_vain(method, peer);
-                    Err(Denial::not_taken(kind, method))
+        let by_type = params["message_type"]
+            .as_str()
+            .and_then(MessageSpec::by_type);
+        let by_method = MessageSpec::by_method(method);
+
+        // A method that is no message must be a tool.
+        if by_method.is_none() && !method.is_empty() {
+            let toolbox = self.agent.toolbox();
+            match (toolbox.find(method), by_type) {
+                (Some(tool), None) => return self.call_tool(tool, &params, peer),
+                (Some(_), Some(entry)) => return Err(wrong_method(method, entry)),
+                (None, None) => {
+                    self.log_not_found(method, peer);
+                    return Err(HandlerError::not_found(kind, method));
                 }
-            };
+                (None, Some(_)) => {}
+            }
+        }
+        let Some(entry) = by_type.or(by_method) else {
+            return self.call_message(&params, peer, &[]); // bare, of an unknown type: refused
         };
-        let name = entry.message_type;
-        if !entry.is_served_by(kind) {
-            return Err(Denial::not_taken(kind, name));
+        if !entry.is_accepted_by(kind) {
+            return Err(HandlerError::not_found(kind, entry.message_type));
         }
-        if tool.is_some() || by_method.is_some_and(|it| it.tool != entry.tool) {
-            let words = format!("method {method}: {name} belongs to {}", entry.tool);
-            return Err(Denial::rpc(-32602, words));
+        if by_method.is_some_and(|named| named.method != entry.method) {
+            return Err(wrong_method(method, entry));
         }
-        let may_lack = as_tool || !self.strict || newcomer(name).is_some();
-        let supplied = may_lack.then(|| {
-            let known = |packet: &Value, field: &str| self.known(name, packet, field, as_tool);
-            protocol::complete(&mut params, known)
-        });
-        self.run_message(&params, peer, &supplied.unwrap_or_default())
+
+        // Fill in what a registration or a tool call may leave out.
+        let message_type = entry.message_type;
+        let mut supplied = Vec::new();
+        if is_tool_call || registration_sender(message_type).is_some() {
+            supplied = protocol::fill_defaults(&mut params, |packet, field| {
+                self.default_value(message_type, packet, field, is_tool_call)
+            });
+        }
+        self.call_message(&params, peer, &supplied)
     }
 
-    fn run_tool(&self, tool: &Tool, arguments: &Value, peer: IpAddr) -> Result<Value, Denial> {
-        if self.client.log.bears(peer) {
-            self.note_received("tool_called", arguments, &peer.to_string());
+    fn call_tool(
+        &self,
+        tool: &Tool,
+        arguments: &Value,
+        peer: IpAddr,
+    ) -> Result<Value, HandlerError> {
+        if self.client.log.may_log_unknown() {
+            self.log_received("tool_called", arguments, &peer.to_string());
         }
-        let result = self.guarded(|| (tool.run)(arguments, peer));
-        result.or_else(|denial| self.deny(arguments, peer, denial))
+        match catch_panic(|| (tool.run)(arguments, peer)) {
+            Ok(result) => Ok(result),
+            Err(error) => self.refuse(arguments, peer, error),
+        }
     }
 
-    fn run_message(
+    fn call_message(
         &self,
         params: &Value,
         peer: IpAddr,
         supplied: &[&str],
-    ) -> Result<Value, Denial> {
-        let read = protocol::read(params);
-        let log = &self.client.log;
-        let sender = quoted(params, "sender").unwrap_or_else(|| peer.to_string());
-        // Who only asks to be let in may be anybody, and so may whoever cannot be understood.
-        let is_known = read
-            .as_ref()
-            .is_ok_and(|it| newcomer(it.message.name()).is_none());
-        let is_logged = is_known || log.bears(peer);
+    ) -> Result<Value, HandlerError> {
+        let parsed = protocol::parse(params);
+        let sender = text_field(params, "sender").unwrap_or_else(|| peer.to_string());
+
+        // Anybody can send registrations, and messages that cannot be read.
+        let is_from_member = match &parsed {
+            Ok(parsed) => registration_sender(parsed.message.name()).is_none(),
+            Err(_) => false,
+        };
+        let is_logged = is_from_member || self.client.log.may_log_unknown();
         if is_logged {
-            self.note_received("message_received", params, &sender);
+            self.log_received("message_received", params, &sender);
         }
-        let outcome = self.guarded(|| {
-            let understood = read?;
-            log.doubts(&sender, supplied, &understood);
-            self.is_our_league(&understood)?;
-            let envelope = understood.envelope;
-            let request = Request { envelope, peer };
-            self.agent.handle(&request, understood.message)
+
+        let result = catch_panic(|| {
+            let parsed = parsed?;
+            self.client.log.warnings(&sender, supplied, &parsed);
+            self.check_league(&parsed)?;
+            let envelope = parsed.envelope;
+            self.agent
+                .handle(&Request { envelope, peer }, parsed.message)
         });
-        match outcome {
+        match result {
             Ok(None) => Ok(ok()),
             Ok(Some(message)) => Ok(self.reply(params, &message, is_logged)),
-            Err(denial) => self.deny(params, peer, denial),
+            Err(error) => self.refuse(params, peer, error),
         }
     }
 
-    fn note_received(&self, event_type: &str, params: &Value, from: &str) {
-        let facts = vec![("peer", json!(from))];
-        (self.client).note(event_type, params, facts, Body::Beginning(params));
+    fn log_received(&self, event_type: &str, params: &Value, from: &str) {
+        let fields = vec![("peer", json!(from))];
+        (self.client).log_message(event_type, params, fields, Content::Start(params));
     }
 
-    /// A panic is answered too: the server's hook has said where it was.
-    fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Denial>) -> Result<T, Denial> {
-        let words = "Internal error: a panic; this agent's own terminal says where";
-        let panicked = |_| Err(Denial::rpc(-32603, words));
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
-    }
-
-    /// What we know of a field that a request lacks: who holds its token, which match it is about.
-    fn known(
+    /// Returns the value of a field that a request leaves out, if it is known.
+    fn default_value(
         &self,
         message_type: &str,
         packet: &Value,
         field: &str,
-        as_tool: bool,
+        is_tool_call: bool,
     ) -> Option<String> {
-        let text = |field: &str| packet[field].as_str();
         match field {
             "sender" => {
-                let holder = || text("auth_token").and_then(|token| self.agent.holder(token));
-                let newcomer = newcomer(message_type).map(String::from);
-                newcomer.or_else(holder).or(Some("launcher".into()))
+                if let Some(sender) = registration_sender(message_type) {
+                    return Some(sender.into());
+                }
+                let token = packet["auth_token"].as_str();
+                let owner = token.and_then(|token| self.agent.token_owner(token));
+                Some(owner.unwrap_or("launcher".into()))
             }
             "conversation_id" => {
-                let about = text("match_id").unwrap_or(message_type);
-                let about = cut(&about.to_ascii_lowercase(), 60);
-                Some(format!("conv-supplied-{about}"))
+                let topic = packet["match_id"].as_str().unwrap_or(message_type);
+                let topic = truncate(&topic.to_ascii_lowercase(), 60);
+                Some(format!("conv-supplied-{topic}"))
             }
-            "message_type" if as_tool => Some(message_type.into()),
-            "league_id" if as_tool => self.client.league_id(),
+            "message_type" if is_tool_call => Some(message_type.into()),
+            "league_id" if is_tool_call => self.client.league_id(),
             _ => None,
         }
     }
 
-    /// Whether a message is of our league.
-    fn is_our_league(&self, understood: &Understood) -> Result<(), Refusal> {
-        match (&understood.envelope.league_id, self.client.league_id()) {
-            (Some(came), Some(ours)) if *came != ours => {
-                let code = match understood.message {
-                    Message::MatchResultReport(_) => Code::E015,
-                    _ => Code::E003,
-                };
-                let expected = format_args!("expected {ours:?}");
-                Err(Refusal::got(code, "league_id", came, expected))
-            }
-            _ => Ok(()),
+    /// Refuses a message of another league.
+    fn check_league(&self, parsed: &IncomingMessage) -> Result<(), ProtocolError> {
+        let (Some(received), Some(own)) = (&parsed.envelope.league_id, self.client.league_id())
+        else {
+            return Ok(());
+        };
+        if *received == own {
+            return Ok(());
         }
+        let code = match parsed.message {
+            Message::MatchResultReport(_) => ErrorCode::MatchMismatch,
+            _ => ErrorCode::MissingField,
+        };
+        let expected = format_args!("expected {own:?}");
+        Err(ProtocolError::unexpected(
+            code,
+            "league_id",
+            received,
+            expected,
+        ))
     }
 
-    /// Answers what is not done: a refusal is a message, all else a JSON-RPC error.
-    fn deny(&self, request: &Value, peer: IpAddr, denial: Denial) -> Result<Value, Denial> {
-        match &denial {
-            Denial::Refused(refusal) => {
-                let is_logged = self.client.log.bears(peer);
-                if is_logged {
-                    self.agent.refused(request, peer, refusal);
-                }
-                let message = self.refusal(request, refusal);
-                return Ok(self.reply(request, &message, is_logged));
+    /// Answers a request that failed: a refusal is a message, other errors are JSON-RPC errors.
+    fn refuse(
+        &self,
+        request: &Value,
+        peer: IpAddr,
+        error: HandlerError,
+    ) -> Result<Value, HandlerError> {
+        let refusal = match &error {
+            HandlerError::Refused(refusal) => refusal,
+            HandlerError::Internal(reason) => {
+                self.client.log.system_event(Level::Error, "fault", reason);
+                (self.print_error)(reason);
+                return Err(error);
             }
-            Denial::Broken(why) => self.fault(why),
-            Denial::Rpc(..) => {}
+            HandlerError::JsonRpc(_) => return Err(error),
+        };
+        let is_logged = self.client.log.may_log_unknown();
+        if is_logged {
+            self.agent.on_refused(request, peer, refusal);
         }
-        Err(denial)
+        Ok(self.reply(request, &self.error_message(request, refusal), is_logged))
     }
 
-    /// A refusal as a message: a GAME_ERROR where the match is readable and the agent plays or
-    /// referees it, else a LEAGUE_ERROR. See "Errors" in `protocol.md`.
-    fn refusal(&self, request: &Value, refusal: &Refusal) -> Message {
-        let original = quoted(request, "message_type").unwrap_or("UNKNOWN".into());
+    /// Returns a refusal as a message: GAME_ERROR if the match is readable and the agent plays or
+    /// referees it, else LEAGUE_ERROR. See "Errors" in `protocol.md`.
+    fn error_message(&self, request: &Value, refusal: &ProtocolError) -> Message {
+        let original = text_field(request, "message_type").unwrap_or("UNKNOWN".into());
         let error_code = refusal.code.to_string();
         let error_description = refusal.code.name().into();
         let context = Some(refusal.context.clone());
-        let match_id = quoted(request, "match_id");
-        let Some(match_id) = match_id.filter(|_| self.agent.kind() != Kind::Manager) else {
+
+        let match_id = text_field(request, "match_id");
+        let Some(match_id) = match_id.filter(|_| self.agent.kind() != AgentKind::Manager) else {
             return Message::LeagueError(LeagueError {
                 error_code,
                 error_description,
@@ -347,7 +366,8 @@ impl Server {
                 context,
             });
         };
-        let player_id = quoted(request, "player_id");
+
+        let player_id = text_field(request, "player_id");
         let sender = self.client.sender();
         let own_id = sender.rsplit(':').next().unwrap_or_default();
         Message::GameError(GameError {
@@ -363,30 +383,38 @@ impl Server {
         })
     }
 
-    /// The reply to a request, whole, in its conversation or a new one.
+    /// Returns the reply to a request, in its conversation or a new one.
     fn reply(&self, request: &Value, message: &Message, is_logged: bool) -> Value {
-        let conversation_id = quoted(request, "conversation_id");
-        let about = About {
-            conversation_id: conversation_id.unwrap_or_else(|| conversation("reply")),
+        let conversation_id = text_field(request, "conversation_id");
+        let context = MessageContext {
+            conversation_id: conversation_id.unwrap_or_else(|| new_conversation("reply")),
             auth_token: None,
-            round_id: u32::read(&request["round_id"]).ok(),
-            match_id: quoted(request, "match_id"),
+            round_id: decode::<u32>(&request["round_id"]).ok(),
+            match_id: text_field(request, "match_id"),
         };
-        let reply = self.client.write(message, &about);
+        let reply = self.client.build(message, &context);
         if is_logged {
-            let facts = vec![
-                ("peer", quoted(request, "sender").into()),
+            let fields = vec![
+                ("peer", text_field(request, "sender").into()),
                 ("error_code", reply["error_code"].clone()),
                 ("field", reply["context"]["field"].clone()),
             ];
-            self.client.note_sent(&reply, facts);
+            self.client.log_sent(&reply, fields);
         }
         reply
     }
 }
 
-/// How somebody signs who asks to be let in.
-fn newcomer(message_type: &str) -> Option<&'static str> {
+/// Runs a handler; a panic is an internal error, which the terminal shows already.
+fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, HandlerError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let message = "Internal error: a panic; this agent's own terminal says where";
+        Err(HandlerError::json_rpc(-32603, message))
+    })
+}
+
+/// Returns the sender of a registration that names none; `None` for other messages.
+fn registration_sender(message_type: &str) -> Option<&'static str> {
     match message_type {
         RefereeRegisterRequest::NAME => Some("referee:new"),
         LeagueRegisterRequest::NAME => Some("player:new"),
@@ -394,13 +422,25 @@ fn newcomer(message_type: &str) -> Option<&'static str> {
     }
 }
 
-/// A JSON-RPC error, written.
-fn failed(id: Value, denial: Denial) -> Reply {
-    let (code, message, data) = denial.error();
-    let mut error = json!({"code": code, "message": message});
-    if let Some(data) = data {
-        error["data"] = data;
+fn wrong_method(method: &str, entry: &MessageSpec) -> HandlerError {
+    let message = format!(
+        "method {method}: {} belongs to {}",
+        entry.message_type, entry.method
+    );
+    HandlerError::json_rpc(-32602, message)
+}
+
+fn not_allowed(headers: &str) -> Response {
+    Response::new("405 Method Not Allowed", "").with_headers(headers)
+}
+
+/// Returns a JSON-RPC error as a response.
+fn error_response(id: Value, error: HandlerError) -> Response {
+    let error = error.into_json_rpc();
+    let mut body = json!({"code": error.code, "message": error.message});
+    if let Some(data) = error.data {
+        body["data"] = data;
     }
-    let whole = json!({"jsonrpc": "2.0", "error": error, "id": id});
-    Reply::new(OK, whole.to_string())
+    let whole = json!({"jsonrpc": "2.0", "error": body, "id": id});
+    Response::new(error.status, whole.to_string())
 }

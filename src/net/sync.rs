@@ -1,57 +1,86 @@
-//! Threads and locks: the two rules of the house. Threads have names, and a lock outlives a panic.
-//! A value that some threads change and others wait for is a `Watched`.
+//! Helpers for threads, locks and secrets. Every thread has a name. A lock stays usable after a
+//! panic: what our locks protect is complete at every moment.
 
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Read;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Locks, also after a panic elsewhere: what our locks protect is whole at every moment.
+/// Locks, also after a panic in another thread.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread with a name (a panic in an unnamed one is tiny_http's, see `http.rs`); false
-/// when the machine has none to give.
+/// Starts a thread with a name; returns false if the machine has none left.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     thread::Builder::new().name(name.into()).spawn(work).is_ok()
 }
 
-/// A value that threads share, and that some of them wait for.
+/// A value that threads share and wait for.
 #[derive(Debug, Default)]
-pub struct Watched<T> {
+pub struct Shared<T> {
     value: Mutex<T>,
-    bell: Condvar,
+    changed: Condvar,
 }
 
-impl<T> Watched<T> {
-    /// Locks the value to look at it; nobody is woken.
+impl<T> Shared<T> {
+    /// Wraps a value.
+    pub fn new(value: T) -> Shared<T> {
+        Shared {
+            value: Mutex::new(value),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Locks the value to read it; wakes nobody.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         lock(&self.value)
     }
 
-    /// Changes the value; whoever waits looks anew.
-    pub fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
-        let done = act(&mut self.lock());
-        self.bell.notify_all();
-        done
+    /// Changes the value and wakes all threads that wait for it.
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        result
     }
 
-    /// Waits until the value is so, or as long as is borne.
-    pub fn wait_until(&self, limit: Duration, is_so: impl Fn(&T) -> bool) -> MutexGuard<'_, T> {
-        let not_yet = |value: &mut T| !is_so(value);
-        let waited = self.bell.wait_timeout_while(self.lock(), limit, not_yet);
+    /// Waits until the condition holds or the timeout is over.
+    pub fn wait_until(
+        &self,
+        timeout: Duration,
+        condition: impl Fn(&T) -> bool,
+    ) -> MutexGuard<'_, T> {
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), timeout, |value| !condition(value));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Takes something out of the value; waits until there is something to take.
+    /// Waits until `take` returns something.
     pub fn wait_for<R>(&self, take: impl Fn(&mut T) -> Option<R>) -> R {
         let mut value = self.lock();
         loop {
             if let Some(taken) = take(&mut value) {
                 return taken;
             }
-            let rung = self.bell.wait(value);
-            value = rung.unwrap_or_else(PoisonError::into_inner);
+            let woken = self.changed.wait(value);
+            value = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+/// Returns random hex digits from the operating system, fit for tokens and keys. (A draw does not
+/// use them: with a seed it must come again.)
+pub fn secret(digits: u32) -> String {
+    let digits = digits as usize;
+    let mut bytes = vec![0; digits.div_ceil(2)];
+    let device = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    if device.is_err() {
+        // No such device: std seeds each of these hashers from the operating system.
+        bytes.fill_with(|| RandomState::new().build_hasher().finish() as u8);
+    }
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex[..digits].into()
 }

@@ -1,83 +1,80 @@
-//! Every match that a player has played: in memory for `choose`, and in `history.json` for people
+//! The matches that a player has played: in memory for `choose`, and in `history.json` for people
 //! and for the next start of the program.
 //!
-//! The file is written anew every two seconds while something in it has changed, and at the end of
-//! the league. A player that is killed forgets at most what happened in between. Read next:
-//! `turn.rs`, what `choose` sees of it.
+//! The file is written every two seconds if it has changed, and at the end of the league.
 
-use crate::object;
-use crate::player::turn::Past;
+use crate::player::turn::PastMatch;
 use crate::program::storage::{self, Access};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-object! {
-    /// The file: every match of ours that is over, oldest first.
-    #[derive(Default)]
-    HistoryFile { player_id: String, league_id: String, matches: Arc<Vec<Past>>, }
+/// The file. The oldest match is the first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct HistoryFile {
+    pub player_id: String,
+    pub league_id: String,
+    pub matches: Arc<Vec<PastMatch>>,
 }
 
-/// What a player has played, and where that is written; nothing and nowhere before it is
-/// registered.
+/// The history of a player; empty and without a file until it is registered.
 #[derive(Default)]
 pub struct History {
     path: PathBuf,
     file: HistoryFile,
-    /// Whether the file on the disk lacks something.
-    is_stale: bool,
+    /// True if the file on disk is outdated.
+    has_changed: bool,
 }
 
 impl History {
-    /// Reads the history in `folder`. If the registration is `fresh`, one of an older registration
-    /// is set aside.
+    /// Reads the history in a folder. The history of an older registration is archived.
     pub fn open(
         folder: &Path,
         player_id: &str,
         league_id: &str,
-        fresh: bool,
+        is_new_registration: bool,
     ) -> io::Result<History> {
-        if fresh {
-            storage::set_aside(folder).map_err(|error| storage::named(folder, error))?;
+        if is_new_registration {
+            storage::archive(folder).map_err(|error| storage::with_path(folder, error))?;
         }
         let path = folder.join("history.json");
-        let file = storage::read_json(&path).unwrap_or(HistoryFile {
-            player_id: player_id.into(),
-            league_id: league_id.into(),
-            matches: Arc::default(),
-        });
+        let mut file: HistoryFile = storage::read_json(&path).unwrap_or_default();
+        file.player_id = player_id.into();
+        file.league_id = league_id.into();
         Ok(History {
             path,
             file,
-            is_stale: false,
+            has_changed: false,
         })
     }
 
-    /// All matches as they are now. A `choose` that is still thinking keeps the list that it was
-    /// given.
-    pub fn matches(&self) -> Arc<Vec<Past>> {
+    /// Returns all matches. The list does not change while a `choose` uses it.
+    pub fn matches(&self) -> Arc<Vec<PastMatch>> {
         Arc::clone(&self.file.matches)
     }
 
-    /// Adds a match that is over; one that was played again replaces its first playing. Says
-    /// whether that is news: a referee may tell it twice.
-    pub fn remember(&mut self, past: Past) -> bool {
+    /// Adds a match that is over, or replaces its earlier result. Returns false if it was known.
+    pub fn add(&mut self, new: PastMatch) -> bool {
         let matches = Arc::make_mut(&mut self.file.matches);
-        let known = matches.iter_mut().rfind(|it| it.match_id == past.match_id);
-        match known {
-            Some(known) if *known == past => return false,
-            Some(known) => *known = past,
-            None => matches.push(past),
+        match matches
+            .iter_mut()
+            .rfind(|past| past.match_id == new.match_id)
+        {
+            Some(past) if *past == new => return false,
+            Some(past) => *past = new,
+            None => matches.push(new),
         }
-        self.is_stale = true;
+        self.has_changed = true;
         true
     }
 
-    /// Writes the file, if it lacks something.
+    /// Writes the file if it is outdated.
     pub fn write(&mut self) -> io::Result<()> {
-        if self.is_stale {
+        if self.has_changed {
             storage::replace_json(&self.path, Access::Everybody, &self.file)?;
-            self.is_stale = false;
+            self.has_changed = false;
         }
         Ok(())
     }

@@ -1,44 +1,67 @@
-//! Whom a player believes: which matches the manager has announced to it, and which invitations it
-//! has accepted.
+//! Which messages of a referee a player accepts: the announcements of the league manager, and the
+//! invitations to matches.
 //!
-//! The manager promises a token for each match of ours, and only the true referee knows it too. So
-//! a stranger can neither lure our choice out of us nor push a false invitation over the true one.
-//! Where no token was promised, the newest invitation counts. See "Tokens" in `protocol.md`. Read
-//! next: `decision.rs`.
+//! The manager announces a token for each match, which only the assigned referee knows too. So
+//! another program can neither read our choice nor replace a genuine invitation. If no token was
+//! announced, the newest invitation counts. See "Tokens" in `protocol.md`.
 
-use crate::player::decision::Decision;
-use crate::protocol::{Code, Envelope, GameInvitation, Refusal, RoundAnnouncement};
-use crate::wire::equal;
-use std::{collections::HashMap, sync::Arc};
+use crate::net::sync::lock;
+use crate::protocol::{Envelope, ErrorCode, GameInvitation, ProtocolError, RoundAnnouncement};
+use crate::values::constant_time_eq;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock};
 
-/// How many matches we join that the manager has not announced to us: strangers must not fill our
-/// memory.
-const MOST_UNANNOUNCED: usize = 100;
+/// Maximum number of matches that we join although the manager has not announced them.
+const MAX_UNANNOUNCED: usize = 100;
+/// Maximum number of moves in a match.
+const MAX_MOVES: u32 = 1000;
 
-/// A match that we have joined, as its newest invitation has it.
+/// A match that we have joined, as in its newest invitation.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "fields of the invitation")]
-pub struct Joined {
+pub struct JoinedMatch {
     pub round_id: u32,
     pub opponent_id: String,
     pub conversation_id: String,
-    /// The match's token: the referee's calls carry it, and so do our replies.
     pub token: Option<String>,
-    /// What we choose.
-    pub decision: Arc<Decision>,
+    pub moves: Arc<Moves>,
 }
 
-/// The announcements and invitations so far, by match.
+/// The moves that we have chosen in a match, by number.
+#[derive(Debug, Default)]
+pub struct Moves(Mutex<BTreeMap<u32, Arc<OnceLock<String>>>>);
+
+impl Moves {
+    /// Returns the move of that number. It is chosen only once: the same call again waits for the
+    /// same move. If `choose` panics, it is called again the next time.
+    pub fn get(
+        &self,
+        number: u32,
+        choose: impl FnOnce() -> String,
+    ) -> Result<String, ProtocolError> {
+        if number > MAX_MOVES {
+            let problem = format!("got {number}, which is more than {MAX_MOVES}");
+            return Err(ProtocolError::field(
+                ErrorCode::MatchMismatch,
+                "move_number",
+                problem,
+            ));
+        }
+        let chosen = Arc::clone(lock(&self.0).entry(number).or_default());
+        Ok(chosen.get_or_init(choose).clone())
+    }
+}
+
+/// The announcements and invitations so far.
 pub struct Invitations {
     checks_tokens: bool,
-    /// Our matches, with the tokens that their invitations must carry.
+    /// The tokens that the manager has announced, by match.
     announced: HashMap<String, Option<String>>,
-    joined: HashMap<String, Joined>,
+    joined: HashMap<String, JoinedMatch>,
 }
 
 impl Invitations {
-    /// Nothing is announced and nothing joined yet. `checks_tokens` is `enable_auth_tokens` of the
-    /// configuration.
+    /// `checks_tokens` is `enable_auth_tokens` of the configuration.
     pub fn new(checks_tokens: bool) -> Invitations {
         Invitations {
             checks_tokens,
@@ -47,15 +70,13 @@ impl Invitations {
         }
     }
 
-    /// Whether the token that came is the one it must be.
-    fn is_same(&self, came: &Option<String>, own: &Option<String>) -> bool {
-        let [came, own] = [came, own].map(|token| token.as_deref().unwrap_or_default());
-        equal(came, own) || !self.checks_tokens
+    /// Removes everything of an older league.
+    pub fn clear(&mut self) {
+        self.announced.clear();
+        self.joined.clear();
     }
 
-    /// A round begins: invitations to our matches will come. The token of our match stands beside
-    /// the matches, or, as some managers have it, in the match. Other players' matches are
-    /// forgotten at once.
+    /// Stores the tokens of our matches in a round. Some managers put the token into the match.
     pub fn announce(&mut self, player_id: &str, round: RoundAnnouncement) {
         for entry in round.matches {
             if entry.player_A_id == player_id || entry.player_B_id == player_id {
@@ -65,61 +86,94 @@ impl Invitations {
         }
     }
 
-    /// Whether the manager has named this match as ours.
+    /// Returns true if the manager has announced this match.
     pub fn is_announced(&self, match_id: &str) -> bool {
         self.announced.contains_key(match_id)
     }
 
-    /// Joins a match, if the invitation is a true one. The same again changes nothing, a newer one
-    /// replaces the older.
-    pub fn accept(&mut self, from: &Envelope, invitation: GameInvitation) -> Result<(), Refusal> {
+    /// Joins a match. A newer invitation replaces an older one.
+    pub fn join(
+        &mut self,
+        envelope: &Envelope,
+        invitation: GameInvitation,
+    ) -> Result<(), ProtocolError> {
         let match_id = invitation.match_id;
-        let token = from.auth_token.clone();
-        match self.announced.get(&match_id) {
-            Some(promised) if promised.is_some() && !self.is_same(&token, promised) => {
-                let problem = "not the match token that the league manager announced";
-                return Err(Refusal::field(Code::E012, "auth_token", problem));
-            }
-            None if !self.joined.contains_key(&match_id) && self.is_full() => {
-                let problem = "the league manager has not announced it, and too many such matches were joined already";
-                return Err(Refusal::field(Code::E015, "match_id", problem));
-            }
-            _ => {}
+
+        // The invitation must carry the announced token.
+        if let Some(Some(announced)) = self.announced.get(&match_id)
+            && !self.is_valid(envelope, Some(announced))
+        {
+            let problem = "not the match token that the league manager announced";
+            return Err(ProtocolError::field(
+                ErrorCode::TokenInvalid,
+                "auth_token",
+                problem,
+            ));
         }
-        if self.joined(from, &match_id).is_err() {
-            let joined = Joined {
+
+        // Other programs must not fill our memory.
+        let unannounced = self.joined.keys().filter(|id| !self.is_announced(id));
+        if !self.is_announced(&match_id)
+            && !self.joined.contains_key(&match_id)
+            && unannounced.count() >= MAX_UNANNOUNCED
+        {
+            let problem = "the league manager has not announced it, and too many such matches were joined already";
+            return Err(ProtocolError::field(
+                ErrorCode::MatchMismatch,
+                "match_id",
+                problem,
+            ));
+        }
+
+        // The same invitation again keeps our moves.
+        if self.find(envelope, &match_id).is_err() {
+            let joined = JoinedMatch {
                 round_id: invitation.round_id,
                 opponent_id: invitation.opponent_id,
-                conversation_id: from.conversation_id.clone(),
-                token,
-                decision: Arc::default(),
+                conversation_id: envelope.conversation_id.clone(),
+                token: envelope.auth_token.clone(),
+                moves: Arc::default(),
             };
             self.joined.insert(match_id, joined);
         }
         Ok(())
     }
 
-    /// Whether no further match is joined that was not announced.
-    fn is_full(&self) -> bool {
-        let ids = self.joined.keys();
-        ids.filter(|id| !self.is_announced(id)).count() >= MOST_UNANNOUNCED
-    }
-
-    /// The match that a referee speaks of, if it speaks with the token and in the conversation of
-    /// its invitation.
-    pub fn joined(&self, from: &Envelope, match_id: &str) -> Result<&Joined, Refusal> {
-        let unknown = || Refusal::got(Code::E015, "match_id", match_id, "which we have not joined");
-        let joined = self.joined.get(match_id).ok_or_else(unknown)?;
-        let differs = |code, field, what| {
-            let problem = format!("not the {what} of the newest invitation");
-            Err(Refusal::field(code, field, problem))
+    /// Returns the match of a referee's message, which must carry the token and the conversation of
+    /// the newest invitation.
+    pub fn find(&self, envelope: &Envelope, match_id: &str) -> Result<&JoinedMatch, ProtocolError> {
+        let Some(joined) = self.joined.get(match_id) else {
+            let problem = "which we have not joined";
+            return Err(ProtocolError::unexpected(
+                ErrorCode::MatchMismatch,
+                "match_id",
+                match_id,
+                problem,
+            ));
         };
-        if !self.is_same(&from.auth_token, &joined.token) {
-            return differs(Code::E012, "auth_token", "token");
+        if !self.is_valid(envelope, joined.token.as_ref()) {
+            let problem = "not the token of the newest invitation";
+            return Err(ProtocolError::field(
+                ErrorCode::TokenInvalid,
+                "auth_token",
+                problem,
+            ));
         }
-        if joined.conversation_id != from.conversation_id {
-            return differs(Code::E015, "conversation_id", "conversation");
+        if joined.conversation_id != envelope.conversation_id {
+            let problem = "not the conversation of the newest invitation";
+            return Err(ProtocolError::field(
+                ErrorCode::MatchMismatch,
+                "conversation_id",
+                problem,
+            ));
         }
         Ok(joined)
+    }
+
+    /// Returns true if a message carries this token.
+    fn is_valid(&self, envelope: &Envelope, token: Option<&String>) -> bool {
+        let received = envelope.auth_token.as_deref().unwrap_or_default();
+        let expected = token.map_or("", String::as_str);
+        !self.checks_tokens || constant_time_eq(received, expected)
     }
 }

@@ -1,22 +1,22 @@
-//! The command line: what `--help` shows is the declaration, from which the options are read.
-//!
-//! Whoever misspells a word or an option is told the nearest one, before the program has done
-//! anything. A value stands behind its option, or joined to it as in `--port=0`. Read next:
-//! `config.rs`, what the files say.
+//! The command line. The options are read from the text that `--help` prints. Read next: `config.rs`,
+//! the files.
 
-use crate::program::terminal::complain;
-use crate::wire::{Wire, one_slip};
+use crate::json::{FieldError, decode, is_one_typo_apart};
+use crate::program::config::check_value;
+use crate::program::terminal::print_error;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// The options that every program has. The last ones are for programs that start others.
+/// The options of every program. The last ones are for programs that start others.
 const COMMON: &str = "
   --help                         show this and end
   --version                      show the version and end
   --host ADDRESS                 where to listen [127.0.0.1; all, if the manager is elsewhere]
   --port N                       port to listen on; 0: any [as configured, else the first free]
   --contact-endpoint URL         where others reach this program [where the manager sees it]
-  --config DIR                   configuration files [config; without such a folder, those built in]
+  --config DIR                   configuration files [config]
   --manager URL                  where the league manager is [as listed in agents_config.json]
   --seed N                       make draws and random choices repeatable
   --data DIR                     what must survive [data]
@@ -27,193 +27,231 @@ const COMMON: &str = "
   --any-port                     for other programs: where the port is in use, take any
   --until-stdin-closes           for other programs: end when standard input closes";
 
-/// A program as its `--help` shows it.
+/// The command line of a program. A line of `commands` or `options` is a name, the name of its value
+/// if it has one, and behind two spaces a description.
 pub struct Usage<'a> {
-    /// Its name.
+    /// The name of the program.
     pub name: &'a str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: &'a str,
-    /// Words that may stand in place of a first option. Each line has a word, the name of the value
-    /// that it needs, if any, and after two spaces what it does. A word with `DIR…` takes any
-    /// number of values.
-    pub words: &'static str,
-    /// What it has beside the common options, in lines like those of the words.
+    /// The words that may stand before the options; arguments may follow them.
+    pub commands: &'static str,
+    /// The options of this program.
     pub options: &'a [&'static str],
 }
 
-/// Why a program ends: the exit code and, unless empty, a line for the user.
+/// The end of a program: its exit code, and a line for the user unless it is empty.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stop(pub u8, pub String);
+pub struct Exit {
+    /// 0: done, 1: failed, 2: wrong use or configuration.
+    pub code: u8,
+    /// The reason.
+    pub message: String,
+}
 
-impl Stop {
-    /// It failed in its work: exit code 1.
-    pub fn failed(why: impl Into<String>) -> Stop {
-        Stop(1, why.into())
+impl Exit {
+    /// Returns the exit of a program that failed in its work.
+    pub fn failed(message: impl Into<String>) -> Exit {
+        let message = message.into();
+        Exit { code: 1, message }
     }
-    /// Wrong use, a faulty configuration, or a port in use: exit code 2.
-    pub fn usage(why: impl Into<String>) -> Stop {
-        Stop(2, why.into())
+
+    /// Returns the exit after wrong use, a faulty configuration, or a port in use.
+    pub fn usage(message: impl Into<String>) -> Exit {
+        let message = message.into();
+        Exit { code: 2, message }
     }
 }
 
-impl From<std::io::Error> for Stop {
-    /// The disk or the network does not do what it must: exit code 1.
-    fn from(error: std::io::Error) -> Stop {
-        Stop::failed(error.to_string())
+impl From<std::io::Error> for Exit {
+    fn from(error: std::io::Error) -> Exit {
+        Exit::failed(error.to_string())
     }
 }
 
-/// The options that were given.
+/// The arguments that were given.
 #[derive(Debug, Clone, Default)]
 pub struct Args {
-    /// The word, if one stood there.
-    pub word: Option<&'static str>,
-    /// The values of the word.
+    /// The command.
+    pub command: Option<&'static str>,
+    /// The arguments of the command.
     pub operands: Vec<String>,
-    given: BTreeMap<&'static str, Vec<String>>,
+    options: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// A command or an option.
+struct MessageSpec {
+    name: &'static str,
+    /// The name of its value; empty if it has none.
+    value: &'static str,
+}
+
+/// Reads the lines of a help text.
+fn entries(help: &'static str) -> Vec<MessageSpec> {
+    let mut entries = Vec::new();
+    for line in help.lines() {
+        if let Some((left, _)) = line.trim_start().split_once("  ") {
+            let (name, value) = left.split_once(' ').unwrap_or((left, ""));
+            entries.push(MessageSpec { name, value });
+        }
+    }
+    entries
 }
 
 impl Usage<'_> {
-    fn options(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let own = self.options.iter().flat_map(|lines| names(lines));
-        own.chain(names(COMMON))
+    /// Runs the program and prints why it ends.
+    pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Exit>) -> ExitCode {
+        let Err(exit) = self.parse(std::env::args().skip(1)).and_then(run) else {
+            return ExitCode::SUCCESS;
+        };
+        if exit.code == 0 {
+            println!("{}", exit.message);
+        } else if !exit.message.is_empty() {
+            print_error(&format!("{}: {}", self.name, exit.message));
+        }
+        ExitCode::from(exit.code)
     }
 
-    /// Reads the program's arguments.
-    pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Stop> {
+    /// Reads the arguments.
+    pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Exit> {
+        let commands = entries(self.commands);
+        let mut options: Vec<MessageSpec> =
+            self.options.iter().flat_map(|help| entries(help)).collect();
+        options.extend(entries(COMMON));
+
         let mut args = Args::default();
-        let split = |argument: String| match argument.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => vec![name.into(), value.into()],
-            _ => vec![argument],
-        };
-        let mut rest = arguments.flat_map(split).peekable();
-        let is_value = |next: &String| !next.starts_with("--");
-        let mut words = names(self.words);
-        let first = words.find(|(word, _)| rest.next_if_eq(*word).is_some());
-        let (word, value) = first.unwrap_or_default();
-        args.word = first.map(|(word, _)| word);
-        let most = match value {
-            "" => 0,
-            value if value.ends_with('…') => usize::MAX,
-            _ => 1,
-        };
-        while let Some(argument) = rest.next() {
-            if is_value(&argument) && args.operands.len() < most {
+        let mut arguments = arguments.peekable();
+        let mut max_operands = 0;
+        let first = arguments.peek().cloned().unwrap_or_default();
+        let command = commands.iter().find(|entry| entry.name == first);
+        if let Some(command) = command {
+            args.command = Some(command.name);
+            arguments.next();
+            max_operands = match command.value {
+                "" => 0,
+                value if value.ends_with('…') => usize::MAX,
+                _ => 1,
+            };
+        }
+
+        while let Some(argument) = arguments.next() {
+            if !argument.starts_with("--") && args.operands.len() < max_operands {
                 args.operands.push(argument);
                 continue;
             }
-            let mut options = self.options();
-            let Some((name, value)) = options.find(|(name, _)| *name == argument) else {
-                return Err(self.unknown(&argument));
+            let (name, joined) = match argument.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_string())),
+                None => (&*argument, None),
             };
-            let given = match value.is_empty() {
-                true => Some(String::new()),
-                false => rest.next_if(is_value),
+            let Some(option) = options.iter().find(|entry| entry.name == name) else {
+                return Err(self.unknown(name, [commands, options]));
             };
-            let given = given.ok_or_else(|| needs(name, value))?;
-            args.given.entry(name).or_default().push(given);
+            let value = match (option.value, joined) {
+                ("", None) => String::new(),
+                ("", Some(value)) => return Err(self.unknown(&value, [commands, options])),
+                (_, Some(value)) => value,
+                (_, None) => {
+                    let next = arguments.next_if(|next| !next.starts_with("--"));
+                    next.ok_or_else(|| missing_value(option))?
+                }
+            };
+            args.options.entry(option.name).or_default().push(value);
         }
+
         if args.has("--help") {
-            return Err(Stop(0, self.help()));
+            return Err(Exit {
+                code: 0,
+                message: self.help(),
+            });
         }
         if args.has("--version") {
-            let version = env!("CARGO_PKG_VERSION");
-            return Err(Stop(0, format!("{} {version}", self.name)));
+            let message = format!("{} {}", self.name, env!("CARGO_PKG_VERSION"));
+            return Err(Exit { code: 0, message });
         }
-        if most == 1 && args.operands.is_empty() {
-            return Err(needs(word, value));
+        if max_operands == 1
+            && args.operands.is_empty()
+            && let Some(command) = command
+        {
+            return Err(missing_value(command));
         }
         Ok(args)
     }
 
-    /// Refuses an argument, and names the one that was perhaps meant.
-    fn unknown(&self, argument: &str) -> Stop {
-        let mut known = names(self.words)
-            .chain(self.options())
-            .map(|(name, _)| name);
-        let begins = |known: &str| argument.len() > 3 && known.starts_with(argument);
-        let near = known.find(|known| begins(known) || one_slip(argument, known));
-        let all = format!("{} --help lists all", self.name);
-        let advice = near.map_or(all, |near| format!("did you mean {near}?"));
-        Stop::usage(format!("unknown argument {argument:?}; {advice}"))
+    /// Returns the error for an unknown argument, with the known one that was perhaps meant.
+    fn unknown(&self, name: &str, known: [Vec<MessageSpec>; 2]) -> Exit {
+        let mut known = known.iter().flatten().map(|entry| entry.name);
+        let hint = match known.find(|known| is_one_typo_apart(name, known)) {
+            Some(known) => format!("did you mean {known}?"),
+            None => format!("{} --help lists all", self.name),
+        };
+        Exit::usage(format!("unknown argument {name:?}; {hint}"))
     }
 
     fn help(&self) -> String {
-        let words = if self.words.is_empty() { "" } else { " [WORD]" };
-        let mut text = format!("{}\n\nusage: {}{words} [OPTIONS]\n", self.about, self.name);
-        if !self.words.is_empty() {
-            text += &format!("\nwords:{}\n", self.words);
+        let mut text = format!("{}\n\nusage: {} [OPTIONS]\n", self.about, self.name);
+        if !self.commands.is_empty() {
+            text += &format!("\ncommands:{}\n", self.commands);
         }
         let codes =
             "0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
-        text += &format!(
+        text + &format!(
             "\noptions:{}{COMMON}\n\nexit codes: {codes}",
             self.options.concat()
-        );
-        text
-    }
-
-    /// Runs the program, and says why it ended if there is anything to say.
-    pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Stop>) -> ExitCode {
-        match self.parse(std::env::args().skip(1)).and_then(run) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(Stop(code, text)) => {
-                match code {
-                    0 => println!("{text}"),
-                    _ if text.is_empty() => {} // it has been said
-                    _ => complain(&format!("{}: {text}", self.name)),
-                }
-                ExitCode::from(code)
-            }
-        }
+        )
     }
 }
 
-/// The names that such lines begin with, each with the name of its value (empty for none).
-fn names(lines: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    lines.lines().filter_map(|line| {
-        let (left, _) = line.trim_start().split_once("  ")?;
-        Some(left.split_once(' ').unwrap_or((left, "")))
-    })
-}
-
-fn needs(name: &str, value: &str) -> Stop {
-    Stop::usage(format!("{name} needs a value: {name} {value}"))
+fn missing_value(entry: &MessageSpec) -> Exit {
+    Exit::usage(format!(
+        "{0} needs a value: {0} {1}",
+        entry.name, entry.value
+    ))
 }
 
 impl Args {
-    /// Whether it was given.
+    /// Returns true if an option was given.
     pub fn has(&self, name: &str) -> bool {
-        self.given.contains_key(name)
+        self.options.contains_key(name)
     }
 
-    /// Its value; the last one, if it was given more than once.
+    /// Returns the value of an option; the last one, if it was given more than once.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.all(name).last().map(String::as_str)
     }
 
-    /// All its values, in their order.
+    /// Returns all values of an option.
     pub fn all(&self, name: &str) -> &[String] {
-        self.given.get(name).map(Vec::as_slice).unwrap_or_default()
+        self.options
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
-    /// Puts a value in the place of what was given.
+    /// Sets an option.
     pub fn set(&mut self, name: &'static str, value: &str) {
-        self.given.insert(name, vec![value.into()]);
+        self.options.insert(name, vec![value.into()]);
     }
 
-    /// Its value as something that can stand in a file too: a text, else a number, which may begin
-    /// with zeros, as the number of a group does.
-    pub fn value<T: Wire>(&self, name: &str) -> Result<Option<T>, Stop> {
+    /// Returns the value of an option as a text or a number of a type that checks it.
+    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Exit> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+        // A number may begin with zeros, like that of a group.
         let number = match text.parse::<u64>() {
             Ok(number) => number.into(),
-            Err(_) => serde_json::from_str(text).unwrap_or_default(),
+            Err(_) => serde_json::from_str(text).unwrap_or(Value::Null),
         };
-        let value = T::read(&text.into()).or_else(|fault| T::read(&number).map_err(|_| fault));
-        let value = value.map_err(|fault| Stop::usage(format!("{name}: {fault}")))?;
+        let value = parse_value(name, &text.into());
+        let value = value.or_else(|error| parse_value(name, &number).map_err(|_| error));
+        let value = value.map_err(|error| Exit::usage(format!("{name}: {error}")))?;
         Ok(Some(value))
     }
+}
+
+/// Checks and decodes the value of an option, as if it stood in a file.
+fn parse_value<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, FieldError> {
+    let key = name.trim_start_matches('-').replace('-', "_");
+    check_value(&key, value)?;
+    decode(value)
 }

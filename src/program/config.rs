@@ -1,148 +1,222 @@
-//! What the configuration files say: which keys they have, and what each means to a program. The
-//! types say most of what is legal. The command line overrules all of them. Read next: `files.rs`,
-//! how the files are read and what else is legal in them, and `args.rs`.
+//! The configuration files: their keys, the checks of their values, and what the values mean to a
+//! program. The command line overrules them.
+//!
+//! A key that is unknown, missing, of a wrong type or illegal ends the program with one line that
+//! names the file and the key. Read next: `args.rs`.
 
-use crate::games::scoring::Scoring;
-use crate::protocol::Kind;
-use crate::wire::{DisplayName, Plain, Url, Version, Within};
-use crate::{object, words};
+#![allow(missing_docs, reason = "the keys of the files say it")]
+
+use crate::games;
+use crate::games::Scoring;
+use crate::json::FieldError;
+use crate::protocol::AgentKind;
+use crate::values::{check_display_name, check_identifier, check_url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::json;
+use std::fmt::Display;
+use std::fs;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
 
-words! {
-    /// The only protocol there is.
-    ProtocolVersion { V2 = "league.v2", }
-    /// The only format of a league.
-    Format { RoundRobin = "round_robin", }
-    /// Only an active league is played.
-    LeagueState { Active = "ACTIVE", }
-    /// How the delay before an attempt grows.
-    Backoff { Exponential = "exponential", Fixed = "fixed", }
+/// `system.json`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemFile {
+    pub schema_version: String,
+    pub system_id: String,
+    pub protocol_version: String,
+    pub default_league_id: String,
+    pub network: Network,
+    pub security: Security,
+    pub timeouts: Timeouts,
+    pub retry_policy: RetryPolicy,
+    #[serde(default)]
+    pub limits: Limits,
 }
 
-object! {
-    /// `system.json`.
-    SystemFile {
-        schema_version: String, system_id: String, protocol_version: ProtocolVersion,
-        default_league_id: Plain,
-        network: Network, security: Security, timeouts: Timeouts, retry_policy: RetryPolicy,
-        ; optional limits: Limits,
-    }
-    /// Where agents listen.
-    Network {
-        base_host: String, default_league_manager_port: u16,
-        default_referee_port_range: Vec<u16>, default_player_port_range: Vec<u16>,
-    }
-    /// Tokens and envelopes. The length is in hex digits.
-    Security {
-        enable_auth_tokens: bool, token_length: Within<32, 256>, token_ttl_hours: f64,
-        ; optional strict_envelope: bool,
-    }
-    /// How long things may take.
-    Timeouts {
-        register_referee_timeout_sec: Duration, register_player_timeout_sec: Duration,
-        game_join_ack_timeout_sec: Duration, move_timeout_sec: Duration,
-        generic_response_timeout_sec: Duration,
-        ; optional game_over_timeout_sec: Duration,
-    }
-    /// Attempts and the delays between them: `max_retries` is the number of attempts in all, and
-    /// the base delay comes before the second.
-    #[derive(Copy)]
-    RetryPolicy { max_retries: Within<1, 100>, base_delay_sec: Duration, backoff_strategy: Backoff, }
-    /// Bytes of a message from an agent.
-    Limits { max_message_bytes: Within<1024, 1048576>, }
-    /// `agents/agents_config.json`.
-    AgentsFile {
-        schema_version: String, last_updated: String, league_manager: ManagerEntry,
-        referees: Vec<AgentEntry>, players: Vec<AgentEntry>,
-    }
-    /// Where the manager is found, and how it signs.
-    ManagerEntry { display_name: DisplayName, endpoint: Url, version: Version, ; optional agent_id: Plain, }
-    /// A referee or a player: one of the list, or in `defaults/` what holds for whoever is not
-    /// listed. The checks below say which of the optional keys are needed where. Without
-    /// `game_types` it plays every game that its program can.
-    AgentEntry {
-        display_name: DisplayName, version: Version,
-        ; optional referee_id: String, player_id: String, endpoint: Url, default_endpoint: Url,
-        game_types: Vec<String>,
-        max_concurrent_matches: Within<1, 10>, active: bool,
-    }
-    /// `leagues/ID.json`.
-    LeagueFile {
-        schema_version: String, league_id: String, display_name: String, game_type: String,
-        status: LeagueState,
-        created_at: String, scoring: Scoring, scheduling: Scheduling, participants: Participants,
-    }
-    /// `matches_per_round` follows from the players; a file that says otherwise is warned about.
-    Scheduling {
-        format: Format, matches_per_round: u32,
-        ; optional cycles: Within<1, 100>, round_announcement_lead_sec: Within<0, 86400>,
-    }
-    /// How many players may play.
-    Participants { min_players: Within<2, 200>, max_players: Within<2, 200>, }
-    /// `games/games_registry.json`.
-    GamesFile { schema_version: String, games: Vec<GameEntry>, }
-    /// A game that can be played. What the optional keys say follows from the game.
-    GameEntry {
-        game_type: String, display_name: String, players: Within<2, 2>,
-        ; optional choices: Vec<String>, number_range: Vec<u32>,
+/// The addresses of agents that are not listed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    pub base_host: String,
+    pub default_league_manager_port: u16,
+    pub default_referee_port_range: [u16; 2],
+    pub default_player_port_range: [u16; 2],
+}
+
+/// Tokens. The length is in hex digits.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Security {
+    pub enable_auth_tokens: bool,
+    pub token_length: u32,
+    pub token_ttl_hours: f64,
+}
+
+/// Time limits.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timeouts {
+    pub register_referee_timeout_sec: Seconds,
+    pub register_player_timeout_sec: Seconds,
+    pub game_join_ack_timeout_sec: Seconds,
+    pub move_timeout_sec: Seconds,
+    pub generic_response_timeout_sec: Seconds,
+    #[serde(default = "five_seconds")]
+    pub game_over_timeout_sec: Seconds,
+}
+
+fn five_seconds() -> Seconds {
+    Seconds(Duration::from_secs(5))
+}
+
+/// A time of more than zero, in seconds or fractions of them.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Seconds(pub Duration);
+
+impl TryFrom<f64> for Seconds {
+    type Error = String;
+
+    fn try_from(seconds: f64) -> Result<Seconds, String> {
+        if seconds > 0.0 && seconds <= 86_400.0 {
+            return Ok(Seconds(Duration::from_secs_f64(seconds)));
+        }
+        Err(format!(
+            "got {seconds}, expected more than 0 seconds, at most 86400"
+        ))
     }
 }
 
-impl AgentEntry {
-    /// Its id; empty for one that is not listed.
-    pub fn id(&self) -> &str {
-        let id = self.referee_id.as_ref().or(self.player_id.as_ref());
-        id.map_or("", String::as_str)
-    }
-
-    /// Where it is called; empty for one that is not listed.
-    pub fn url(&self) -> &str {
-        let url = self.endpoint.as_ref().or(self.default_endpoint.as_ref());
-        url.map_or("", |url| &*url.0)
-    }
+/// Attempts, and the delays between them.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryPolicy {
+    /// Number of attempts in all.
+    pub max_retries: u32,
+    /// Delay before the second attempt.
+    pub base_delay_sec: Seconds,
+    /// Growth of the delay.
+    pub backoff_strategy: Backoff,
 }
 
-impl RetryPolicy {
-    /// How long to wait after so many failed attempts: with a base of 2 s this is 2 s, 4 s, 8 s, or
-    /// always 2 s.
-    pub fn delay(&self, failed: u32) -> Duration {
-        match self.backoff_strategy {
-            Backoff::Exponential => self
-                .base_delay_sec
-                .saturating_mul(1 << (failed.clamp(1, 16) - 1)),
-            Backoff::Fixed => self.base_delay_sec,
+/// The growth of the delay before an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backoff {
+    Exponential,
+    Fixed,
+}
+
+/// Maximum size of a message from an agent, in bytes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub max_message_bytes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_message_bytes: 10 << 10,
         }
     }
-
-    /// How long all attempts can take, if each takes `limit`.
-    pub fn longest(&self, limit: Duration) -> Duration {
-        let delays: Duration = (1..self.max_retries.0)
-            .map(|failed| self.delay(failed))
-            .sum();
-        limit * self.max_retries.0 + delays
-    }
-
-    /// Tries again as the policy says, as long as an error is `worth` it.
-    pub fn retry<T, E>(
-        &self,
-        pause: impl Fn(Duration),
-        worth: impl Fn(&E) -> bool,
-        mut attempt: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        for failed in 1..self.max_retries.0 {
-            match attempt() {
-                Err(error) if worth(&error) => pause(self.delay(failed)),
-                done => return done,
-            }
-        }
-        attempt()
-    }
 }
 
-/// All files, as they were read.
+/// `agents/agents_config.json`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentsFile {
+    pub schema_version: String,
+    pub last_updated: String,
+    pub league_manager: ManagerEntry,
+    pub referees: Vec<AgentEntry>,
+    pub players: Vec<AgentEntry>,
+}
+
+/// The address of the manager, and its signature.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManagerEntry {
+    pub display_name: String,
+    pub endpoint: String,
+    pub version: String,
+    pub agent_id: Option<String>,
+}
+
+/// A referee or a player of the list; in `defaults/` those that are not listed. Without `game_types`
+/// it plays every game that its program knows.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentEntry {
+    pub display_name: String,
+    pub version: String,
+    #[serde(default, alias = "referee_id", alias = "player_id")]
+    pub id: String,
+    #[serde(default, alias = "default_endpoint")]
+    pub endpoint: String,
+    pub game_types: Option<Vec<String>>,
+    pub max_concurrent_matches: Option<u32>,
+    pub active: Option<bool>,
+}
+
+/// `leagues/ID.json`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeagueFile {
+    pub schema_version: String,
+    pub league_id: String,
+    pub display_name: String,
+    pub game_type: String,
+    pub status: String,
+    pub created_at: String,
+    pub scoring: Scoring,
+    pub scheduling: Scheduling,
+    pub participants: Participants,
+}
+
+/// The schedule. `matches_per_round` follows from the players; the manager warns of another number.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheduling {
+    pub format: String,
+    pub matches_per_round: u32,
+    pub cycles: Option<u32>,
+    pub round_announcement_lead_sec: Option<u32>,
+}
+
+/// The number of players.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Participants {
+    pub min_players: u32,
+    pub max_players: u32,
+}
+
+/// `games/games_registry.json`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GamesFile {
+    pub schema_version: String,
+    pub games: Vec<GameEntry>,
+}
+
+/// A game. The optional keys may only say what the game itself says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GameEntry {
+    pub game_type: String,
+    pub display_name: String,
+    pub players: u32,
+    pub choices: Option<Vec<String>>,
+    pub number_range: Option<[u32; 2]>,
+}
+
+/// All files.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "one file each")]
 pub struct Config {
     pub system: SystemFile,
     pub agents: AgentsFile,
@@ -153,89 +227,328 @@ pub struct Config {
 }
 
 impl Config {
-    /// The URL of the manager.
-    pub fn manager(&self) -> &str {
-        &self.agents.league_manager.endpoint.0
+    /// Reads and checks all files below `folder`, for one league: the named one, or the default one.
+    pub fn load(folder: &Path, league_id: Option<&str>) -> Result<Config, String> {
+        let system: SystemFile = read(folder, "system.json", check_system)?;
+        let league_id = league_id.unwrap_or(&system.default_league_id).to_string();
+        let games = read(folder, "games/games_registry.json", check_games)?;
+        let league_file = format!("leagues/{league_id}.json");
+        Ok(Config {
+            agents: read(folder, "agents/agents_config.json", check_agents)?,
+            referee_defaults: read(folder, "defaults/referee.json", |_| Ok(()))?,
+            player_defaults: read(folder, "defaults/player.json", |_| Ok(()))?,
+            league: read(folder, &league_file, |league| {
+                check_league(league, &league_id, &games)
+            })?,
+            games,
+            system,
+        })
     }
 
-    /// What the files say of a referee or a player: its own entry, or the defaults for one that no
-    /// list names.
-    pub fn agent(&self, kind: Kind, id: &str) -> &AgentEntry {
+    /// Returns the URL of the manager.
+    pub fn manager(&self) -> &str {
+        &self.agents.league_manager.endpoint
+    }
+
+    /// Returns the entry of a referee or a player, or the defaults if it is not listed.
+    pub fn agent(&self, kind: AgentKind, id: &str) -> &AgentEntry {
         let default = match kind {
-            Kind::Referee => &self.referee_defaults,
+            AgentKind::Referee => &self.referee_defaults,
             _ => &self.player_defaults,
         };
         let mut listed = self.listed(kind).iter();
-        listed.find(|it| it.id() == id).unwrap_or(default)
+        listed.find(|entry| entry.id == id).unwrap_or(default)
     }
 
-    /// The listed referees, or the listed players.
-    pub fn listed(&self, kind: Kind) -> &[AgentEntry] {
+    /// Returns the listed referees or the listed players.
+    pub fn listed(&self, kind: AgentKind) -> &[AgentEntry] {
         match kind {
-            Kind::Referee => &self.agents.referees,
+            AgentKind::Referee => &self.agents.referees,
             _ => &self.agents.players,
         }
     }
 
-    /// How often everybody meets everybody.
+    /// Returns how often each pair meets.
     pub fn cycles(&self) -> u32 {
-        let given = self.league.scheduling.cycles.as_ref();
-        given.map_or(1, |cycles| cycles.0)
+        self.league.scheduling.cycles.unwrap_or(1)
     }
 
-    /// The ports for agents that no list names.
-    pub fn port_range(&self, kind: Kind) -> RangeInclusive<u16> {
+    /// Returns the ports of agents that are not listed.
+    pub fn port_range(&self, kind: AgentKind) -> RangeInclusive<u16> {
         let network = &self.system.network;
-        let range = match kind {
-            Kind::Referee => &network.default_referee_port_range,
-            _ => &network.default_player_port_range,
+        let [first, last] = match kind {
+            AgentKind::Referee => network.default_referee_port_range,
+            _ => network.default_player_port_range,
         };
-        range[0]..=range[1] // two, as checked
+        first..=last
     }
 
-    /// How long a token is good.
+    /// Returns the lifetime of a token.
     pub fn token_lifetime(&self) -> Duration {
         Duration::from_secs_f64(self.system.security.token_ttl_hours * 3600.0)
     }
 
-    /// Whether a request must bring its whole envelope.
-    pub fn strict_envelope(&self) -> bool {
-        self.system.security.strict_envelope != Some(false)
-    }
-
-    /// The largest message of an agent, in bytes: 10 KB unless the file says otherwise.
+    /// Returns the maximum size of a message from an agent, in bytes.
     pub fn max_message_bytes(&self) -> usize {
-        let given = self.system.limits.as_ref();
-        given.map_or(10 << 10, |limits| limits.max_message_bytes.0 as usize)
+        self.system.limits.max_message_bytes as usize
     }
 
-    /// How long a player may take to note how its match ended.
-    pub fn game_over_limit(&self) -> Duration {
-        let given = self.system.timeouts.game_over_timeout_sec;
-        given.unwrap_or(Duration::from_secs(5))
-    }
-
-    /// How long an answer may take that has no time limit of its own.
+    /// Returns the time limit of an answer that has no limit of its own.
     pub fn generic_limit(&self) -> Duration {
-        self.system.timeouts.generic_response_timeout_sec
+        self.system.timeouts.generic_response_timeout_sec.0
     }
 
-    /// How long the manager may take to answer whoever registers.
-    pub fn registration_limit(&self, kind: Kind) -> Duration {
+    /// Returns the time limit of a registration.
+    pub fn registration_limit(&self, kind: AgentKind) -> Duration {
         let timeouts = &self.system.timeouts;
         match kind {
-            Kind::Player => timeouts.register_player_timeout_sec,
-            _ => timeouts.register_referee_timeout_sec,
+            AgentKind::Player => timeouts.register_player_timeout_sec.0,
+            _ => timeouts.register_referee_timeout_sec.0,
         }
     }
 
-    /// The longest that one match of so many turns can take, from its invitation to its report:
-    /// what a referee is waited for.
+    /// Returns the time limit of GAME_OVER.
+    pub fn game_over_limit(&self) -> Duration {
+        self.system.timeouts.game_over_timeout_sec.0
+    }
+
+    /// Returns the longest time that a match of so many turns can take, with its report.
     pub fn match_limit(&self, turns: u32) -> Duration {
         let retry = &self.system.retry_policy;
         let timeouts = &self.system.timeouts;
-        let asked = retry.longest(timeouts.game_join_ack_timeout_sec)
-            + retry.longest(timeouts.move_timeout_sec) * turns;
-        asked + self.game_over_limit() + retry.longest(self.generic_limit())
+        retry.max_total_time(timeouts.game_join_ack_timeout_sec.0)
+            + retry.max_total_time(timeouts.move_timeout_sec.0) * turns
+            + self.game_over_limit()
+            + retry.max_total_time(self.generic_limit())
+    }
+}
+
+impl RetryPolicy {
+    /// Returns the delay after a number of failed attempts: 2 s, 4 s, 8 s …, or always 2 s.
+    pub fn delay(&self, failed: u32) -> Duration {
+        let base = self.base_delay_sec.0;
+        match self.backoff_strategy {
+            Backoff::Exponential => base.saturating_mul(1 << (failed.clamp(1, 16) - 1)),
+            Backoff::Fixed => base,
+        }
+    }
+
+    /// Returns the longest time that all attempts can take, if each takes `timeout`.
+    pub fn max_total_time(&self, timeout: Duration) -> Duration {
+        let delays: Duration = (1..self.max_retries).map(|failed| self.delay(failed)).sum();
+        timeout * self.max_retries + delays
+    }
+
+    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
+    pub fn retry<T, E>(
+        &self,
+        sleep: impl Fn(Duration),
+        should_retry: impl Fn(&E) -> bool,
+        mut attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        for failed in 1..self.max_retries {
+            match attempt() {
+                Err(error) if should_retry(&error) => sleep(self.delay(failed)),
+                done => return done,
+            }
+        }
+        attempt()
+    }
+}
+
+/// Reads and checks a file; the error names it.
+fn read<T: DeserializeOwned>(
+    folder: &Path,
+    name: &str,
+    check: impl FnOnce(&T) -> Result<(), String>,
+) -> Result<T, String> {
+    let path = folder.join(name);
+    let shown = path.display();
+    let text = fs::read_to_string(&path).map_err(|error| {
+        format!(
+            "{shown}: {error}; run this where the folder config is, or name it with --config DIR"
+        )
+    })?;
+    let file = serde_json::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
+    check(&file).map_err(|error| format!("{shown}: {error}"))?;
+    Ok(file)
+}
+
+/// Returns an error unless the value of a key is legal.
+fn check(key: &str, is_legal: bool, value: impl Display, expected: &str) -> Result<(), String> {
+    if is_legal {
+        return Ok(());
+    }
+    Err(format!("{key}: got {value}, expected {expected}"))
+}
+
+fn check_word(key: &str, value: &str, expected: &str) -> Result<(), String> {
+    check(key, value == expected, value, expected)
+}
+
+fn check_text(
+    key: &str,
+    text: &str,
+    check_syntax: fn(&str) -> Result<(), &'static str>,
+) -> Result<(), String> {
+    check_syntax(text).or_else(|expected| check(key, false, text, expected))
+}
+
+fn check_range(key: &str, range: RangeInclusive<u32>, value: u32) -> Result<(), String> {
+    let expected = format!("{} to {}", range.start(), range.end());
+    check(key, range.contains(&value), value, &expected)
+}
+
+fn check_system(file: &SystemFile) -> Result<(), String> {
+    check_word("protocol_version", &file.protocol_version, "league.v2")?;
+    let id = &file.default_league_id;
+    check_text("default_league_id", id, check_identifier)?;
+    check_range(
+        "security.token_length",
+        32..=256,
+        file.security.token_length,
+    )?;
+    let hours = file.security.token_ttl_hours;
+    let is_legal = hours > 0.0 && hours <= 87_600.0;
+    check(
+        "security.token_ttl_hours",
+        is_legal,
+        hours,
+        "more than 0, at most 87600 hours",
+    )?;
+    check_range(
+        "retry_policy.max_retries",
+        1..=100,
+        file.retry_policy.max_retries,
+    )?;
+    let max_bytes = file.limits.max_message_bytes;
+    check_range("limits.max_message_bytes", 1024..=1_048_576, max_bytes)
+}
+
+fn check_agents(file: &AgentsFile) -> Result<(), String> {
+    let manager = &file.league_manager;
+    let url = &manager.endpoint;
+    check_text("league_manager.endpoint", url, check_url)?;
+    let id = manager.agent_id.as_deref().unwrap_or("none");
+    check_text("league_manager.agent_id", id, check_identifier)?;
+
+    for (kind, list) in [
+        (AgentKind::Referee, &file.referees),
+        (AgentKind::Player, &file.players),
+    ] {
+        for entry in list {
+            let expected = format!("{}, {} …", kind.format_id(1), kind.format_id(2));
+            check(
+                &format!("{kind}s: {kind}_id"),
+                kind.is_valid_id(&entry.id),
+                &entry.id,
+                &expected,
+            )?;
+            let url = &entry.endpoint;
+            let key = format!("{}: endpoint (default_endpoint)", entry.id);
+            check_text(&key, url, check_url)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_games(file: &GamesFile) -> Result<(), String> {
+    for entry in &file.games {
+        let name = &entry.game_type;
+        let Some(game) = games::find(name) else {
+            return check(
+                "game_type",
+                false,
+                name,
+                "a game that this program can play",
+            );
+        };
+        check_range("players", 2..=2, entry.players)?;
+        if let Some(choices) = &entry.choices {
+            let (received, expected) = (json!(choices), json!((game.legal_moves)(&[])));
+            check(
+                "choices",
+                received == expected,
+                received,
+                &expected.to_string(),
+            )?;
+        }
+        if let Some(range) = entry.number_range {
+            let expected = json!(
+                game.number_range
+                    .as_ref()
+                    .map(|range| [range.start(), range.end()])
+            );
+            check(
+                "number_range",
+                json!(range) == expected,
+                json!(range),
+                &expected.to_string(),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result<(), String> {
+    check_word("league_id", &file.league_id, league_id)?;
+    check_word("status", &file.status, "ACTIVE")?;
+    check_word("scheduling.format", &file.scheduling.format, "round_robin")?;
+    let game_type = &file.game_type;
+    let is_known = games.games.iter().any(|game| game.game_type == *game_type);
+    check(
+        "game_type",
+        is_known,
+        game_type,
+        "a game of games_registry.json",
+    )?;
+
+    let scoring = &file.scoring;
+    let points = [
+        scoring.win_points,
+        scoring.draw_points,
+        scoring.loss_points,
+        scoring.technical_loss_points,
+    ];
+    let [win, draw, loss, technical_loss] = points;
+    let is_falling = win > draw && draw > loss && loss >= technical_loss;
+    let is_legal = is_falling && win <= 1000 && technical_loss >= -1000;
+    let expected = "win > draw > loss >= technical loss, each within 1000";
+    check("scoring", is_legal, json!(points), expected)?;
+
+    check_range(
+        "scheduling.cycles",
+        1..=100,
+        file.scheduling.cycles.unwrap_or(1),
+    )?;
+    let delay = file.scheduling.round_announcement_lead_sec.unwrap_or(60);
+    check_range("scheduling.round_announcement_lead_sec", 0..=86_400, delay)?;
+    let Participants {
+        min_players,
+        max_players,
+    } = file.participants;
+    check_range("participants.min_players", 2..=200, min_players)?;
+    check_range("participants.max_players", min_players..=200, max_players)
+}
+
+/// Checks the value of a command-line option by its name.
+pub fn check_value(key: &str, value: &Value) -> Result<(), FieldError> {
+    let text = value.as_str().unwrap_or_default();
+    let result = match key {
+        "display_name" => check_display_name(text).map_err(String::from),
+        "contact_endpoint" | "manager" => check_url(text).map_err(String::from),
+        "player_id" | "referee_id" | "league_id" => check_identifier(text).map_err(String::from),
+        "referees" => check_number(value, 1..=100),
+        "max_concurrent_matches" => check_number(value, 1..=10),
+        "cycles" => check_number(value, 1..=1000),
+        _ => Ok(()),
+    };
+    result.map_err(|expected| FieldError::new(value, &expected))
+}
+
+fn check_number(value: &Value, range: RangeInclusive<u64>) -> Result<(), String> {
+    match value.as_u64() {
+        Some(number) if range.contains(&number) => Ok(()),
+        _ => Err(format!("{} to {}", range.start(), range.end())),
     }
 }

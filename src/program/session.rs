@@ -1,254 +1,397 @@
-//! A referee's or a player's life in a league: it finds its card, joins, knows the manager's
-//! requests from those of a stranger, and ends when the league is over, or waits for the next one
-//! (`--stay`).
+//! A referee or a player in its league: it finds its credentials, registers, checks the token of the
+//! manager's requests, and ends when the league is over, or registers for the next one (`--stay`).
 //!
-//! Requests that come before the agent knows its id wait until it does. How it joins is in
-//! `registration.rs`. Read next: `server.rs`, or the agents themselves, `player.rs` and
-//! `referee.rs`.
+//! It repeats its registration until the manager answers, and says once what it waits for. Requests
+//! that come before it knows its id wait until it does. Read next: `player.rs` and `referee.rs`.
 
 use crate::net::agent::Agent;
-use crate::net::letter::MAX_NOTICE;
+use crate::net::call_error::CallError;
+use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Level;
-use crate::net::secret::secret;
-use crate::net::sync::Watched;
-use crate::program::args::{Args, Stop};
-use crate::program::card::{self, Card};
-use crate::program::server::{self, FAREWELL};
-use crate::program::terminal::{say, shown};
-use crate::program::{Program, registration, storage};
-use crate::protocol::*;
-use crate::wire::equal;
+use crate::net::sync::{Shared, secret};
+use crate::program::args::{Args, Exit};
+use crate::program::credentials::{self, Credentials};
+use crate::program::terminal::{print_error, print_line, sanitize};
+use crate::program::{Program, SHUTDOWN_TIMEOUT, storage};
+use crate::protocol::{
+    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
+    Message, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
+};
+use crate::values::{check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-/// How long a request waits for a registration that is under way.
-const REGISTRATION: Duration = Duration::from_secs(5);
+/// Maximum time that a request waits for a registration that is under way.
+const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A referee or a player in its league.
 pub struct Session {
-    /// What it is made of.
+    /// Its program.
     pub program: Arc<Program>,
-    life: Watched<Life>,
+    state: Shared<State>,
 }
 
 #[derive(Default)]
-struct Life {
-    /// Who we are, once the manager has let us in.
-    card: Option<Card>,
-    /// The lock on our id's card; ours while we run.
-    held: Option<(String, File)>,
-    /// Whether the manager has called us.
+struct State {
+    /// The credentials, once the agent is registered.
+    credentials: Option<Credentials>,
+    /// The id that is locked, and its lock.
+    id_lock: Option<(String, File)>,
+    /// True when the manager has called.
     is_called: bool,
-    /// How it ended, once it has.
-    end: Option<Result<(), Stop>>,
+    /// The end, once it has come.
+    end: Option<Result<(), Exit>>,
 }
 
-/// What a referee or player does beside answering.
+/// The work of a referee or a player beside answering.
 pub trait Participant: Agent {
-    /// The games that it can play.
-    fn plays(&self) -> Vec<&'static str>;
-    /// It is registered. `fresh`: newly, so that what it kept of an older registration must be set
-    /// aside.
-    fn begin(&self, card: &Card, fresh: bool) -> Result<(), Stop>;
+    /// Returns the games that it can play.
+    fn game_types(&self) -> Vec<&'static str>;
+
+    /// Is called when the agent is registered. After a new registration it archives what it has kept
+    /// of an older one.
+    fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit>;
 }
 
-/// Runs a referee or a player to its end: listen, register, answer until the league is over.
+/// Runs a referee or a player to its end.
 pub fn run<P: Participant>(
     args: Args,
-    kind: Kind,
+    kind: AgentKind,
     make: impl FnOnce(Arc<Session>) -> Arc<P>,
-) -> Result<(), Stop> {
+) -> Result<(), Exit> {
     let session = Arc::new(Session {
         program: Arc::new(Program::new(args, kind)?),
-        life: Watched::default(),
+        state: Shared::default(),
     });
     let participant = make(Arc::clone(&session));
-    let card = session.own_card()?;
+    let credentials = session.load_credentials()?;
+
     let agent = Arc::clone(&participant) as Arc<dyn Agent>;
-    let door = server::serve(&session.program, agent, MAX_NOTICE)?;
-    let end = session.live(&*participant, card);
-    door.wait_until_empty(FAREWELL);
-    session.program.note_end(&end);
+    let server = session.program.serve(agent, MAX_NOTICE)?;
+    let end = session.play(&*participant, credentials);
+    server.drain(SHUTDOWN_TIMEOUT);
+    session.program.log_exit(&end);
     end
 }
 
 impl Session {
-    /// Registers, and answers until the league is over for us; then again, if we are to stay.
-    fn live(&self, participant: &dyn Participant, mut card: Card) -> Result<(), Stop> {
+    /// Registers, and waits until the league is over; then again with `--stay`.
+    fn play(
+        &self,
+        participant: &dyn Participant,
+        mut credentials: Credentials,
+    ) -> Result<(), Exit> {
         loop {
-            card = self.register(participant, card)?;
-            let name = shown(&self.program.entry.display_name.0);
-            let league = shown(&card.league_id);
-            let id = &card.agent_id;
-            let note = match &self.program.wish {
-                Some(wish) if wish != id => format!(" ({wish} is taken, or no such id)"),
-                _ => String::new(),
-            };
-            say(&format!("{name} is {id} in {league}{note}"));
-            self.life.wait_for(|life| life.end.clone())?;
+            credentials = self.register(participant, credentials)?;
+            let name = sanitize(&self.program.entry.display_name);
+            let league = sanitize(&credentials.league_id);
+            print_line(&format!("{name} is {} in {league}", credentials.agent_id));
+
+            self.state.wait_for(|state| state.end.clone())?;
             if !self.program.args.has("--stay") {
                 return Ok(());
             }
-            card = self.new_card(); // in another league our old card is nothing
+            credentials = self.new_credentials();
         }
     }
 
-    /// The card to ask with: that of an earlier run, its lock held, or a new one.
-    fn own_card(&self) -> Result<Card, Stop> {
-        if let Some(wish) = &self.program.wish {
-            self.hold(wish)?;
+    /// Returns the credentials of an earlier run with their id locked, or new ones.
+    fn load_credentials(&self) -> Result<Credentials, Exit> {
+        if let Some(id) = &self.program.requested_id {
+            self.lock_id(id)?;
         }
-        let new = self.new_card();
-        let Some(earlier) = new.earlier(&self.program.data)? else {
+        let new = self.new_credentials();
+        let Some(saved) = new.find_saved(&self.program.data)? else {
             return Ok(new);
         };
-        self.hold(&earlier.agent_id)?;
-        Ok(Card {
+        self.lock_id(&saved.agent_id)?;
+        Ok(Credentials {
             manager: new.manager,
             endpoint: new.endpoint,
-            ..earlier
+            ..saved
         })
     }
 
-    /// A card to ask with for the first time: it has a new key, and no token. It is named by the id
-    /// that we ask for; without such a wish, by our port.
-    fn new_card(&self) -> Card {
+    /// Returns new credentials with a key and no token. They are named by the id that is asked for,
+    /// else by the port.
+    fn new_credentials(&self) -> Credentials {
         let program = &self.program;
-        let any = format!("new-{}", program.port);
-        Card {
-            agent_id: program.wish.clone().unwrap_or(any),
-            token: None,
+        let unnamed = format!("new-{}", program.port);
+        Credentials {
+            agent_id: program.requested_id.clone().unwrap_or(unnamed),
             registration_key: secret(32),
             league_id: program.league_id().into(),
             manager: program.config.manager().into(),
             endpoint: program.endpoint.clone(),
-            proves_itself: None,
-            over: None,
+            token: None,
+            proves_itself: false,
+            is_over: false,
         }
     }
 
-    /// Takes the lock of an id, and lets go of another.
-    fn hold(&self, id: &str) -> Result<(), Stop> {
-        let mut life = self.life.lock();
-        if life.held.as_ref().is_none_or(|(known, _)| known != id) {
-            life.held = Some((id.into(), card::lock(&self.program.data, id)?));
+    /// Locks an id instead of the one that is locked.
+    fn lock_id(&self, id: &str) -> Result<(), Exit> {
+        let mut state = self.state.lock();
+        if state
+            .id_lock
+            .as_ref()
+            .is_none_or(|(locked, _)| locked != id)
+        {
+            let lock = credentials::lock(&self.program.data, id)?;
+            state.id_lock = Some((id.into(), lock));
         }
         Ok(())
     }
 
-    /// Registers with a card, which is on the disk before we ask; then signs, logs and begins under
-    /// the id that the manager gave, and keeps the card as it is now. Requests that come meanwhile
-    /// wait for it.
-    pub fn register(&self, participant: &dyn Participant, asking: Card) -> Result<Card, Stop> {
-        self.life.lock().card = None; // what the manager sends from now on may carry the next token
+    /// Registers with credentials that are saved before, takes over the id that the manager gives,
+    /// and saves the new credentials. Requests that come meanwhile wait.
+    pub fn register(
+        &self,
+        participant: &dyn Participant,
+        old: Credentials,
+    ) -> Result<Credentials, Exit> {
+        self.state.lock().credentials = None; // the manager's next request may carry a new token
         let data = &self.program.data;
-        asking.keep(data)?;
-        let card = registration::register(&self.program, &asking, &participant.plays())?;
-        // A token that we do not know means a registration of its own, perhaps in another run of
-        // the league.
-        let is_fresh = card.token.is_none() || card.token != asking.token;
-        let id = &card.agent_id;
-        self.hold(id)?;
-        if let Some(other) = storage::read_json::<Card>(&card::file(data, id)) {
-            // the id that the manager gave us may be another agent's here
-            other.make_way(&card, data)?;
+        old.save(data)?;
+        let new = self.request_registration(&old, &participant.game_types())?;
+
+        // The id may be that of another agent here.
+        let id = &new.agent_id;
+        self.lock_id(id)?;
+        if let Some(saved) = storage::read_json::<Credentials>(&credentials::file(data, id)) {
+            saved.check_replaceable(&new, data)?;
         }
+
         let client = &self.program.client;
-        client.sign_as(&format!("{}:{id}", self.program.kind), &card.league_id);
+        client.set_identity(&format!("{}:{id}", self.program.kind), &new.league_id);
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
-        if !is_fresh {
-            let words = format!("{id} is known again");
-            client.log.orchestrator(Level::Info, "resumed", words);
+        let is_new = new.token.is_none() || new.token != old.token;
+        if !is_new {
+            client
+                .log
+                .system_event(Level::Info, "resumed", format!("{id} is known again"));
         }
-        participant.begin(&card, is_fresh)?;
-        card.keep(data)?;
-        if asking.agent_id != *id && asking.token.is_none() {
-            let _ = fs::remove_file(card::file(data, &asking.agent_id));
+        participant.on_registered(&new, is_new)?;
+
+        new.save(data)?;
+        if old.agent_id != *id && old.token.is_none() {
+            let _ = fs::remove_file(credentials::file(data, &old.agent_id));
         }
-        self.life.change(|life| {
-            life.card = Some(card.clone());
-            life.end = None; // of the league before
+        self.state.update(|state| {
+            state.credentials = Some(new.clone());
+            state.end = None; // of the league before
         });
-        Ok(card)
+        Ok(new)
     }
 
-    /// Our card, if we have one already.
-    pub fn card_now(&self) -> Option<Card> {
-        self.life.lock().card.clone()
-    }
+    /// Sends the registration until the manager accepts or rejects it.
+    fn request_registration(
+        &self,
+        old: &Credentials,
+        game_types: &[&str],
+    ) -> Result<Credentials, Exit> {
+        let program = &self.program;
+        let timeout = program.config.registration_limit(program.kind);
+        let to = Peer::manager(program.config.manager(), timeout);
+        let token = program.operator_token.as_ref().or(old.token.as_ref());
+        let context = MessageContext {
+            conversation_id: new_conversation(&format!("{}-registration", program.kind)),
+            auth_token: token.cloned(),
+            ..MessageContext::default()
+        };
+        let request = self.registration(old, game_types);
+        let manager = format!("the league manager at {}", to.endpoint);
 
-    /// Our card, once the manager has let us in. A request that comes at that very moment waits for
-    /// it.
-    pub fn wait_for_card(&self) -> Result<Card, Refusal> {
-        let is_known = |life: &Life| life.card.is_some();
-        let not_yet = "this agent is not registered with a league manager yet";
-        let card = self.life.wait_until(REGISTRATION, is_known).card.clone();
-        card.ok_or_else(|| Refusal::new(Code::E005, not_yet))
-    }
-
-    /// The manager proves itself with our own token: see "Tokens" in `protocol.md`. A referee
-    /// always demands it, a player where the manager has said that it proves itself; a wrong one is
-    /// refused in any case.
-    pub fn check_manager(&self, token: Option<&str>) -> Result<(), Refusal> {
-        let card = self.wait_for_card()?;
-        let security = &self.program.config.system.security;
-        let is_proof_due = self.program.kind == Kind::Referee || card.proves_itself == Some(true);
-        let denied = |code, problem| Err(Refusal::field(code, "auth_token", problem));
-        match (token, &card.token) {
-            _ if !security.enable_auth_tokens => {}
-            (Some(token), Some(own)) if !equal(token, own) => {
-                return denied(Code::E012, "only the league manager knows the right one");
+        let mut printed = String::new();
+        loop {
+            let text = match program.client.request(&to, &request, &context) {
+                Ok(reply) => {
+                    let response = registration_response(reply)?;
+                    if response.status == RegistrationStatus::Accepted {
+                        return accepted(old, response);
+                    }
+                    let reason = response.reason.unwrap_or_default();
+                    let is_late = response.error_code.as_deref()
+                        == Some(ErrorCode::LateRegistration.as_str());
+                    if !is_late || !program.args.has("--stay") {
+                        return Err(Exit::failed(format!("rejected: {reason}")));
+                    }
+                    format!("{reason}: waiting for the next league (--stay)")
+                }
+                Err(error) if is_final(&error) => {
+                    return Err(Exit::failed(format!("{manager} {}", error.explain())));
+                }
+                Err(error) => format!("waiting for {manager}: it {}", error.explain()),
+            };
+            if text != printed {
+                print_error(&text);
+                printed = text;
             }
-            (None, Some(_)) if is_proof_due => {
-                let problem = "missing; the league manager's requests carry it";
-                return denied(Code::E011, problem);
-            }
-            _ => {}
-        }
-        self.life.lock().is_called = true;
-        Ok(())
-    }
-
-    /// Where we stand in our life.
-    pub fn state(&self) -> AgentState {
-        match &*self.life.lock() {
-            Life { end: Some(_), .. } => AgentState::Shutdown,
-            Life { card: None, .. } => AgentState::Init,
-            Life { is_called, .. } if *is_called => AgentState::Active,
-            _ => AgentState::Registered,
+            thread::sleep(program.config.system.retry_policy.base_delay_sec.0);
         }
     }
 
-    /// What `GET /health` shows of us; the uptime is in seconds.
-    pub fn health(&self) -> Value {
-        json!({
-            "name": self.program.entry.display_name.0,
-            "kind": self.program.kind,
-            "state": self.state(),
-            "uptime": self.program.started.elapsed().as_secs(),
-            "id": self.card_now().map(|card| card.agent_id),
+    /// Returns the registration. The files may name fewer games than the program plays.
+    fn registration(&self, old: &Credentials, game_types: &[&str]) -> Message {
+        let entry = &self.program.entry;
+        let is_referee = self.program.kind == AgentKind::Referee;
+        let mut game_types: Vec<String> = game_types.iter().map(|game| game.to_string()).collect();
+        if let Some(listed) = &entry.game_types {
+            game_types.retain(|game| listed.contains(game));
+        }
+        let meta = AgentMeta {
+            display_name: entry.display_name.clone(),
+            version: entry.version.clone(),
+            game_types,
+            contact_endpoint: self.program.endpoint.clone(),
+            max_concurrent_matches: is_referee.then_some(self.program.max_concurrent_matches()),
+            protocol_version: None,
+            uses_match_tokens: is_referee.then_some(true),
+            registration_key: Some(old.registration_key.clone()),
+        };
+        if is_referee {
+            RefereeRegisterRequest { referee_meta: meta }.into()
+        } else {
+            LeagueRegisterRequest { player_meta: meta }.into()
+        }
+    }
+
+    /// Returns the credentials if the agent is registered.
+    pub fn credentials(&self) -> Option<Credentials> {
+        self.state.lock().credentials.clone()
+    }
+
+    /// Waits until the agent is registered, and returns its credentials.
+    pub fn wait_until_registered(&self) -> Result<Credentials, ProtocolError> {
+        let state =
+            (self.state).wait_until(REGISTRATION_TIMEOUT, |state| state.credentials.is_some());
+        state.credentials.clone().ok_or_else(|| {
+            let problem = "this agent is not registered with a league manager yet";
+            ProtocolError::new(ErrorCode::PlayerNotRegistered, problem)
         })
     }
 
-    /// The league is over: our card says so, and `run` returns when the answers in hand are out.
-    /// Says whether that is news, for the notice may come twice.
-    pub fn league_is_over(&self) -> bool {
-        if let Some(mut card) = self.card_now() {
-            card.over = Some(true);
-            let _ = card.keep(&self.program.data);
+    /// Checks that a request comes from the manager: it carries our own token. A referee demands it
+    /// always, a player if the manager sends it; a wrong one is refused in any case. See "Tokens" in
+    /// `protocol.md`.
+    pub fn check_manager(&self, token: Option<&str>) -> Result<(), ProtocolError> {
+        let credentials = self.wait_until_registered()?;
+        let is_required = self.program.kind == AgentKind::Referee || credentials.proves_itself;
+        let are_enabled = self.program.config.system.security.enable_auth_tokens;
+        if let Some(own) = credentials.token.filter(|_| are_enabled) {
+            match token {
+                Some(token) if !constant_time_eq(token, &own) => {
+                    let problem = "only the league manager knows the right one";
+                    return Err(ProtocolError::field(
+                        ErrorCode::TokenInvalid,
+                        "auth_token",
+                        problem,
+                    ));
+                }
+                None if is_required => {
+                    let problem = "missing; the league manager's requests carry it";
+                    return Err(ProtocolError::field(
+                        ErrorCode::TokenMissing,
+                        "auth_token",
+                        problem,
+                    ));
+                }
+                _ => {}
+            }
+        }
+        self.state.lock().is_called = true;
+        Ok(())
+    }
+
+    /// Returns the state of the agent.
+    pub fn state(&self) -> AgentState {
+        let state = self.state.lock();
+        if state.end.is_some() {
+            AgentState::Shutdown
+        } else if state.credentials.is_none() {
+            AgentState::Init
+        } else if state.is_called {
+            AgentState::Active
+        } else {
+            AgentState::Registered
+        }
+    }
+
+    /// Returns what `GET /health` shows; the uptime is in seconds.
+    pub fn health(&self) -> Value {
+        json!({
+            "name": self.program.entry.display_name,
+            "kind": self.program.kind,
+            "state": self.state(),
+            "uptime": self.program.started.elapsed().as_secs(),
+            "id": self.credentials().map(|credentials| credentials.agent_id),
+        })
+    }
+
+    /// Ends the agent because its league is over. Returns false if it has ended already: the
+    /// notification may come twice.
+    pub fn end_league(&self) -> bool {
+        if let Some(mut credentials) = self.credentials() {
+            credentials.is_over = true;
+            let _ = credentials.save(&self.program.data);
         }
         self.finish(Ok(()))
     }
 
-    /// It ends for us: `run` returns when the answers in hand are out. Says whether that is news;
-    /// the first end stands.
-    pub fn finish(&self, end: Result<(), Stop>) -> bool {
-        self.life.change(|life| {
-            let is_news = life.end.is_none();
-            life.end.get_or_insert(end);
-            is_news
+    /// Ends the agent, unless it has ended already; then returns false.
+    pub fn finish(&self, end: Result<(), Exit>) -> bool {
+        self.state.update(|state| {
+            let is_first = state.end.is_none();
+            state.end.get_or_insert(end);
+            is_first
         })
     }
+}
+
+/// Returns true if the same registration cannot be answered otherwise. An internal error of the
+/// manager may pass.
+fn is_final(error: &CallError) -> bool {
+    match error {
+        CallError::Status(400..500, _) | CallError::Wrong(..) => true,
+        CallError::Rpc(code, _) => *code != -32603,
+        _ => false,
+    }
+}
+
+/// Returns the manager's response. That to a referee is the same as that to a player, except for the
+/// name of the id.
+fn registration_response(reply: Message) -> Result<LeagueRegisterResponse, Exit> {
+    match reply {
+        Message::LeagueRegisterResponse(response) => Ok(response),
+        Message::RefereeRegisterResponse(response) => Ok(LeagueRegisterResponse {
+            status: response.status,
+            player_id: response.referee_id,
+            reason: response.reason,
+            auth_token: response.auth_token,
+            league_id: response.league_id,
+            error_code: response.error_code,
+            proves_itself: response.proves_itself,
+        }),
+        Message::LeagueError(error) => Err(Exit::failed(format!("refused: {}", error.explain()))),
+        other => Err(Exit::failed(format!("answered with {}", other.name()))),
+    }
+}
+
+/// Returns the credentials that the manager has given.
+fn accepted(old: &Credentials, response: LeagueRegisterResponse) -> Result<Credentials, Exit> {
+    let Some(id) = response.player_id.filter(|id| check_identifier(id).is_ok()) else {
+        let problem = "the league manager accepts us, but without an id of letters and digits";
+        return Err(Exit::failed(problem));
+    };
+    Ok(Credentials {
+        agent_id: id,
+        token: response.auth_token,
+        league_id: response.league_id.unwrap_or(old.league_id.clone()),
+        proves_itself: response.proves_itself == Some(true),
+        is_over: false,
+        ..old.clone()
+    })
 }

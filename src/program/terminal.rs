@@ -1,58 +1,30 @@
-//! Words for the person at the terminal: what of others' words is shown, and one line that shows
-//! how far something is.
-//!
-//! That line stays until the next line is printed, on whichever stream, and is wiped then; so
-//! printing a line and wiping is one act, under one lock. It is for terminals only.
+//! Lines for the person at the terminal.
 
-use crate::net::sync::lock;
-use crate::wire::masked;
-use std::io::{IsTerminal, Write, stderr, stdout};
-use std::mem;
-use std::sync::Mutex;
+use crate::values::redact_tokens;
+use std::io::{Write, stderr, stdout};
 
-/// Whether a line stands on the terminal that the next one wipes.
-static PROGRESS: Mutex<bool> = Mutex::new(false);
-
-/// Others' words as they can be shown: nothing in them moves the cursor or turns the text around,
-/// or is a token.
-pub fn shown(words: &str) -> String {
-    let harmful = |c: char| match c {
-        '\u{61c}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}'
-        | '\u{feff}' => true,
-        c => c.is_control(),
+/// Returns a text of somebody else as it can be shown: without tokens, and without characters that
+/// move the cursor or turn the text around.
+pub fn sanitize(text: &str) -> String {
+    let is_harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{feff}')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
     };
-    masked(words)
-        .chars()
-        .map(|c| if harmful(c) { '\u{fffd}' } else { c })
-        .collect()
+    redact_tokens(text).replace(is_harmful, "\u{fffd}")
 }
 
-/// Prints in the place of the line that shows how far something is; `stays` says whether this is
-/// such a line too. A terminal that is gone stops nothing.
-fn print(mut to: impl Write, words: &str, stays: bool) {
-    let mut progress = lock(&PROGRESS);
-    if mem::replace(&mut *progress, stays) {
-        let _ = write!(stdout(), "\r\x1b[K");
-        let _ = stdout().flush();
-    }
-    let _ = write!(to, "{words}");
-    let _ = to.flush();
+/// Prints a line on standard output. A terminal that is gone stops nothing.
+pub fn print_line(text: &str) {
+    let _ = stdout().write_all(format!("{text}\n").as_bytes());
 }
 
-/// A line on standard output.
-pub fn say(words: &str) {
-    print(stdout(), &format!("{words}\n"), false);
+/// Prints a line on standard error, about something to be done.
+pub fn print_error(text: &str) {
+    let _ = stderr().write_all(format!("{}\n", sanitize(text)).as_bytes());
 }
 
-/// A line on standard error, for what somebody should do something about.
-pub fn complain(words: &str) {
-    print(stderr(), &format!("{}\n", shown(words)), false);
-}
-
-/// The terminal of a program that may have been told to be quiet.
+/// The terminal of a program that may be quiet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terminal {
     /// Prints nothing.
@@ -60,25 +32,18 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A line, unless it is quiet.
-    pub fn say(&self, words: &str) {
+    /// Prints a line, unless the program is quiet.
+    pub fn print_line(&self, text: &str) {
         if !self.quiet {
-            say(words);
-        }
-    }
-
-    /// On a terminal, a line that stays until the next one: how far something is.
-    pub fn progress(&self, words: &str) {
-        if !self.quiet && stdout().is_terminal() {
-            print(stdout(), words, true);
+            print_line(text);
         }
     }
 }
 
-/// `1 point`, `2 points`.
-pub fn counted(number: impl Into<i64>, what: &str) -> String {
+/// Returns a number with its noun: `1 point`, `2 points`.
+pub fn plural(number: impl Into<i64>, noun: &str) -> String {
     match number.into() {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
     }
 }

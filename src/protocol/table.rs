@@ -1,20 +1,22 @@
-//! What follows from the table of messages in `protocol.rs`: the enum of all messages, their names,
-//! and a row for each in which tools, receivers and schemas are looked up. A message that is new in
-//! the table is new everywhere: the handlers of all three programs are one exhaustive `match` each,
-//! and do not compile without an arm for it.
+//! The enum of all messages and the table of their specifications, both made from the list
+//! `messages!` in `protocol.rs`. A new message in that list needs an arm in the `match` of each
+//! program's handlers; the compiler shows where.
 
-use super::{CATALOGUE, Envelope, Kind, PROTOCOL};
-use crate::wire::Wire;
+use super::{AgentKind, Envelope, MESSAGES, PROTOCOL, Parity, QueryParams, QueryType};
+use crate::json::schema_of;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
-/// Declares the messages and all that follows from the list.
+/// Declares the messages.
 macro_rules! messages {
-    ($($wire:literal $name:ident $tool:literal [$($to:ident)*] $(: $says:literal)?)*) => {
+    ($($wire:literal $name:ident $method:literal [$($to:ident)*] $(: $description:literal)?)*) => {
         /// Any message of the protocol.
-        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-        #[serde(untagged)]
-        #[allow(missing_docs, reason = "each carries the object of its name")]
-        pub enum Message { $($name($name),)* }
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "message_type")]
+        pub enum Message {
+            $(#[serde(rename = $wire)] $name($name),)*
+        }
 
         $(
             impl $name {
@@ -30,110 +32,115 @@ macro_rules! messages {
         )*
 
         impl Message {
-            /// The `message_type` on the wire.
+            /// Returns the `message_type` on the wire.
             pub fn name(&self) -> &'static str {
                 match self { $(Message::$name(_) => $wire,)* }
             }
-
-            /// The JSON-RPC method that the message travels under.
-            pub fn tool(&self) -> &'static str {
-                match self { $(Message::$name(_) => $tool,)* }
-            }
-
-            /// Reads the fields that are the message's own.
-            fn read_body(
-                name: &str,
-                packet: &Value,
-                reader: &mut $crate::wire::Reader,
-            ) -> Option<Message> {
-                use $crate::wire::Wire;
-                match name {
-                    $($wire => $name::read_in(packet, reader).map(Message::$name),)*
-                    _ => reader.at("message_type", |reader| {
-                        reader.wrong(&name.into(), "a message type of league.v2")
-                    }),
-                }
-            }
         }
 
-        /// All messages, in the order of the page.
-        pub static CATALOGUE: &[Entry] = &[$(Entry {
+        /// The specifications of all messages.
+        pub static MESSAGES: [MessageSpec; [$($wire),*].len()] = [$(MessageSpec {
             message_type: $wire,
-            tool: $tool,
-            receivers: &[$(Kind::$to),*],
-            says: concat!($($says)?),
-            schema: <$name as $crate::wire::Wire>::schema,
+            method: $method,
+            receivers: &[$(AgentKind::$to),*],
+            description: concat!($($description)?),
+            schema: std::sync::LazyLock::new(|| table::message_schema::<$name>($wire)),
         },)*];
     };
 }
 
-/// A row of the table of messages.
-pub struct Entry {
+/// The specification of a message.
+pub struct MessageSpec {
     /// The name on the wire.
     pub message_type: &'static str,
-    /// The JSON-RPC method, and the name as a tool.
-    pub tool: &'static str,
-    /// Who may be sent the message as a request; nobody, where it is only a reply.
-    pub receivers: &'static [Kind],
+    /// The JSON-RPC method, which is also the name as a tool.
+    pub method: &'static str,
+    /// The kinds of agents that accept the message as a request; none if it is only a reply.
+    pub receivers: &'static [AgentKind],
     /// A sentence or two for a person or a language model.
-    pub says: &'static str,
-    /// The schema of the message without its envelope.
-    pub(super) schema: fn() -> Value,
+    pub description: &'static str,
+    /// The JSON schema of the whole message, envelope and body.
+    pub schema: LazyLock<Value>,
 }
 
-impl Entry {
-    /// Whether the message may be sent to an agent of this kind.
-    pub fn is_served_by(&self, kind: Kind) -> bool {
+impl MessageSpec {
+    /// Returns true if agents of this kind accept the message as a request.
+    pub fn is_accepted_by(&self, kind: AgentKind) -> bool {
         self.receivers.contains(&kind)
     }
 
-    /// The messages that may be sent to an agent of this kind.
-    pub fn served_by(kind: Kind) -> impl Iterator<Item = &'static Entry> {
-        CATALOGUE.iter().filter(move |it| it.is_served_by(kind))
+    /// Returns the messages that agents of this kind accept as requests.
+    pub fn accepted_by(kind: AgentKind) -> impl Iterator<Item = &'static MessageSpec> {
+        MESSAGES
+            .iter()
+            .filter(move |spec| spec.is_accepted_by(kind))
     }
 
-    /// The row of a message type.
-    pub fn of_message(name: &str) -> Option<&'static Entry> {
-        CATALOGUE.iter().find(|it| it.message_type == name)
+    /// Returns the specification of a message type.
+    pub fn by_type(name: &str) -> Option<&'static MessageSpec> {
+        MESSAGES.iter().find(|spec| spec.message_type == name)
     }
 
-    /// The row that a method names: a tool's name, of which the request is meant (it stands first),
-    /// or a message type itself.
-    pub fn of_method(name: &str) -> Option<&'static Entry> {
-        let mut all = CATALOGUE.iter();
-        all.find(|it| it.tool == name || it.message_type == name)
-    }
-
-    /// The JSON schema of the whole message, envelope and body.
-    pub fn schema(&self) -> Value {
-        let (mut whole, own) = (Envelope::schema(), (self.schema)());
-        for (key, field) in own["properties"].as_object().into_iter().flatten() {
-            whole["properties"][key] = field.clone();
-        }
-        let required = own["required"].as_array().into_iter().flatten();
-        if let Some(all) = whole["required"].as_array_mut() {
-            all.extend(required.cloned());
-        }
-        whole["properties"]["message_type"] = json!({"const": self.message_type});
-        whole["properties"]["protocol"] = json!({"const": PROTOCOL});
-        whole
+    /// Returns the request of a method; the message type itself is accepted as method too.
+    pub fn by_method(name: &str) -> Option<&'static MessageSpec> {
+        let mut specs = MESSAGES.iter();
+        specs.find(|spec| spec.method == name || spec.message_type == name)
     }
 }
 
-impl Kind {
-    /// The n-th id of a kind: `P07`, `P100`, `REF01`.
-    pub fn numbered(self, n: u32) -> String {
-        let prefix = match self {
-            Kind::Referee => "REF",
-            Kind::Player | Kind::Manager => "P",
+impl super::Message {
+    /// Returns the specification of the message.
+    pub fn spec(&self) -> &'static MessageSpec {
+        let spec = MessageSpec::by_type(self.name());
+        spec.expect("every message is in the table")
+    }
+}
+
+/// Returns the schema of a message, envelope and body.
+pub(super) fn message_schema<T: DeserializeOwned>(name: &str) -> Value {
+    let mut schema = schema_of::<Envelope>();
+    let body = schema_of::<T>();
+
+    // Add the body to the envelope.
+    for (field, body_schema) in body["properties"].as_object().into_iter().flatten() {
+        schema["properties"][field] = body_schema.clone();
+    }
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.insert(1, json!("message_type"));
+        required.extend(body["required"].as_array().into_iter().flatten().cloned());
+    }
+
+    // What the types do not say.
+    schema["properties"]["message_type"] = json!({"const": name});
+    schema["properties"]["protocol"] = json!({"const": PROTOCOL});
+    for (field, legal) in [
+        ("parity_choice", schema_of::<Parity>()),
+        ("query_type", schema_of::<QueryType>()),
+        ("query_params", schema_of::<QueryParams>()),
+    ] {
+        if let Some(field) = schema["properties"].get_mut(field) {
+            *field = legal;
+            field["$comment"] = "checked by its handler".into();
+        }
+    }
+    schema
+}
+
+impl AgentKind {
+    /// Returns the n-th id of a kind: `P07`, `P100`, `REF01`.
+    pub fn format_id(self, n: u32) -> String {
+        let prefix = if self == AgentKind::Referee {
+            "REF"
+        } else {
+            "P"
         };
         format!("{prefix}{n:02}")
     }
 
-    /// Whether a text is an id of that kind.
-    pub fn is_id(self, text: &str) -> bool {
+    /// Returns true if a text is an id of this kind.
+    pub fn is_valid_id(self, text: &str) -> bool {
         let digits = text.trim_start_matches(|c: char| c.is_ascii_uppercase());
-        let number: Option<u32> = digits.parse().ok();
-        number.is_some_and(|n| n >= 1 && self.numbered(n) == text)
+        let number = digits.parse().unwrap_or_default();
+        number > 0 && self.format_id(number) == text
     }
 }

@@ -1,26 +1,25 @@
-//! The matches that were given to us: those that wait to be played, those in play, and those
-//! played, whose results are in the outbox. The program keeps all of them behind one lock, whose
-//! bell wakes the workers and the reporter.
+//! The matches that the manager has assigned to this referee, and the outbox with their results. The
+//! program keeps them behind one lock, which also wakes its threads.
 //!
 //! A match that is announced again is not played again: its players may have moved, and if it is
-//! over, its result is reported again. Only three things have a match played anew: an announcement
-//! with other match tokens; a refused report, after which we know nothing of the match; and a fault
-//! of our own machine, which broke the match off. A match that is given to another referee is
-//! dropped without a word. See "Rounds" in `protocol.md`. Read next: `outbox.rs`.
+//! over, its result is reported again. It is played again only if other match tokens are announced
+//! while it is in play, if the manager has refused its result, or if our own machine failed. A match
+//! that is given to another referee is removed. Read next: `outbox.rs`.
 
-use crate::games::{self, Game, Outcome, scoring::Scoring};
-use crate::net::letter::conversation;
-use crate::net::secret::secret;
+use crate::games::{self, Game};
+use crate::json::FieldError;
+use crate::net::client::new_conversation;
+use crate::net::sync::secret;
 use crate::program::storage;
 use crate::protocol::*;
-use crate::referee::outbox::{Kept, Outbox};
-use crate::wire::{Endpoint, Fault, token};
+use crate::referee::outbox::{Outbox, PendingResult};
+use crate::values::{Endpoint, token};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// A match that was given to us. What is of its players is listed by seat.
+/// A match that was assigned to us. The arrays have player A first.
 #[derive(Clone)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Assignment {
@@ -29,162 +28,163 @@ pub struct Assignment {
     pub match_id: String,
     pub game: &'static Game,
     pub players: [String; 2],
-    /// Where the players are; they may move while we play.
+    /// The players' addresses, which may change while we play.
     pub endpoints: [String; 2],
-    /// What proves us to the players.
-    pub tokens: [Option<String>; 2],
-    pub standings: [Option<Tally>; 2],
-    /// The conversation of all messages of the match, a new one for every replay.
+    /// The match tokens that the manager has announced, if any.
+    pub announced_tokens: [Option<String>; 2],
+    /// The tokens that prove to the players that we referee this match.
+    pub tokens: [String; 2],
+    pub standings: [Option<Record>; 2],
+    /// The conversation of all messages of the match, a new one each time it is played.
     pub conversation_id: String,
-    /// How far the match has come.
     pub state: MatchState,
-    /// How the match ended, once it is over.
-    pub result: Option<GameResult>,
+    pub is_in_play: bool,
 }
 
 impl Assignment {
-    /// A match to be played. Its game must be known, and where its players are.
-    pub fn new(league_id: &str, round_id: u32, given: MatchEntry) -> Result<Assignment, Fault> {
-        let Some(game) = games::named(&given.game_type) else {
-            let came = given.game_type.into();
-            return Err(Fault::new(&came, "a game that this referee knows").under("game_type"));
+    /// Checks that we know the game and the players' addresses.
+    pub fn new(
+        league_id: &str,
+        round_id: u32,
+        entry: MatchEntry,
+    ) -> Result<Assignment, FieldError> {
+        let Some(game) = games::find(&entry.game_type) else {
+            let received = entry.game_type.into();
+            return Err(
+                FieldError::new(&received, "a game that this referee knows").in_field("game_type")
+            );
         };
-        let (Some(a), Some(b)) = (given.player_A_endpoint, given.player_B_endpoint) else {
-            let missing = Fault::new(&Value::Null, "where both players are");
-            return Err(missing.under("player_A_endpoint, player_B_endpoint"));
+        let (Some(a), Some(b)) = (entry.player_A_endpoint, entry.player_B_endpoint) else {
+            let missing = FieldError::new(&Value::Null, "where both players are");
+            return Err(missing.in_field("player_A_endpoint, player_B_endpoint"));
         };
+
+        let players = [entry.player_A_id, entry.player_B_id];
+        let announced_tokens = [entry.player_A_token, entry.player_B_token];
+        let tokens = [0, 1].map(|seat| {
+            let announced = announced_tokens[seat].clone();
+            announced.unwrap_or_else(|| token(&players[seat], &secret(32)))
+        });
         Ok(Assignment {
             league_id: league_id.into(),
             round_id,
-            conversation_id: conversation(&given.match_id.to_ascii_lowercase()),
-            match_id: given.match_id,
+            conversation_id: new_conversation(&entry.match_id.to_ascii_lowercase()),
+            match_id: entry.match_id,
             game,
-            players: [given.player_A_id, given.player_B_id],
+            players,
             endpoints: [a, b],
-            tokens: [given.player_A_token, given.player_B_token],
-            standings: [given.player_A_standings, given.player_B_standings],
+            announced_tokens,
+            tokens,
+            standings: [entry.player_A_standings, entry.player_B_standings],
             state: MatchState::WaitingForPlayers,
-            result: None,
+            is_in_play: false,
         })
     }
 }
 
-/// All of them.
+/// All matches that were assigned to us.
 #[derive(Default)]
 pub struct Assignments {
-    /// To be played next. One that was given away meanwhile ends when its first state is noted.
-    pub queue: VecDeque<Assignment>,
-    /// By id, the played ones too.
-    pub known: BTreeMap<String, Assignment>,
-    /// How those ended that were played.
+    /// Those that wait or are in play, by id.
+    pub matches: BTreeMap<String, Assignment>,
+    /// The results of those that are over.
     pub outbox: Outbox,
 }
 
 impl Assignments {
-    /// We are registered: results wait in `folder`. Those of an earlier run are reported now,
-    /// unless they belong to an older registration (`fresh`): then they are set aside, and every
-    /// match with them.
-    pub fn begin(&mut self, folder: &Path, fresh: bool) -> io::Result<()> {
-        if fresh {
-            storage::set_aside(folder)?;
+    /// Opens the outbox after a registration. The data of an older registration is archived first.
+    pub fn open(&mut self, folder: &Path, is_new_registration: bool) -> io::Result<()> {
+        if is_new_registration {
+            storage::archive(folder)?;
             *self = Assignments::default();
         }
         self.outbox.open(folder)
     }
 
-    /// Takes the matches of an announcement that are ours, and drops those that are not any more.
-    pub fn announced(&mut self, round: RoundAnnouncement, endpoint: &str) -> Result<(), Refusal> {
+    /// Accepts the matches of an announcement that are ours, and drops those of other referees.
+    pub fn apply(&mut self, round: RoundAnnouncement, endpoint: &str) -> Result<(), ProtocolError> {
         let mut ours = Vec::new();
         for (n, entry) in round.matches.into_iter().enumerate() {
-            if Endpoint::same(&entry.referee_endpoint, endpoint) {
-                let new = Assignment::new(&round.league_id, round.round_id, entry);
-                ours.push(new.map_err(|fault| fault.under(&format!("matches[{n}]")))?);
+            if Endpoint::is_same_address(&entry.referee_endpoint, endpoint) {
+                let assignment = Assignment::new(&round.league_id, round.round_id, entry);
+                ours.push(assignment.map_err(|fault| fault.in_field(&format!("matches[{n}]")))?);
             } else {
-                self.give_up(&entry.match_id);
+                self.remove(&entry.match_id);
             }
         }
-        ours.into_iter().for_each(|new| self.take(new));
+        for assignment in ours {
+            self.accept(assignment);
+        }
         Ok(())
     }
 
-    /// The match is ours. It is queued, unless we are playing it or have played it.
-    pub fn take(&mut self, mut new: Assignment) {
-        let match_id = &new.match_id;
-        if let Some(known) = self.known.get_mut(match_id) {
-            let is_same =
-                |seat: usize| new.tokens[seat].is_none() || new.tokens[seat] == known.tokens[seat];
-            if is_same(0) && is_same(1) {
+    /// Adds a match, unless it is known. If it is over, its result is reported again.
+    pub fn accept(&mut self, new: Assignment) {
+        match self.matches.get_mut(&new.match_id) {
+            Some(known) if known.announced_tokens == new.announced_tokens => {
                 known.endpoints = new.endpoints;
-                if known.state == MatchState::Finished {
-                    self.outbox.send(match_id);
-                }
                 return;
             }
-            self.give_up(match_id);
-        } else if self.outbox.send(match_id) {
-            return; // played before we were started anew, so far as we know
+            None if self.outbox.enqueue(&new.match_id) => return,
+            _ => {}
         }
-        // A manager that makes no match tokens leaves that to us.
-        for (own, id) in new.tokens.iter_mut().zip(&new.players) {
-            own.get_or_insert_with(|| token(id, &secret(32)));
-        }
-        self.queue.push_back(new.clone());
-        self.known.insert(new.match_id.clone(), new);
+        self.remove(&new.match_id);
+        self.matches.insert(new.match_id.clone(), new);
     }
 
-    /// The match is not ours, or not any more: it is not played on, and its result is not reported.
-    fn give_up(&mut self, match_id: &str) {
-        self.known.remove(match_id);
-        self.outbox.forget(match_id);
+    /// Removes a match that is not ours any more, and its result.
+    pub fn remove(&mut self, match_id: &str) {
+        self.matches.remove(match_id);
+        self.outbox.remove(match_id);
     }
 
-    /// A match in play as it is known now; nothing, if this playing of it is not ours any more.
-    pub fn ours(&mut self, playing: &Assignment) -> Option<&mut Assignment> {
-        let known = self.known.get_mut(&playing.match_id)?;
-        (known.conversation_id == playing.conversation_id).then_some(known)
+    /// Returns a match that waits to be played, and marks it as in play.
+    pub fn start_next(&mut self) -> Option<Assignment> {
+        let next = self.matches.values_mut().find(|next| !next.is_in_play)?;
+        next.is_in_play = true;
+        Some(next.clone())
     }
 
-    /// Makes an outcome durable before anybody hears of it; false if the match is not ours any
-    /// more.
-    pub fn keep(
-        &mut self,
-        playing: &Assignment,
-        outcome: &Outcome,
-        scoring: &Scoring,
-    ) -> io::Result<bool> {
-        let is_ours = self.ours(playing).is_some();
-        if is_ours {
-            self.outbox.keep(Kept {
-                conversation_id: playing.conversation_id.clone(),
-                report: MatchResultReport {
-                    league_id: playing.league_id.clone(),
-                    round_id: playing.round_id,
-                    match_id: playing.match_id.clone(),
-                    game_type: playing.game.game_type.into(),
-                    result: outcome.for_manager(scoring),
-                },
-            })?;
-        }
-        Ok(is_ours)
+    /// Returns a match in play as it is now, unless it is not ours any more.
+    pub fn current(&mut self, played: &Assignment) -> Option<&mut Assignment> {
+        let current = self.matches.get_mut(&played.match_id)?;
+        (current.conversation_id == played.conversation_id).then_some(current)
     }
 
-    /// A match has ended: its result may be shown and reported, if there is one. False if the match
-    /// was not ours any more.
-    pub fn ended(&mut self, playing: &Assignment, outcome: Option<&Outcome>) -> bool {
-        let Some(ours) = self.ours(playing) else {
-            return false;
+    /// Saves the result of a match before anybody is told. Returns false if the match is not ours
+    /// any more.
+    pub fn save(&mut self, played: &Assignment, result: MatchResult) -> io::Result<bool> {
+        let Some(current) = self.current(played) else {
+            return Ok(false);
         };
-        if let Some(outcome) = outcome {
-            ours.result = Some(outcome.for_players());
-            self.outbox.send(&playing.match_id);
-        }
-        true
+        current.state = MatchState::DrawingNumber;
+        self.outbox.save(PendingResult {
+            conversation_id: played.conversation_id.clone(),
+            report: MatchResultReport {
+                league_id: played.league_id.clone(),
+                round_id: played.round_id,
+                match_id: played.match_id.clone(),
+                game_type: played.game.game_type.into(),
+                result,
+            },
+        })?;
+        Ok(true)
     }
 
-    /// The manager has refused a result for good: announced again, the match is played anew.
-    pub fn refused(&mut self, kept: &Kept) {
-        if self.outbox.has(kept) {
-            self.give_up(&kept.report.match_id);
+    /// Ends a match whose result was saved: the result is reported now.
+    pub fn finish(&mut self, played: &Assignment) {
+        if self.current(played).is_some() {
+            self.matches.remove(&played.match_id);
+            self.outbox.enqueue(&played.match_id);
+        }
+    }
+
+    /// Removes a match whose result the manager has refused. If it is announced again, it is played
+    /// again.
+    pub fn refuse(&mut self, result: &PendingResult) {
+        let match_id = &result.report.match_id;
+        if self.outbox.get(match_id) == Some(result) {
+            self.remove(match_id);
         }
     }
 }

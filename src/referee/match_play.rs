@@ -1,174 +1,222 @@
-//! One match, from invitation to outcome.
+//! How one match is played, from the invitations to the outcome.
 //!
-//! `play` tells the whole story: both players are invited, moves are collected until the game is
-//! over or somebody has failed, a number is drawn if the game draws one, and the outcome is kept
-//! before anybody hears of it. A match can also end without an outcome, and then nothing is
-//! reported: either it is no longer ours (another referee has it, or it was begun anew), or our own
-//! machine failed, and `src/referee.rs` plays it again.
+//! `play` invites both players, collects their moves until the game is over or a player has failed,
+//! draws a number if the game needs one, and saves the outcome before it tells the players.
 //!
-//! Pure: what a match needs of the world stands in the trait `Venue`. The program plays over HTTP,
-//! a test over a script. Which match it is stands in an `Assignment` (`assignments.rs`). The
-//! messages, and the words in which a failure is told, are in `questions.rs`. Read next:
-//! `manager/league.rs`, where the result counts.
+//! Everything that a match needs from outside is in the trait `MatchIo`: the program plays over HTTP
+//! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
+//! `manager/league.rs`, where the result is recorded.
 
-use crate::games::{self, Game, Move, Outcome};
-use crate::net::retry::CallError;
-use crate::program::config::RetryPolicy;
-use crate::protocol::*;
+use crate::games::{self, Move};
+use crate::net::call_error::CallError;
+use crate::program::config::SystemFile;
+use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
 use crate::referee::assignments::Assignment;
-use crate::referee::questions::blame;
-use crate::wire::Timestamp;
+use crate::values::Timestamp;
 use std::time::Duration;
 
-/// How long one attempt may take, at an invitation and at a move, and how often and when it is made
-/// again.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Limits {
-    pub join: Duration,
-    pub choice: Duration,
-    pub retry: RetryPolicy,
-}
+/// The match ends without an outcome: it was given to another referee, or our own machine failed.
+#[derive(Debug)]
+pub struct Aborted;
 
-/// Where a match takes place: how it reaches the player on a seat (0 is A, 1 is B), and what else
-/// it needs. `None` ends the match without an outcome, except in `draw`.
-pub trait Venue: Sync {
-    /// Sends a message and returns the one that answers it.
-    fn ask(&self, seat: usize, message: &Message, limit: Duration) -> Result<Message, CallError>;
-    /// Sends a message that needs no answer, while the match goes on.
-    fn tell(&self, seat: usize, message: Message);
-    /// Sends such a message to both, and waits until both have heard it or their time is over.
-    fn tell_both(&self, message: Message);
-    /// Runs `act` for several seats at once; `None`, if our own machine failed in it.
-    fn each<T: Send>(
+/// What a match needs from outside. Player A has seat 0, player B has seat 1.
+pub trait MatchIo: Sync {
+    /// Returns the configuration: timeouts and retries.
+    fn config(&self) -> &SystemFile;
+    /// Returns the seed of the draw, if draws are repeatable.
+    fn seed(&self) -> Option<u64>;
+    /// Sends a question to a player and returns its reply. `CallError::Ours` aborts the match.
+    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError>;
+    /// Sends a notification to a player without waiting for it.
+    fn notify(&self, seat: usize, message: Message);
+    /// Sends a notification to both players, and waits until both have received it or timed out.
+    fn notify_both(&self, message: Message);
+    /// Runs a task for several seats at the same time.
+    fn in_parallel<T: Send>(
         &self,
         seats: &[usize],
-        act: impl Fn(usize) -> Option<T> + Sync,
-    ) -> Option<Vec<(usize, T)>>;
-    /// How long it waits for its players, and how often it asks.
-    fn limits(&self) -> Limits;
+        task: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Aborted>;
     /// Waits before the next attempt.
-    fn pause(&self, delay: Duration);
-    /// The time since the match began, for deadlines.
-    fn now(&self) -> Duration;
-    /// The wall clock, to write deadlines with.
+    fn sleep(&self, delay: Duration);
+    /// Returns the time since the match began, from a monotonic clock.
+    fn elapsed(&self) -> Duration;
+    /// Returns the wall clock, for the deadlines in messages.
     fn clock(&self) -> Timestamp;
-    /// Notes that the match has come so far; `None`, if it is no longer ours.
-    fn reached(&self, state: MatchState) -> Option<()>;
-    /// The number; `None` in a game that draws none.
-    fn draw(&self, game: &Game) -> Option<u32>;
-    /// Makes the outcome durable; `None`, if the match is no longer ours or the outcome cannot be
-    /// kept.
-    fn keep(&self, outcome: &Outcome) -> Option<()>;
+    /// Writes the result to disk. Fails if the match is no longer ours.
+    fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// Plays one match. Every `?` is an end without an outcome; when the outcome is kept, nothing takes
-/// it back any more.
-pub fn play(given: &Assignment, venue: &impl Venue) -> Option<Outcome> {
-    let game = given.game;
-    let mut moves: Vec<Move> = Vec::new();
-    let mut failed = [None, None]; // by seat: how, in words
+/// What a player is asked.
+#[derive(Debug, Clone, Copy)]
+pub enum Question<'a> {
+    /// To join the match.
+    Join,
+    /// For its next move, after these.
+    Move(&'a [Move]),
+}
 
-    venue.reached(MatchState::WaitingForPlayers)?;
-    for (seat, joined) in venue.each(&[0, 1], |seat| ask(given, venue, seat, None))? {
-        failed[seat] = joined.err();
+/// How a player has answered.
+enum Answer {
+    /// As asked, with this move (empty for an invitation).
+    Valid(String),
+    /// Not as asked, in any of its attempts. The sentence says how it failed.
+    Forfeit(String),
+}
+
+/// Plays one match and returns its result.
+pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
+    let game = assignment.game;
+    let mut moves = Vec::new();
+    let mut failures = [None, None]; // by seat
+
+    // Invite both players at the same time.
+    ask_players(assignment, io, &[0, 1], Question::Join, &mut failures)?;
+
+    // Collect moves until the game is over or a player has failed.
+    let mut seats = game.players_to_move(&moves);
+    while failures == [None, None] && !seats.is_empty() {
+        let question = Question::Move(&moves);
+        let played = ask_players(assignment, io, &seats, question, &mut failures)?;
+        moves.extend(played);
+        seats = game.players_to_move(&moves);
     }
 
-    while failed == [None, None] {
-        venue.reached(MatchState::CollectingChoices)?;
-        let seats = game.asked(&moves);
-        if seats.is_empty() {
-            break;
+    // Decide who has won.
+    let players = &assignment.players;
+    let result = if failures == [None, None] {
+        let number = game.draw(io.seed(), &assignment.match_id);
+        game.judge(players, &moves, number)
+    } else {
+        games::forfeit(players, &moves, &failures)
+    };
+
+    // Save the result before anybody is told. It stands even if no player receives it.
+    io.save(&result)?;
+    io.notify_both(assignment.game_over(&result));
+    Ok(result)
+}
+
+/// Asks players at the same time. Returns their moves, and adds to `failures` how players failed.
+fn ask_players(
+    assignment: &Assignment,
+    io: &impl MatchIo,
+    seats: &[usize],
+    question: Question,
+    failures: &mut [Option<String>; 2],
+) -> Result<Vec<Move>, Aborted> {
+    let answers = io.in_parallel(seats, |seat| ask(assignment, io, seat, question))?;
+
+    let mut moves = Vec::new();
+    for (seat, answer) in seats.iter().zip(answers) {
+        match answer? {
+            Answer::Valid(text) => moves.push(Move { seat: *seat, text }),
+            Answer::Forfeit(reason) => failures[*seat] = Some(reason),
         }
-        for (seat, moved) in venue.each(&seats, |seat| ask(given, venue, seat, Some(&moves)))? {
-            match moved {
-                Ok(text) => moves.push(Move { seat, text }),
-                Err(how) => failed[seat] = Some(how),
+    }
+    Ok(moves)
+}
+
+/// Asks a player until it gives a valid answer or has no attempt left.
+fn ask(
+    assignment: &Assignment,
+    io: &impl MatchIo,
+    seat: usize,
+    question: Question,
+) -> Result<Answer, Aborted> {
+    let config = io.config();
+    let timeout = match question {
+        Question::Join => config.timeouts.game_join_ack_timeout_sec.0,
+        Question::Move(_) => config.timeouts.move_timeout_sec.0,
+    };
+    let max_attempts = config.retry_policy.max_retries;
+    let mut deadline = io.elapsed() + timeout;
+    let mut has_answered = false;
+    let mut was_invited_again = false;
+    let mut attempt = 0;
+
+    loop {
+        // Ask, and check the reply.
+        let time_left = deadline.saturating_sub(io.elapsed());
+        let message = assignment.message(seat, question, io.clock().plus(time_left));
+        let reply = io.ask(seat, &message, time_left);
+        // A player that was restarted does not know the match any more: invite it once more.
+        if !was_invited_again && matches!(question, Question::Move(_)) && is_unknown_match(&reply) {
+            was_invited_again = true;
+            let invitation = assignment.message(seat, Question::Join, io.clock());
+            let reply = io.ask(seat, &invitation, deadline.saturating_sub(io.elapsed()));
+            if reply.is_ok_and(|reply| assignment.check_reply(seat, Question::Join, &reply).is_ok())
+            {
+                continue;
             }
         }
-    }
 
-    venue.reached(MatchState::DrawingNumber)?; // the protocol's word, also where nothing is drawn
-    let players = given.players.clone();
-    let outcome = if failed == [None, None] {
-        game.judge(players, moves, venue.draw(game))
-    } else {
-        games::forfeit(players, moves, failed)
-    };
-    venue.keep(&outcome)?;
-    venue.tell_both(given.game_over(&outcome)); // heard or not, the result stands
-    venue.reached(MatchState::Finished);
-    Some(outcome)
-}
-
-/// Asks a player for its move after `moves`, or, without them, invites it, until it answers well or
-/// has failed as often as it may. Returns the move (an empty text from whoever comes), or in words
-/// how the player failed. A fault of our own machine is held against nobody: that is `None`.
-fn ask(
-    given: &Assignment,
-    venue: &impl Venue,
-    seat: usize,
-    moves: Option<&[Move]>,
-) -> Option<Result<String, String>> {
-    let limits = venue.limits();
-    let limit = moves.map_or(limits.join, |_| limits.choice);
-    let policy = &limits.retry;
-    let wanted = given.wanted(moves);
-    let mut failures = Vec::new();
-    let mut deadline = venue.now() + limit;
-    loop {
-        let left = || deadline.saturating_sub(venue.now());
-        let question = given.question(seat, moves, venue.clock().plus(left()));
-        let answered = venue.ask(seat, &question, left());
-        let failure = match answered.and_then(|reply| given.answer(seat, moves, &reply)) {
-            Ok(text) => return Some(Ok(text)),
-            Err(failure) if failure.is_ours() => return None,
+        let failure = match reply.and_then(|reply| assignment.check_reply(seat, question, &reply)) {
+            Ok(text) => return Ok(Answer::Valid(text)),
+            Err(failure) if failure.is_local() => return Err(Aborted),
             Err(failure) => failure,
         };
-        failures.push(failure.clone());
-        let next = Next::after(&failures, moves.is_none(), policy, left());
-        let told = next.told(failures.len(), policy, venue.clock());
-        venue.tell(seat, given.game_error(seat, &failure, wanted, told));
-        match next {
-            Next::Forfeit => return Some(Err(blame(&failure, failures.len(), wanted))),
-            Next::Mend(_) => {}
-            Next::Retry(delay) => {
-                venue.pause(delay);
-                deadline = venue.now() + limit;
-            }
+        attempt += 1;
+
+        // Decide what follows. A wrong answer may be corrected at once, under the same deadline. An
+        // undelivered question is repeated later, a move also if the player was too slow.
+        let is_too_slow = failure.code() == ErrorCode::Timeout;
+        let is_undelivered = failure.code() == ErrorCode::ConnectionError;
+        let is_last_attempt = attempt == max_attempts
+            || is_too_slow && has_answered
+            || matches!(question, Question::Join) && !is_undelivered;
+        has_answered = !failure.is_retryable();
+        let delay = config.retry_policy.delay(attempt);
+
+        // Tell the player.
+        let mut retry_info = RetryInfo {
+            retry_count: attempt,
+            max_retries: max_attempts,
+            next_retry_at: None,
+            time_remaining: None,
+        };
+        let consequence;
+        if is_last_attempt {
+            retry_info.time_remaining = Some(0.0);
+            consequence = "Technical loss";
+        } else if has_answered {
+            let seconds = deadline.saturating_sub(io.elapsed()).as_secs_f64();
+            retry_info.time_remaining = Some((seconds * 10.0).round() / 10.0);
+            consequence = "Technical loss if valid choice not received before timeout";
+        } else {
+            retry_info.next_retry_at = Some(io.clock().plus(delay));
+            consequence = "Technical loss if max retries exceeded";
+        }
+        let expected = assignment.expected_reply(question);
+        let error =
+            assignment.game_error(seat, &message, &failure, expected, retry_info, consequence);
+        io.notify(seat, error);
+
+        // Give up, or ask again.
+        if is_last_attempt {
+            let attempts = match attempt {
+                1 => String::new(),
+                _ => format!(", at the last of {attempt} attempts"),
+            };
+            let reason = failure.describe(message.spec().method, &attempts, expected);
+            return Ok(Answer::Forfeit(reason));
+        }
+        if !has_answered {
+            io.sleep(delay);
+            deadline = io.elapsed() + timeout;
         }
     }
 }
 
-/// What follows a failed attempt.
-#[derive(Debug, Clone, Copy)]
-pub enum Next {
-    /// Nothing: the match is forfeited.
-    Forfeit,
-    /// Another attempt at once, under the same deadline, of which so much is left.
-    Mend(Duration),
-    /// Another attempt after this delay, with a deadline of its own.
-    Retry(Duration),
-}
-
-impl Next {
-    /// An invitation is made again only where it did not come through (E009). A wrong move may be
-    /// mended at once, under the deadline that it has; whoever then lets that pass (E001) has
-    /// failed. Any other silence is met with another attempt later.
-    fn after(
-        failures: &[CallError],
-        is_invited: bool,
-        policy: &RetryPolicy,
-        left: Duration,
-    ) -> Next {
-        match failures {
-            _ if failures.len() >= policy.max_retries.0 as usize => Next::Forfeit,
-            [.., last] if is_invited && last.code() != Code::E009 => Next::Forfeit,
-            [.., last] if !last.is_silence() => Next::Mend(left),
-            [.., before, last] if !before.is_silence() && last.code() == Code::E001 => {
-                Next::Forfeit
-            }
-            _ => Next::Retry(policy.delay(failures.len() as u32)),
-        }
-    }
+/// Returns true if a player has replied that it has not joined the match.
+fn is_unknown_match(reply: &Result<Message, CallError>) -> bool {
+    let Ok(Message::GameError(error)) = reply else {
+        return false;
+    };
+    let field = error
+        .context
+        .as_ref()
+        .and_then(|context| context.get("field"));
+    error.error_code == ErrorCode::MatchMismatch.as_str()
+        && field.is_some_and(|field| field == "match_id")
 }

@@ -1,100 +1,97 @@
-//! The outbox: results that wait for the manager's answer, on the disk before anybody hears of
-//! them.
+//! The outbox: results that wait for the manager's acknowledgement, on disk before anybody is told.
 //!
-//! `data/referees/ID/outbox.jsonl` only grows, by a line a result. A referee that starts again
-//! reports every result in it once more, and the manager acknowledges each once more: so nobody
-//! needs to write down that a result was settled. Read next: `program/storage.rs`, where `Lines`
-//! is.
+//! `data/referees/ID/outbox.jsonl` only grows, by a line per result. A referee that is restarted
+//! reports every result in it once more, and the manager acknowledges each once more, so it is not
+//! recorded which results were acknowledged. Read next: `program/storage.rs`, where `Lines` is.
 
-use crate::object;
 use crate::program::storage::Lines;
 use crate::protocol::MatchResultReport;
-use crate::wire::Wire;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 
-object! {
-    /// A result, as it is reported.
-    Kept { conversation_id: String, report: MatchResultReport, }
+/// A result, as it is reported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct PendingResult {
+    pub conversation_id: String,
+    pub report: MatchResultReport,
 }
 
-/// The results of our matches. Before we are registered there is no file.
+/// The results of our matches.
 #[derive(Default)]
 pub struct Outbox {
-    lines: Option<Lines>,
-    /// By match: how it ended last.
-    results: BTreeMap<String, Kept>,
-    /// Those that are to be sent. One that the players have not heard yet, or that the manager has
-    /// recorded, is not among them.
-    due: VecDeque<Kept>,
+    /// The file, once we are registered.
+    file: Option<Lines>,
+    /// The newest result of each match.
+    results: BTreeMap<String, PendingResult>,
+    /// The matches whose results must be reported now.
+    queue: VecDeque<String>,
 }
 
 impl Outbox {
-    /// Opens the outbox of a folder, unless it is open; every result in it is to be sent now.
+    /// Opens the outbox in a folder, unless it is open. Every result in it is queued.
     pub fn open(&mut self, folder: &Path) -> io::Result<()> {
-        if self.lines.is_none() {
-            let lines = Lines::open(&folder.join("outbox.jsonl"), |line| {
-                let record = serde_json::from_slice(line).unwrap_or_default();
-                if let Ok(kept) = Kept::read(&record) {
-                    self.results.insert(kept.report.match_id.clone(), kept);
-                }
-                Ok(())
-            });
-            self.lines = Some(lines?);
-            self.due = self.results.values().cloned().collect();
+        if self.file.is_some() {
+            return Ok(());
         }
+        let file = Lines::open(&folder.join("outbox.jsonl"), |line| {
+            if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
+                self.results.insert(result.report.match_id.clone(), result);
+            }
+            Ok(())
+        })?;
+        self.file = Some(file);
+        self.queue = self.results.keys().cloned().collect();
         Ok(())
     }
 
-    /// Keeps a result: it is durable when this returns, and waits for `send`.
-    pub fn keep(&mut self, kept: Kept) -> io::Result<()> {
-        let lines = self.lines.as_mut();
-        let lines = lines.ok_or_else(|| io::Error::other("not registered"))?;
-        lines.append(&kept)?;
-        self.results.insert(kept.report.match_id.clone(), kept);
+    /// Writes a result to disk. It is not queued yet.
+    pub fn save(&mut self, result: PendingResult) -> io::Result<()> {
+        let file = self.file.as_mut();
+        file.ok_or_else(|| io::Error::other("not registered"))?
+            .append(&result)?;
+        self.results.insert(result.report.match_id.clone(), result);
         Ok(())
     }
 
-    /// Has the result of a match sent, after those that wait already; false if there is none.
-    pub fn send(&mut self, match_id: &str) -> bool {
-        let Some(kept) = self.results.get(match_id) else {
-            return false;
-        };
-        if !self.due.contains(kept) {
-            self.due.push_back(kept.clone());
+    /// Queues the result of a match. Returns false if there is none.
+    pub fn enqueue(&mut self, match_id: &str) -> bool {
+        let is_known = self.get(match_id).is_some();
+        if is_known && !self.queue.iter().any(|queued| queued == match_id) {
+            self.queue.push_back(match_id.into());
         }
-        true
+        is_known
     }
 
-    /// Takes the result that is to be sent next. Whoever sends it in vain says `send_again`.
-    pub fn next_due(&mut self) -> Option<Kept> {
-        self.due.pop_front()
+    /// Takes the next result from the queue.
+    pub fn pop(&mut self) -> Option<PendingResult> {
+        let match_id = self.queue.pop_front()?;
+        self.get(&match_id).cloned()
     }
 
-    /// Whether this is how its match ended last.
-    pub fn has(&self, kept: &Kept) -> bool {
-        self.results.get(&kept.report.match_id) == Some(kept)
+    /// Returns the newest result of a match.
+    pub fn get(&self, match_id: &str) -> Option<&PendingResult> {
+        self.results.get(match_id)
     }
 
-    /// A result was sent in vain: it is sent again. If the match has another result by now, that
-    /// one is sent when its own time comes.
-    pub fn send_again(&mut self, kept: &Kept) {
-        if self.has(kept) {
-            self.send(&kept.report.match_id);
+    /// Queues a result again that could not be reported, unless there is a newer one.
+    pub fn requeue(&mut self, result: &PendingResult) {
+        if self.get(&result.report.match_id) == Some(result) {
+            self.enqueue(&result.report.match_id);
         }
     }
 
-    /// The result of a match is nothing to us: it was refused, or the match is somebody else's, or
-    /// to be played anew.
-    pub fn forget(&mut self, match_id: &str) {
+    /// Removes the result of a match.
+    pub fn remove(&mut self, match_id: &str) {
         self.results.remove(match_id);
-        self.due.retain(|due| due.report.match_id != match_id);
+        self.queue.retain(|queued| queued != match_id);
     }
 
-    /// The league is over: nothing need be sent any more.
+    /// Removes all results: the league is over.
     pub fn clear(&mut self) {
         self.results.clear();
-        self.due.clear();
+        self.queue.clear();
     }
 }

@@ -4,18 +4,21 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
-use league::games::scoring::{Scoring, TieBreak};
-use league::games::{self, Outcome, even_odd, forfeit, judge, mix, parity};
-use league::manager::contact::Heard;
-use league::manager::document::view;
+use league::extras::document::view;
+use league::extras::view::LeagueView;
+use league::games::{self, derive_seed, even_odd, forfeit, judge, parity};
+use league::games::{Scoring, TieBreak};
+use league::json::decode;
+use league::manager::agent_status::{AgentStatus, Waiting};
 use league::manager::league::{Event, League, Match, Member};
-use league::manager::registration::{Admission, Applicant};
-use league::manager::view::LeagueView;
+use league::manager::registration::{Application, Rejection};
 use league::net::agent::Request;
 use league::program::config::{Config, LeagueFile};
 pub use league::protocol::AgentMeta;
-use league::protocol::{Ending, Envelope, Kind, MatchResult, MatchResultReport, PROTOCOL, Parity};
-use league::wire::{Timestamp, Wire, Within};
+use league::protocol::{
+    AgentKind, Envelope, GameResult, MatchResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
+};
+use league::values::Timestamp;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -45,13 +48,13 @@ pub fn usual() -> Scoring {
 /// The configuration of the tests, for a league named `paper` in which there is room for everybody:
 /// P01 to P04 are listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
 pub fn rules() -> Config {
-    fn file<T: Wire>(name: &str) -> T {
+    fn file<T: serde::de::DeserializeOwned>(name: &str) -> T {
         let (_, text) = FILES.iter().find(|(its, _)| *its == name).unwrap();
-        T::read(&serde_json::from_str(text).unwrap()).unwrap()
+        serde_json::from_str(text).unwrap()
     }
     let mut league: LeagueFile = file("leagues/league_2025_even_odd.json");
     league.league_id = "paper".into();
-    league.participants.max_players = Within(1000);
+    league.participants.max_players = 1000;
     Config {
         league,
         system: file("system.json"),
@@ -73,8 +76,8 @@ pub fn local(port: u32) -> String {
 }
 
 /// A faultless agent.
-pub fn meta(kind: Kind, endpoint: &str) -> AgentMeta {
-    let is_referee = kind == Kind::Referee;
+pub fn meta(kind: AgentKind, endpoint: &str) -> AgentMeta {
+    let is_referee = kind == AgentKind::Referee;
     AgentMeta {
         display_name: "Somebody".into(),
         version: "1.0.0".into(),
@@ -90,7 +93,7 @@ pub fn meta(kind: Kind, endpoint: &str) -> AgentMeta {
 /// Who asks to be let in, as what, from where and when.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    pub kind: Kind,
+    pub kind: AgentKind,
     pub sender: String,
     pub token: Option<String>,
     pub peer: IpAddr,
@@ -104,7 +107,7 @@ pub struct Caller {
 pub fn caller(sender: &str) -> Caller {
     let is_referee = sender.starts_with("referee:");
     Caller {
-        kind: [Kind::Player, Kind::Referee][usize::from(is_referee)],
+        kind: [AgentKind::Player, AgentKind::Referee][usize::from(is_referee)],
         sender: sender.into(),
         token: None,
         peer: HERE,
@@ -120,7 +123,6 @@ pub fn request(sender: &str, conversation_id: &str) -> Request {
     Request {
         envelope: Envelope {
             protocol: PROTOCOL.into(),
-            message_type: "ANY".into(),
             sender: sender.into(),
             timestamp: at("10:00:00"),
             conversation_id: conversation_id.into(),
@@ -134,19 +136,24 @@ pub fn request(sender: &str, conversation_id: &str) -> Request {
 }
 
 /// What the league says to a registration; nothing happens yet.
-pub fn register(league: &League, meta: &AgentMeta, from: &Caller) -> (Option<Event>, Admission) {
+pub fn register(
+    league: &League,
+    meta: &AgentMeta,
+    from: &Caller,
+) -> (Option<Event>, Result<Member, Rejection>) {
     let mut request = request(&from.sender, "conv-registration");
     request.envelope.auth_token.clone_from(&from.token);
     request.peer = from.peer;
-    let applicant = Applicant {
+    let application = Application {
         kind: from.kind,
+        meta,
         request: &request,
         trusted: from.trusted,
         referee_wanted: from.referee_wanted,
         secret: &from.secret,
         now: from.now,
     };
-    league.register(meta, &applicant)
+    league.register(&application)
 }
 
 /// Applies what was decided, if anything.
@@ -175,12 +182,12 @@ pub fn gathered_by(rules: Config, names: &[String], capacities: &[u32]) -> Leagu
         ..meta(kind, &endpoint)
     };
     for (n, capacity) in (1..).zip(capacities) {
-        let mut referee = agent(&league, Kind::Referee, local(8000 + n));
+        let mut referee = agent(&league, AgentKind::Referee, local(8000 + n));
         referee.max_concurrent_matches = Some(*capacity);
         enter(&mut league, &referee, &caller("referee:somebody"));
     }
     for (n, name) in (1..).zip(names) {
-        let mut player = agent(&league, Kind::Player, local(8100 + n));
+        let mut player = agent(&league, AgentKind::Player, local(8100 + n));
         player.display_name = name.clone();
         enter(&mut league, &player, &caller("player:somebody"));
     }
@@ -201,13 +208,13 @@ pub fn start(mut league: League) -> League {
 
 /// The ids of all referees.
 pub fn referees(league: &League) -> Vec<String> {
-    let referees = league.members(Kind::Referee).into_iter();
+    let referees = league.members(AgentKind::Referee).into_iter();
     referees.map(|referee| referee.id.clone()).collect()
 }
 
 /// The open matches of a round for the referees that are there; each token is made once only.
 pub fn assignment(league: &League, round: u32, present: &[String]) -> Option<Event> {
-    let mut made = league.changes * 100;
+    let mut made = league.version * 100;
     let token = |player: &str| {
         made += 1;
         format!("{player}-{made}")
@@ -223,11 +230,11 @@ pub fn assign(league: &mut League, round: u32, present: &[&str]) {
 }
 
 /// How a match ends in the league of that seed: both choices and the number follow from it.
-pub fn seeded(seed: u64, game: &Match) -> Outcome {
-    let choice = |player: &String| parity(mix(seed, &[player, &game.id]) as u32);
+pub fn seeded(seed: u64, game: &Match) -> GameResult {
+    let choice = |player: &String| parity(derive_seed(seed, &[player, &game.id]) as u32);
     let choices = game.players.each_ref().map(choice);
     let number = even_odd::GAME.draw(Some(seed), &game.id);
-    judge(game.players.clone(), choices, number.unwrap())
+    judge(&game.players, choices, number.unwrap())
 }
 
 /// A report of how a match ended.
@@ -243,29 +250,27 @@ pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResult
 
 /// What the league says to the report of a match's own referee, which tells this outcome; nothing
 /// happens yet.
-pub fn judged(league: &League, match_id: &str, outcome: &Outcome) -> Option<Event> {
+pub fn judged(league: &League, match_id: &str, outcome: &GameResult) -> Option<Event> {
     let game = league.find(match_id).unwrap();
     let report = report(
         league,
         game,
-        outcome.for_manager(&league.config.league.scoring),
+        games::match_result(outcome, &league.config.league.scoring),
     );
     let referee = &league.members[game.referee().unwrap()];
-    let conversation = format!("conv-{match_id}-{}", game.voided.len()); // played again, it is another
-    let request = request(&referee.id, &conversation);
-    let event = league.judge(referee, &request, &report, at("11:00:00"));
+    let event = league.judge(referee, &report, at("11:00:00"));
     event.unwrap()
 }
 
 /// Has the referee of a match report its outcome, which must be recorded.
-pub fn play(league: &mut League, match_id: &str, outcome: impl Fn(&Match) -> Outcome) {
+pub fn play(league: &mut League, match_id: &str, outcome: impl Fn(&Match) -> GameResult) {
     let event = judged(league, match_id, &outcome(league.find(match_id).unwrap()));
     assert!(event.is_some(), "{match_id} is recorded already");
     happen(league, event);
 }
 
 /// Plays a round to its end, with all referees.
-pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> Outcome) {
+pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> GameResult) {
     let event = assignment(league, round, &referees(league));
     happen(league, event);
     let open = league.open_matches(round).map(|game| game.id.clone());
@@ -276,7 +281,7 @@ pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> O
 /// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`,
 /// `B-fails`, `both-fail`); after these moves of tic-tac-toe player A has won, as somebody says
 /// (`moves:14253`); else as it happens.
-pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
+pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
     let late = |fails: bool| fails.then(|| "came late".to_string());
     let both = how == "both-fail";
     let failures = [
@@ -290,24 +295,22 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> Outcome {
     };
     let claimed = how.strip_prefix("moves:").map(|moves| {
         let texts: Vec<&str> = moves.split_terminator("").skip(1).collect();
-        games::moves(&texts)
+        games::alternating(&texts)
     });
     move |game| {
         let players = game.players.clone();
         if let Some(moves) = claimed.clone() {
-            return Outcome {
-                players,
-                moves,
-                number: None,
-                ending: Ending::Win,
-                winner: Some(0),
-                reason: "so it was".into(),
+            return GameResult {
+                status: ResultStatus::Win,
+                winner_player_id: Some(players[0].clone()),
+                reason: Some("so it was".into()),
+                ..games::unfinished(&players, &moves)
             };
         }
         match choices {
-            Some(choices) => judge(players, choices, 8),
+            Some(choices) => judge(&players, choices, 8),
             None if failures == [None, None] => seeded(7, game),
-            None => forfeit(players, Vec::new(), failures.clone()),
+            None => forfeit(&players, &[], &failures),
         }
     }
 }
@@ -327,7 +330,7 @@ pub fn told_by(rules: Config, script: &str) -> League {
     let names: Vec<String> = names.into_iter().map(String::from).collect();
     let id = |name: &str| {
         let place = names.iter().position(|it| it == name).unwrap();
-        Kind::Player.numbered(place as u32 + 1)
+        AgentKind::Player.format_id(place as u32 + 1)
     };
     let rounds = script.split('|').map(|round| {
         let words = round.split_whitespace();
@@ -359,9 +362,15 @@ pub fn document(league: &League, is_local: bool) -> LeagueView {
         "display_name": "League", "game": "Even/Odd", "game_type": league.config.league.game_type, "register_at": "",
         "scoring": league.config.league.scoring, "local": is_local,
     });
-    let heading = Wire::read(&heading).unwrap();
+    let heading = decode(&heading).unwrap();
     LeagueView {
         league_id: "league_2025_even_odd".into(),
-        ..view(league, &Heard::default(), &heading, None)
+        ..view(
+            league,
+            |_| AgentStatus::default(),
+            &Waiting::default(),
+            &heading,
+            None,
+        )
     }
 }

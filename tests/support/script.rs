@@ -5,13 +5,14 @@
 
 use super::paper::{self, Caller, caller, ends, gathered, meta};
 use super::{golden, json_of};
-use league::manager::league::{Event, League, Match};
-use league::manager::registration::answer;
+use league::json::decode;
+use league::manager::league::{Event, League, Match, Member};
+use league::manager::registration::{Rejection, answer};
 use league::program::config::Config;
 use league::protocol::{
-    AgentMeta, Kind, LeagueControl, LeagueQuery, MatchResultReport, Refusal, Standing,
+    AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, ProtocolError, Standing,
 };
-use league::wire::{Timestamp, Wire, Within};
+use league::values::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -82,7 +83,7 @@ impl Command {
 
     /// An object over whose fields the options are written but these; `result/winner` is a field of
     /// a field.
-    fn changes<T: Wire>(&self, object: impl Serialize, but: &[&str]) -> T {
+    fn changes<T: serde::de::DeserializeOwned>(&self, object: impl Serialize, but: &[&str]) -> T {
         let mut whole = json!(object);
         for (path, text) in &self.options {
             if !but.contains(&&**path) {
@@ -90,7 +91,7 @@ impl Command {
                 *steps.fold(&mut whole, |place, step| &mut place[step]) = value_of(text);
             }
         }
-        T::read(&whole).unwrap()
+        decode::<T>(&whole).unwrap()
     }
 }
 
@@ -172,10 +173,10 @@ impl Story {
             "rules" => {
                 let config = &mut self.league.config;
                 let room = command.number("max_players").unwrap_or(1000);
-                config.league.participants.max_players = Within(room);
+                config.league.participants.max_players = room;
                 config.system.security.enable_auth_tokens = command.text("tokens") != Some("off");
                 for listed in &mut config.agents.players {
-                    listed.active = Some(command.text("inactive") != Some(listed.id()));
+                    listed.active = Some(command.text("inactive") != Some(&*listed.id));
                 }
                 String::new()
             }
@@ -221,7 +222,7 @@ impl Story {
         let gathered = gathered(command.number("players").unwrap_or(0), &capacities);
         *self = Story::new(paper::rules());
         let file = &mut self.league.config.league;
-        file.scheduling.cycles = command.number("cycles").map(Within);
+        file.scheduling.cycles = command.number("cycles");
         file.game_type = command.text("game").unwrap_or(paper::GAME).into();
         for member in gathered.members.into_values() {
             self.happens(Some(Event::Registered(member)), "");
@@ -236,7 +237,7 @@ impl Story {
         let (kind, name) = (command.word(1), command.word(2));
         let sender = format!("{kind}:{name}");
         let from = Caller {
-            kind: Kind::read(&kind.into()).unwrap(),
+            kind: decode::<AgentKind>(&kind.into()).unwrap(),
             token: command.text("token").map(String::from),
             trusted: !command.has("untrusted"),
             referee_wanted: command.has("wanted"),
@@ -257,11 +258,13 @@ impl Story {
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
         let (event, admission) = paper::register(&self.league, &meta, &from);
         if command.has("whole") {
-            return json!(answer(from.kind, admission, "paper")).to_string();
+            let mut answer = json!(answer(from.kind, admission, "paper").unwrap());
+            drop(answer.as_object_mut().unwrap().remove("message_type"));
+            return answer.to_string();
         }
         let member = match admission {
             Ok(member) => member,
-            Err((reason, code)) => {
+            Err(Rejection { reason, code }) => {
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
                 return format!("rejected{code}: {reason}");
             }
@@ -272,7 +275,7 @@ impl Story {
         assert_eq!(now, &member, "what was answered holds");
         match old.filter(|old| old.token != member.token) {
             Some(old) => {
-                let who = self.league.identify("", Some(&old.token), self.now);
+                let who = self.authenticate("", Some(&old.token));
                 assert!(who.is_err(), "the old token of {} is good", old.id);
                 format!("{said}, {} is void", old.token)
             }
@@ -282,8 +285,14 @@ impl Story {
 
     fn who(&self, command: &Command) -> String {
         let token = command.text("token");
-        let found = self.league.identify(command.word(1), token, self.now);
+        let found = self.authenticate(command.word(1), token);
         found.map_or_else(refused, |member| member.id.clone())
+    }
+
+    fn authenticate(&self, sender: &str, token: Option<&str>) -> Result<&Member, ProtocolError> {
+        let mut request = paper::request(sender, "conv-who");
+        request.envelope.auth_token = token.map(String::from);
+        self.league.authenticate(&request.envelope, self.now)
     }
 
     /// Says which matches have another referee than before.
@@ -292,9 +301,9 @@ impl Story {
         let event = paper::assignment(&self.league, round, referees);
         self.happens(event, "");
         let pairs = before.iter().zip(&self.league.matches);
-        let moved = pairs.filter(|(old, new)| old.assignment != new.assignment);
+        let moved = pairs.filter(|(old, new)| old.assignment() != new.assignment());
         let line = |(old, new): (&Match, &Match)| {
-            let tokens = |game: &Match| game.assignment.clone().map(|it| it.tokens);
+            let tokens = |game: &Match| game.assignment().cloned().map(|it| it.tokens);
             assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
             format!("{} {}\n", new.id, new.referee().unwrap())
         };
@@ -303,7 +312,7 @@ impl Story {
 
     /// All that is open in a round is played.
     fn play_round(&mut self, command: &Command) -> String {
-        let (round, before) = (command.round(), self.league.changes);
+        let (round, before) = (command.round(), self.league.version);
         let how = ends(command.word(2));
         self.assign(round, &paper::referees(&self.league));
         let ids = self.league.open_matches(round).map(|game| game.id.clone());
@@ -312,7 +321,7 @@ impl Story {
             let event = paper::judged(&self.league, &id, &outcome);
             self.happens(event, "");
         }
-        format!("{} events", self.league.changes - before)
+        format!("{} events", self.league.version - before)
     }
 
     /// `report R1M1 wins by=REF02 conversation=conv-1 result/winner=P04`: true but for the fields
@@ -320,26 +329,24 @@ impl Story {
     fn report(&mut self, command: &Command) -> String {
         let game = self.league.find(command.word(1)).unwrap();
         let outcome = ends(command.word(2))(game);
-        let result = outcome.for_manager(&self.league.config.league.scoring);
+        let result = league::games::match_result(&outcome, &self.league.config.league.scoring);
         let report = paper::report(&self.league, game, result);
         let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
         let referee = command.text("by").or(game.referee()).unwrap();
-        let conversation = command.text("conversation").unwrap_or("conv-first");
-        let request = paper::request(referee, conversation);
         let sender = &self.league.members[referee];
-        match self.league.judge(sender, &request, &report, self.now) {
+        match self.league.judge(sender, &report, self.now) {
             Ok(event) => self.happens(event, "recorded"),
             Err(refusal) => refused(refusal),
         }
     }
 
-    /// `operator remove P04`; `operator replay R1M1`.
+    /// `operator remove P04`.
     fn operator(&mut self, command: &Command) -> String {
         let about = (!command.word(2).is_empty()).then(|| command.word(2).to_string());
-        let order = json!({"league_id": "paper", "action": command.word(1), "player_id": about, "match_id": about});
-        let order = LeagueControl::read(&order).unwrap();
+        let order = json!({"league_id": "paper", "action": command.word(1), "player_id": about});
+        let order = decode::<LeagueControl>(&order).unwrap();
         match self.league.control(&order, self.now) {
-            Ok((event, words)) => self.happens(event, &words),
+            Ok(event) => self.happens(event, "done"),
             Err(refusal) => refused(refusal),
         }
     }
@@ -386,7 +393,7 @@ impl Story {
                     let params: Map<String, Value> = command.changes(json!({}), &["type"]);
                     query["query_params"] = params.into();
                 }
-                let query = LeagueQuery::read(&query).unwrap();
+                let query = decode::<LeagueQuery>(&query).unwrap();
                 match league.answer(&query, &league.members[command.word(1)]) {
                     Ok(answer) => answer.data.map_or(json!(answer.error), Value::Object),
                     Err(refusal) => return refused(refusal),
@@ -398,6 +405,6 @@ impl Story {
     }
 }
 
-fn refused(refusal: Refusal) -> String {
+fn refused(refusal: ProtocolError) -> String {
     format!("refused: {refusal}")
 }

@@ -122,7 +122,7 @@ pub fn connect(url: &str, limit: Duration) -> io::Result<TcpStream> {
 
 /// The time as messages have it.
 pub fn now() -> String {
-    league::wire::Timestamp::now().to_string()
+    league::values::Timestamp::now().to_string()
 }
 
 /// A scripted agent's registration as a player: the manager's answer.

@@ -4,16 +4,19 @@
 //! by a tool of the Model Context Protocol, so the desk answers that protocol as a manager does.
 
 use super::*;
-use crate::net::http::{self, Reply, Service, Visitor};
-use crate::net::letter::answered;
+use crate::net::http::{self, Response};
 use std::net::TcpListener;
 
 /// Listens, and comes back when an agent has registered and listens too.
-pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
+pub fn open(args: Args) -> Result<Arc<Exam>, Exit> {
     end_with_stdin(&args, 1, || ());
-    let say = if args.has("--json") { complain } else { say };
-    let program = Program::new(args, Kind::Manager)?;
-    let player = || http::listen("127.0.0.1", 0).map_err(Stop::failed);
+    let say = if args.has("--json") {
+        print_error
+    } else {
+        print_line
+    };
+    let program = Program::new(args, AgentKind::Manager)?;
+    let player = || http::listen("127.0.0.1", 0).map_err(Exit::failed);
     let listeners = [program.listener.try_clone()?, player()?, player()?];
     let url = |it: &TcpListener| it.local_addr().map(|it| format!("http://{it}/mcp"));
     let exam = Arc::new(Exam {
@@ -23,15 +26,20 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
         steps: Mutex::default(),
     });
     for (who, listener) in ["manager", "P01", "P04"].into_iter().zip(listeners) {
-        http::serve(listener, MAX_NOTICE, Arc::new(Ear(Arc::clone(&exam), who)))?;
+        let ear = Ear(Arc::clone(&exam), who);
+        let answer = move |asked: &http::HttpRequest| match &*asked.method {
+            "POST" => ear.call(&asked.body),
+            _ => Response::new("405 Method Not Allowed", "").with_headers("Allow: POST\r\n"),
+        };
+        http::serve(listener, MAX_NOTICE, Box::new(answer))?;
     }
     say(&format!("listening on {}", exam.program.endpoint));
     say("an examination, no league: start your agent now, as always");
     while exam.heard(REGISTRATION).is_empty() {
-        pause(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
-    pause(Duration::from_millis(200)); // it has to read that it is in
-    let limit = exam.timeouts().game_join_ack_timeout_sec;
+    thread::sleep(Duration::from_millis(200)); // it has to read that it is in
+    let limit = exam.timeouts().game_join_ack_timeout_sec.0;
     until(limit, || {
         exam.post("", &call("ping", json!({}), 1), limit).status != 0
     });
@@ -41,8 +49,8 @@ pub fn open(args: Args) -> Result<Arc<Exam>, Stop> {
 /// An endpoint of ours, and which of us it is.
 struct Ear(Arc<Exam>, &'static str);
 
-impl Service for Ear {
-    fn call(&self, body: &[u8], _: &Visitor) -> Reply {
+impl Ear {
+    fn call(&self, body: &[u8]) -> Response {
         let (Ear(exam, who), mut asked) = (self, Exchange::new("", 200, body));
         let (name, match_id) = (asked.text("message_type"), asked.text("match_id"));
         asked.step = match asked.speaks_of("REGIST") {
@@ -55,7 +63,7 @@ impl Service for Ear {
             who => exam.play_as(who, &asked),
         };
         let Some(mut answer) = answer else {
-            return Reply::new("503 Service Unavailable", "");
+            return Response::new("503 Service Unavailable", "");
         };
         let same = ["conversation_id", "match_id"];
         let same = same.map(|key| (key, asked.message()[key].clone()));
@@ -65,9 +73,12 @@ impl Service for Ear {
             answer = json!({"content": content, "structuredContent": answer, "isError": false});
         }
         match &asked.json["id"] {
-            _ if asked.is_bare() => Reply::new("200 OK", answer.to_string()),
-            Value::Null if asked.step != REGISTRATION => Reply::new("202 Accepted", ""),
-            id => Reply::new("200 OK", answered(&answer, id)),
+            _ if asked.is_bare() => Response::new("200 OK", answer.to_string()),
+            Value::Null if asked.step != REGISTRATION => Response::new("202 Accepted", ""),
+            id => {
+                let reply = json!({"jsonrpc": "2.0", "result": answer, "id": id});
+                Response::new("200 OK", reply.to_string())
+            }
         }
     }
 }
@@ -78,7 +89,7 @@ impl Exam {
     fn manage(&self, asked: &Exchange) -> Option<Value> {
         let answer = match (asked.text("message_type"), asked.method()) {
             _ if asked.step == REGISTRATION => match self.kind() {
-                Kind::Referee => RefereeRegisterResponse::NAME,
+                AgentKind::Referee => RefereeRegisterResponse::NAME,
                 _ => LeagueRegisterResponse::NAME,
             },
             (MatchResultReport::NAME, _)
@@ -95,8 +106,9 @@ impl Exam {
                 }));
             }
             (_, "tools/list") => {
-                let described = |it: &Entry| json!({"name": it.tool, "inputSchema": it.schema()});
-                let tools = Entry::served_by(Kind::Manager).map(described);
+                let described =
+                    |it: &MessageSpec| json!({"name": it.method, "inputSchema": *it.schema});
+                let tools = MessageSpec::accepted_by(AgentKind::Manager).map(described);
                 return Some(json!({"tools": tools.collect::<Vec<_>>()}));
             }
             (_, "ping") => return Some(json!({})),

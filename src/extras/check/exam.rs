@@ -35,10 +35,10 @@ impl Exam {
         found.unwrap_or_else(|| Exchange::new("", 0, b""))
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> AgentKind {
         match self.registration().speaks_of("REFEREE") {
-            true => Kind::Referee,
-            false => Kind::Player,
+            true => AgentKind::Referee,
+            false => AgentKind::Player,
         }
     }
 
@@ -59,36 +59,38 @@ impl Exam {
         let (kind, asked) = (self.kind(), self.registration());
         let wish = asked.text("sender").rsplit(':').next();
         let mut ids = self.program.args.text("--as").into_iter().chain(wish);
-        let id = ids.find(|it| kind.is_id(it));
-        id.map_or_else(|| kind.numbered(90), String::from)
+        let id = ids.find(|it| kind.is_valid_id(it));
+        id.map_or_else(|| kind.format_id(90), String::from)
     }
 
     /// The game of the league.
     pub fn rules(&self) -> &'static Game {
-        games::named(&self.program.config.league.game_type).unwrap_or(&even_odd::GAME)
+        games::find(&self.program.config.league.game_type).unwrap_or(&even_odd::GAME)
     }
 
     /// What is said of Even/Odd, said of the game of the league.
     pub fn named(&self, words: &str) -> String {
         let (from, to) = (&even_odd::GAME, self.rules());
+        let (from_answer, from_field) = from.answer_format();
+        let (to_answer, to_field) = to.answer_format();
         words
             .replace(from.game_type, to.game_type)
-            .replace(from.messages.call_name, to.messages.call_name)
-            .replace(from.messages.answer_name, to.messages.answer_name)
-            .replace(from.messages.field, to.messages.field)
+            .replace(&call_name(from), &call_name(to))
+            .replace(from_answer, to_answer)
+            .replace(from_field, to_field)
     }
 
     /// How the game of P01 and P04 ends, of whom the first always chooses the first legal move and
     /// the other the last, if this number is drawn; nothing if it cannot be drawn.
-    pub fn outcome(&self, number: Option<u32>) -> Option<Outcome> {
+    pub fn outcome(&self, number: Option<u32>) -> Option<GameResult> {
         let (rules, mut moves) = (self.rules(), Vec::new());
-        while let [seat, ..] = rules.asked(&moves)[..] {
-            let legal = (rules.legal)(&moves);
+        while let [seat, ..] = rules.players_to_move(&moves)[..] {
+            let legal = (rules.legal_moves)(&moves);
             let text = [legal.first(), legal.last()][seat]?.to_string();
             moves.push(games::Move { seat, text });
         }
         let players = ["P01", "P04"].map(String::from);
-        rules.replay(players, moves, number).ok()
+        rules.replay(&players, &moves, number).ok()
     }
 
     pub fn timeouts(&self) -> &Timeouts {
@@ -110,7 +112,7 @@ impl Exam {
             return known(); // what a referee tells us comes by itself
         }
         let exchange = self.take(step, name, match_id, added);
-        if self.kind() == Kind::Referee && name == RoundAnnouncement::NAME {
+        if self.kind() == AgentKind::Referee && name == RoundAnnouncement::NAME {
             self.wait_for_match(match_id, &exchange);
         }
         lock(&self.steps).push(exchange.clone());
@@ -120,9 +122,9 @@ impl Exam {
     /// Takes the steps that must come before a step; nothing if they did not go well. Somebody must
     /// be there, and the other matches are played only if the first one went well.
     fn before(&self, name: &str, match_id: &str, added: &str) -> Option<()> {
-        let call = self.rules().messages.call_name;
+        let call = call_name(self.rules());
         let first = match self.kind() {
-            Kind::Referee => "P04 GAME_OVER R1M1".into(),
+            AgentKind::Referee => "P04 GAME_OVER R1M1".into(),
             _ => format!("{call} R1M1"),
         };
         let is_announced = name == GameInvitation::NAME || name.contains(' ');
@@ -130,7 +132,7 @@ impl Exam {
             "ping" if added.is_empty() => return Some(()),
             _ if is_announced => format!("ROUND_ANNOUNCEMENT {match_id}"),
             _ if name == call && added.is_empty() => format!("GAME_INVITATION {match_id}"),
-            _ if [call, GameError::NAME, GameOver::NAME].contains(&name) => first,
+            _ if [&*call, GameError::NAME, GameOver::NAME].contains(&name) => first,
             RoundAnnouncement::NAME if match_id != "R1M1" => first,
             _ => "ping".into(),
         };
@@ -145,18 +147,16 @@ impl Exam {
     /// Takes a step: what its name says is sent, and the answer may take as long as it may in a
     /// league.
     fn take(&self, step: &str, name: &str, match_id: &str, added: &str) -> Exchange {
-        let progress = format!("  {step} is sent; waiting for what comes of it");
-        Terminal::default().progress(&progress);
         let timeouts = self.timeouts();
         let limit = match name {
             _ if added == "a caller that gives up" => Duration::from_millis(1),
-            GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
-            _ if name == self.rules().messages.call_name => timeouts.move_timeout_sec,
-            _ => timeouts.generic_response_timeout_sec,
+            GameInvitation::NAME => timeouts.game_join_ack_timeout_sec.0,
+            _ if name == call_name(self.rules()) => timeouts.move_timeout_sec.0,
+            _ => timeouts.generic_response_timeout_sec.0,
         };
-        let mut more: Packet = serde_json::from_str(added).unwrap_or_default();
+        let mut more: JsonObject = serde_json::from_str(added).unwrap_or_default();
         let id = more.remove("id").unwrap_or(json!(90));
-        let body = match (step, Entry::of_message(name)) {
+        let body = match (step, MessageSpec::by_type(name)) {
             ("broken JSON", _) => "{\"jsonrpc\":".into(),
             ("2 MB", _) => call("ping", json!({"x": "x".repeat(2 << 20)}), id),
             (_, None) => call(name, json!({}), id),
@@ -164,7 +164,7 @@ impl Exam {
                 let mut message = self.message(name, match_id);
                 more.into_iter()
                     .for_each(|(key, value)| message[key] = value);
-                call(entry.tool, message, id)
+                call(entry.method, message, id)
             }
         };
         self.post(step, &body, limit)
@@ -176,10 +176,10 @@ impl Exam {
             kind: self.kind(),
             id: self.id(),
             endpoint: self.endpoint(),
-            max: MAX_NOTICE,
-            limit,
+            max_bytes: MAX_NOTICE,
+            timeout: limit,
         };
-        match self.program.client.post_raw(&to, body) {
+        match self.program.client.post(&to, body) {
             Ok((status, body)) => Exchange::new(step, status, &body),
             Err(error) => Exchange {
                 came: format!("nothing: it {}", error.explain()),
@@ -187,4 +187,9 @@ impl Exam {
             },
         }
     }
+}
+
+/// The `message_type` of the call for a move.
+pub fn call_name(game: &Game) -> String {
+    game.answer_format().0.replace("RESPONSE", "CALL")
 }

@@ -3,10 +3,25 @@
 //! know what is wrong, and no token is shown.
 
 use super::*;
+use serde::{Deserialize, Serialize};
 
-words! {
-    /// How a check ended.
-    Grade { Good = "ok", Failed = "FAIL", Warned = "warn", Skipped = "skip", }
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Grade {
+    #[serde(rename = "ok")]
+    Good,
+    #[serde(rename = "FAIL")]
+    Failed,
+    #[serde(rename = "warn")]
+    Warned,
+    #[serde(rename = "skip")]
+    Skipped,
+}
+
+impl std::fmt::Display for Grade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// What a check saw, good or not.
@@ -137,7 +152,7 @@ impl Exchange {
     pub fn shows(&self, came: impl ToString, expected: impl ToString, good: bool) -> Seen {
         Seen {
             step: self.step.clone(),
-            came: quotable(&came.to_string()),
+            came: redact_and_truncate(&came.to_string()),
             expected: expected.to_string(),
             good,
             is_absent: false,
@@ -165,7 +180,7 @@ impl Exchange {
     /// Judges a field of the reply that must be a time.
     pub fn time(&self, name: &str) -> Option<Seen> {
         let expected = "a UTC time like \"2025-01-15T10:30:00Z\"";
-        self.field(name, expected, |it| Timestamp::read(it).is_ok())
+        self.field(name, expected, |it| decode::<Timestamp>(it).is_ok())
     }
 
     /// Judges whether a field of the reply is exactly this text.
@@ -180,7 +195,7 @@ impl Exchange {
     }
 
     /// Whether it was refused, in any way. Where nothing came nothing is seen.
-    pub fn refused(&self, code: Code) -> Option<Seen> {
+    pub fn refused(&self, code: ErrorCode) -> Option<Seen> {
         let seen = self.shows(&self.came, format!("a refusal ({code})"), self.is_refusal());
         Some(seen).filter(|_| self.status != 0)
     }

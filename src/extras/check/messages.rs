@@ -37,21 +37,21 @@ impl Exam {
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
         let ([p01, p04], id) = (&self.players, self.id());
         let (name, referee) = match self.kind() {
-            Kind::Referee => ("REF01", self.endpoint()),
+            AgentKind::Referee => ("REF01", self.endpoint()),
             _ => ("P01", self.program.endpoint.clone()),
         };
         let example = Exchange::new("", 200, example(message_type, name).as_bytes());
         let mut message = example.message().clone();
         let (now, rules) = (Timestamp::now(), self.rules());
-        let deadline = now.plus(self.timeouts().move_timeout_sec);
-        let number = rules.draws.as_ref().map(|numbers| *numbers.start());
-        let result = self.outcome(number).map(|it| it.for_players());
+        let deadline = now.plus(self.timeouts().move_timeout_sec.0);
+        let number = rules.number_range.as_ref().map(|numbers| *numbers.start());
+        let result = self.outcome(number);
         let values = [
             ("timestamp", json!(now)),
             ("deadline", json!(deadline)),
             ("move_number", json!(1)),
             ("position", json!((rules.position)(&[]))),
-            ("legal_moves", json!((rules.legal)(&[]))),
+            ("legal_moves", json!((rules.legal_moves)(&[]))),
             ("game_result", json!(result)),
         ];
         fill(&mut message, values);
@@ -76,7 +76,7 @@ impl Exam {
     /// The agent's own token, that of its registration.
     pub fn token(&self) -> &'static str {
         match self.kind() {
-            Kind::Referee => "tok-ref01-00112233445566778899aabbccddeeff",
+            AgentKind::Referee => "tok-ref01-00112233445566778899aabbccddeeff",
             _ => TOKEN_OF_P01,
         }
     }

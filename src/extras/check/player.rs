@@ -18,11 +18,11 @@ pub const CHECKS: &[Check] = checks! { exam, it:
         it.field("accept", "true", |it| *it == true);
     MUST "Choice" "CHOOSE_PARITY_CALL is answered in time" "CHOOSE_PARITY_CALL R1M1" it.taken();
     MUST "Choice" "CHOOSE_PARITY_RESPONSE is the answer" "CHOOSE_PARITY_CALL R1M1"
-        it.equals("message_type", exam.rules().messages.answer_name);
+        it.equals("message_type", exam.rules().answer_format().0);
     MUST "Choice" "parity_choice is legal" "CHOOSE_PARITY_CALL R1M1"
         {
-            let legal = format!("exactly {}", games::either(&(exam.rules().legal)(&[])));
-            it.field(&exam.named("parity_choice"), legal, |it| exam.rules().check(&[], it).is_ok())
+            let legal = format!("exactly {}", games::quoted_list(&(exam.rules().legal_moves)(&[])));
+            it.field(&exam.named("parity_choice"), legal, |it| exam.rules().parse_move(&[], it).is_ok())
         };
     MUST "A match" "replies name match and player" REPLIES
         worst([it.equals("match_id", "R1M1"), it.equals("player_id", &exam.id())]);
@@ -50,11 +50,11 @@ pub const CHECKS: &[Check] = checks! { exam, it:
         it.shows(&it.came, format!("{field} {first}"), good)
     };
     WISE "Tokens" "a call with a wrong token is refused"
-        r#"CHOOSE_PARITY_CALL R1M1 with {"auth_token": "x"}"# it.refused(Code::E012);
+        r#"CHOOSE_PARITY_CALL R1M1 with {"auth_token": "x"}"# it.refused(ErrorCode::TokenInvalid);
     WISE "Tokens" "an invitation without the announced token is refused"
-        r#"GAME_INVITATION R2M1 with {"auth_token": "x"}"# it.refused(Code::E012);
+        r#"GAME_INVITATION R2M1 with {"auth_token": "x"}"# it.refused(ErrorCode::TokenInvalid);
     WISE "A match" "a call for an unknown match is refused"
-        "CHOOSE_PARITY_CALL R9M1 with no invitation" it.refused(Code::E015);
+        "CHOOSE_PARITY_CALL R9M1 with no invitation" it.refused(ErrorCode::MatchMismatch);
     FORGIVEN "Envelope" "unknown fields are ignored"
         r#"GAME_INVITATION R3M1 with {"x_later": []}; CHOOSE_PARITY_CALL R3M1 with {"x_later": []}"#
         it.taken();

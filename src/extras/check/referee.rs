@@ -23,7 +23,7 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     MUST "Invitation" "GAME_INVITATION is exact" "P04 GAME_INVITATION R1M1"
         exam.is_exact(it, json!({"opponent_id": "P01"}));
     FORGIVEN "A match" "both are asked at once" "P01 CHOOSE_PARITY_CALL R1M1" {
-        exam.rules().at_once.then_some(())?;
+        exam.rules().simultaneous.then_some(())?;
         exam.at_once(it, "P04 CHOOSE_PARITY_CALL R1M1")
     };
     MUST "Choice" "CHOOSE_PARITY_CALL is exact" "P04 CHOOSE_PARITY_CALL R1M1"
@@ -44,13 +44,13 @@ pub const CHECKS: &[Check] = checks! { exam, it:
         exam.both_hear(it, "GAME_OVER R1M1")
     };
     MUST "Result" "GAME_OVER names the right winner" "P01 GAME_OVER R1M1; P04 GAME_OVER R1M1" {
-        let told = exam.first_match()?.for_players();
+        let told = exam.first_match()?;
         let game_result = GameResult { reason: None, moves: None, ..told };
         exam.is_exact(it, json!({"game_result": game_result}))
     };
     MUST "Reporting" "MATCH_RESULT_REPORT says the same, with the league's points" REPORT {
-        let told = exam.first_match()?.for_manager(&exam.program.config.league.scoring);
-        let details = Details { reason: None, status: None, ..told.details };
+        let told = games::match_result(&exam.first_match()?, &exam.program.config.league.scoring);
+        let details = ResultDetails { reason: None, status: None, ..told.details };
         exam.is_exact(it, json!({"result": MatchResult { details, ..told }}))
     };
     MUST "Tokens" "MATCH_RESULT_REPORT carries its own token" REPORT
@@ -75,7 +75,7 @@ impl Exam {
     /// Waits until a match is played, or will not be: what did not come, the checks will find.
     pub fn wait_for_match(&self, match_id: &str, announced: &Exchange) {
         let config = &self.program.config;
-        let longest = config.match_limit(self.rules().turns);
+        let longest = config.match_limit(self.rules().max_turns);
         let count = |step: &str| self.heard(&format!("{step} {match_id}")).len();
         let reports = if match_id == "R1M1" { 2 } else { 1 };
         let _ = announced.reply().is_some()
@@ -89,19 +89,20 @@ impl Exam {
     /// What a player of ours answers. In the first match it takes its time: whatever comes
     /// meanwhile comes at once.
     pub fn play_as(&self, id: &str, asked: &Exchange) -> Option<Value> {
-        let messages = self.rules().messages;
+        let (answer_name, move_field) = self.rules().answer_format();
+        let call_name = super::exam::call_name(self.rules());
         let [name, match_id] = ["message_type", "match_id"].map(|key| asked.text(key));
         let answered = match name {
             GameInvitation::NAME => GameJoinAck::NAME,
-            name if name == messages.call_name => messages.answer_name,
+            name if name == call_name => answer_name,
             _ => return Some(ok()),
         };
         match (match_id, id) {
-            ("R1M1", _) => pause(HOLD),
-            ("R2M1", "P01") => pause(self.timeouts().game_join_ack_timeout_sec * 2),
+            ("R1M1", _) => thread::sleep(HOLD),
+            ("R2M1", "P01") => thread::sleep(self.timeouts().game_join_ack_timeout_sec.0 * 2),
             _ => {}
         }
-        let known = json!((self.rules().legal)(&[]));
+        let known = json!((self.rules().legal_moves)(&[]));
         let legal = asked.message().get("legal_moves").unwrap_or(&known);
         let choice = match (match_id, id) {
             ("R3M1", "P01") => json!("Even"),
@@ -115,7 +116,7 @@ impl Exam {
             ("player_id", json!(id)),
             same("auth_token"),
             same("move_number"),
-            (messages.field, choice),
+            (move_field, choice),
         ];
         fill(&mut answer, own);
         Some(answer)
@@ -123,7 +124,7 @@ impl Exam {
 
     /// How the first match must have ended, with the number that was drawn in it; nothing if none
     /// was played.
-    fn first_match(&self) -> Option<Outcome> {
+    fn first_match(&self) -> Option<GameResult> {
         let over = self.step("P04 GAME_OVER R1M1")?;
         let number = over.message()["game_result"]["drawn_number"].as_u64();
         self.outcome(number.map(|number| number as u32))
@@ -156,7 +157,7 @@ impl Exam {
     /// Judges a message as our own programs read it, and what must stand in it.
     fn is_exact(&self, it: &Exchange, wanted: Value) -> Seen {
         let message = it.message();
-        if let Err(refusal) = read(message) {
+        if let Err(refusal) = parse(message) {
             return it.shows(refusal, "the fields of protocol.md", false);
         }
         let game = [Value::Null, json!(self.rules().game_type)];
@@ -171,7 +172,7 @@ impl Exam {
 
 /// How a match ends that P01 loses technically.
 fn forfeited() -> Value {
-    let status = Ending::TechnicalLoss;
+    let status = ResultStatus::TechnicalLoss;
     json!({"game_result": {"status": status, "winner_player_id": "P04", "drawn_number": null}})
 }
 

@@ -5,7 +5,13 @@
 //! number.
 
 use super::Turn;
-use crate::games::tic_tac_toe::{FIELDS, row};
+use crate::games::tic_tac_toe::{LINES, SQUARES as FIELDS};
+
+/// The row that is among some fields, if any.
+fn row(fields: &str) -> Option<&'static str> {
+    let is_filled = |line: &&str| line.split(' ').all(|field| fields.contains(field));
+    LINES.into_iter().find(is_filled)
+}
 
 /// The fields that we have taken, as `159`, and those of the opponent. X begins.
 fn taken(turn: &Turn) -> [String; 2] {
@@ -33,21 +39,24 @@ pub fn blocks(turn: &Turn) -> String {
     let mut both = moves(&us, &them).chain(moves(&them, &us));
     match both.find(|(_, taken)| row(taken).is_some()) {
         Some((field, _)) => field.into(),
-        None => turn.one_of(&turn.legal_moves),
+        None => super::one_of(turn, &turn.legal_moves),
     }
 }
 
 /// Looks to the end of the game, and moves at random among the moves that are as good as any.
 pub fn perfect(turn: &Turn) -> String {
     if turn.move_number == 1 {
-        return turn.one_of(&turn.legal_moves); // on an empty board every move is good for a draw
+        return super::one_of(turn, &turn.legal_moves); // on an empty board every move is good for a draw
     }
     let [us, them] = taken(turn);
     let worth = |(field, with): (&'static str, String)| (-worth(&them, &with), field);
     let values: Vec<(i32, &str)> = moves(&us, &them).map(worth).collect();
     let best = values.iter().map(|(value, _)| *value).max();
     let good = values.iter().filter(|(value, _)| Some(*value) == best);
-    turn.one_of(&good.map(|(_, field)| field.to_string()).collect::<Vec<_>>())
+    super::one_of(
+        turn,
+        &good.map(|(_, field)| field.to_string()).collect::<Vec<_>>(),
+    )
 }
 
 /// What the fields of both sides are worth to the one whose turn it is, if both play as well as

@@ -5,9 +5,10 @@
 //! another's name. So only those have a lane who have spoken here by themselves, or were spoken to;
 //! and what came in somebody's name is drawn only if that one's log has it too, or is not here.
 
-use crate::program::terminal::shown;
+use crate::json::decode;
+use crate::program::terminal::sanitize;
 use crate::protocol::*;
-use crate::wire::{Timestamp, Wire, cut};
+use crate::values::{Timestamp, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +31,7 @@ pub fn text<'a>(line: &'a Value, key: &str) -> &'a str {
 
 /// `referee:REF01` and `REF01` are the same, and so are all names of a manager.
 fn name(sender: &str) -> &str {
-    if sender.starts_with(Kind::Manager.word()) {
+    if sender.starts_with(&*AgentKind::Manager.to_string()) {
         return MANAGER;
     }
     sender.split_once(':').map_or(sender, |(_, name)| name)
@@ -109,7 +110,7 @@ impl<'a> Arrow<'a> {
     /// When it was on its way, by the clock and the log of the referee where these are known.
     fn moment(&self) -> (Timestamp, usize) {
         let mut ends = [Some(self.end), self.came].into_iter().flatten();
-        let of_referee = ends.find(|it| Kind::Referee.is_id(it.log));
+        let of_referee = ends.find(|it| AgentKind::Referee.is_valid_id(it.log));
         let end = of_referee.unwrap_or(self.end);
         (end.at, end.place)
     }
@@ -131,11 +132,11 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
     let lanes = lanes(&ends);
     let heads = lanes
         .iter()
-        .map(|lane| format!("{:<LANE$}", cut(&shown(lane), LANE - 2)));
+        .map(|lane| format!("{:<LANE$}", truncate(&sanitize(lane), LANE - 2)));
     let mut out = vec![row("ms", &heads.collect::<String>(), "")];
     let mut is_dotted = false;
     while let Some(talk) = ends.first().map(|end| end.talk) {
-        out.push(row("", &cut(&shown(talk), 60), ""));
+        out.push(row("", &truncate(&sanitize(talk), 60), ""));
         let (own, others) = ends
             .into_iter()
             .partition::<Vec<_>, _>(|end| end.talk == talk);
@@ -165,7 +166,7 @@ fn lanes<'a>(ends: &[LogEnd<'a>]) -> Vec<&'a str> {
     {
         lanes.extend(
             end.way
-                .map(|it| (it != MANAGER, !Kind::Referee.is_id(it), it)),
+                .map(|it| (it != MANAGER, !AgentKind::Referee.is_valid_id(it), it)),
         );
     }
     lanes.into_iter().map(|(.., lane)| lane).collect()
@@ -217,14 +218,14 @@ fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
     let end = arrow.came.or(arrow.failed);
     let took = end.and_then(|end| end.line["elapsed_ms"].as_u64());
     let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
-    let at = arrow.end.at.distance(begin).as_millis().to_string();
+    let at = arrow.end.at.abs_diff(begin).as_millis().to_string();
     let mut rows = vec![row(
         &at,
         &String::from_iter(drawn),
         &(what(arrow.end) + &took),
     )];
     if let Some(failed) = arrow.failed {
-        let why = cut(&shown(text(failed.line, "message")), LONGEST);
+        let why = truncate(&sanitize(text(failed.line, "message")), LONGEST);
         rows.push(row("", &empty, &format!("✗ {why}")));
     }
     rows
@@ -238,7 +239,7 @@ fn what(end: &LogEnd) -> String {
         ChooseMoveCall::NAME => text(message, "position").replace('\n', " / "),
         GameJoinAck::NAME if message["accept"] == false => "accept false".into(),
         // Both explain themselves by the same fields.
-        GameError::NAME | LeagueError::NAME => match LeagueError::read(message) {
+        GameError::NAME | LeagueError::NAME => match decode::<LeagueError>(message) {
             Ok(error) => error.explain(),
             Err(_) => String::new(),
         },
@@ -247,5 +248,5 @@ fn what(end: &LogEnd) -> String {
         ChooseMoveResponse::NAME => message["move"].to_string(),
         _ => String::new(),
     };
-    cut(&shown(format!("{name} {more}").trim_end()), LONGEST)
+    truncate(&sanitize(format!("{name} {more}").trim_end()), LONGEST)
 }

@@ -3,13 +3,17 @@
 //! and however much happens, a new one is made only once in a while, and shares with the last one
 //! the rounds in which nothing has changed.
 
-use crate::manager::contact::{Contact, Heard};
+use crate::extras::view::{AgentView, GetLeague, Heading, LeagueView, MatchView, RoundView};
+use crate::json::decode;
+use crate::manager::Manager;
+use crate::manager::agent_status::{AgentStatus, Waiting};
 use crate::manager::league::{League, Match, Member};
-use crate::manager::queries::match_status;
 use crate::manager::standings::ending;
-use crate::manager::view::{AgentView, Heading, LeagueView, MatchView, RoundView};
 use crate::net::sync::lock;
-use crate::protocol::{Kind, Progress};
+use crate::program::config::Config;
+use crate::protocol::{AgentKind, LeaguePhase};
+use serde_json::json;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -17,52 +21,86 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const PACE: Duration = Duration::from_secs(1);
 
 /// The newest document of a league that is going on.
+#[derive(Default)]
 pub struct Document {
-    /// What does not change while the league is played.
-    pub heading: Heading,
     made: Mutex<Option<Made>>,
 }
 
-/// A document, and what it was made of: the changes of the league and of what was heard.
+/// A document, and the version of the store from which it was made.
 struct Made {
-    changes: (u64, u64),
+    store_version: u64,
     at: Instant,
     view: Arc<LeagueView>,
 }
 
 impl Document {
-    /// Documents under this heading.
-    pub fn new(heading: Heading) -> Document {
-        Document {
-            heading,
-            made: Mutex::default(),
-        }
+    /// The newest document: made anew if something has changed, but only once within `PACE`.
+    pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
+        let store_version = manager.store.version();
+        manager
+            .store
+            .read(|league| self.made(league, store_version, manager))
     }
 
-    /// The newest document: made anew if something has changed, but only once within `PACE`.
-    pub fn newest(&self, league: &League, heard: &Heard) -> Arc<LeagueView> {
+    fn made(&self, league: &League, store_version: u64, manager: &Manager) -> Arc<LeagueView> {
         let mut newest = lock(&self.made);
-        let changes = (league.changes, heard.changes);
         if let Some(made) = &*newest {
             let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
-            if made.changes == changes || !is_due {
+            if made.store_version == store_version || !is_due {
                 return Arc::clone(&made.view);
             }
         }
         let before = newest.as_ref().map(|made| &*made.view);
+        let status = |id: &str| manager.notifier.status(id);
+        let waiting = lock(&manager.waiting).clone();
         let made = Made {
-            changes,
+            store_version,
             at: Instant::now(),
-            view: Arc::new(view(league, heard, &self.heading, before)),
+            view: Arc::new(view(league, status, &waiting, &heading(manager), before)),
         };
         Arc::clone(&newest.insert(made).view)
     }
+
+    /// What the tool `get_league` answers.
+    pub fn asked(&self, manager: &Manager, asked: &GetLeague, peer: IpAddr) -> LeagueView {
+        let newest = self.newest(manager);
+        let round = asked.round_id.unwrap_or(newest.current_round.max(1));
+        let wanted = |it: &RoundView| asked.rounds.is_some() || it.round_id == round;
+        newest.copy(peer.is_loopback(), wanted)
+    }
+}
+
+/// What the public document says of the league beside its state.
+fn heading(manager: &Manager) -> Heading {
+    let program = &manager.program;
+    let config = &program.config;
+    let (players_awaited, referees_awaited) = manager.awaited.unzip();
+    Heading {
+        display_name: config.league.display_name.clone(),
+        name: program.args.text("--name").map(String::from),
+        game: game_name(config),
+        game_type: config.league.game_type.clone(),
+        register_at: program.endpoint.clone(),
+        scoring: config.league.scoring.clone(),
+        local: program.args.command == Some("local"),
+        players_awaited,
+        referees_awaited,
+    }
+}
+
+/// The name of the game, as the registry has it.
+fn game_name(config: &Config) -> String {
+    let game_type = &config.league.game_type;
+    let mut games = config.games.games.iter();
+    let game = games.find(|game| game.game_type == *game_type);
+    game.map_or(game_type.clone(), |game| game.display_name.clone())
 }
 
 /// Makes the document. A round that has not changed is shared with the one `before`.
 pub fn view(
     league: &League,
-    heard: &Heard,
+    status_of: impl Fn(&str) -> AgentStatus,
+    waiting: &Waiting,
     heading: &Heading,
     before: Option<&LeagueView>,
 ) -> LeagueView {
@@ -75,11 +113,13 @@ pub fn view(
         let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
         round_view(round_id, games, known, version)
     };
-    let waiting = &heard.waiting;
+    let matches = league.schedule_preview();
+    let rounds = matches.chunk_by(|one, other| one.round == other.round);
+    let rounds = rounds.map(|games| round(games[0].round, games)).collect();
     let status = league.status(waiting.reason.clone());
-    let members = [Kind::Referee, Kind::Player].map(|kind| league.members(kind));
-    let agent = |member: &Member| agent_view(league, member, heard.of(&member.id));
-    let is_over = status.status == Progress::Completed;
+    let members = [AgentKind::Referee, AgentKind::Player].map(|kind| league.members(kind));
+    let agent = |member: &Member| agent_view(league, member, status_of(&member.id));
+    let is_over = status.status == LeaguePhase::Completed;
     let end = league.completed().filter(|_| is_over);
     LeagueView {
         schema_version: "1.0.0".into(),
@@ -92,8 +132,8 @@ pub fn view(
         matches_completed: status.matches_completed,
         total_matches: league.matches.len() as u32,
         agents: members.into_iter().flatten().map(agent).collect(),
-        standings: league.table().to_vec(),
-        rounds: league.by_round(round),
+        standings: league.table(),
+        rounds,
         reason: status.reason,
         next_at: waiting.next_at,
         champion: end.map(|end| end.champion),
@@ -120,21 +160,21 @@ fn round_view(
 }
 
 /// An agent, as its league and whoever calls it know it.
-fn agent_view(league: &League, member: &Member, contact: Contact) -> AgentView {
-    let career = (member.kind == Kind::Player).then(|| league.career(&member.id));
-    let was_called = contact.trouble.is_some() || contact.answers_in.is_some();
+fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView {
+    let stats = (member.kind == AgentKind::Player).then(|| league.stats(&member.id));
+    let was_called = agent.last_error.is_some() || agent.response_ms.is_some();
     AgentView {
         id: member.id.clone(),
         kind: member.kind,
-        display_name: member.display_name.clone(),
+        display_name: member.meta.display_name.clone(),
         state: league.state_of(member),
         removed: league.removed.contains(&member.id),
-        reachable: was_called.then_some(contact.trouble.is_none()),
-        trouble: contact.trouble,
-        endpoint: Some(member.endpoint.clone()),
-        answers_in_ms: contact.answers_in,
-        technical_losses: career.map(|career| career.technical_losses),
-        choices: career.map(|career| career.choices),
+        reachable: was_called.then_some(agent.last_error.is_none()),
+        trouble: agent.last_error,
+        endpoint: Some(member.meta.contact_endpoint.clone()),
+        answers_in_ms: agent.response_ms,
+        technical_losses: stats.map(|stats| stats.technical_losses),
+        choices: stats.map(|stats| stats.choices),
     }
 }
 
@@ -147,7 +187,7 @@ fn match_view(game: &Match) -> MatchView {
         match_id: game.id.clone(),
         player_A_id: game.players[0].clone(),
         player_B_id: game.players[1].clone(),
-        status: match_status(game),
+        status: decode(&json!(game.status())).unwrap(),
         referee_id: game.referee().map(String::from),
         recorded_at: game.recorded.as_ref().map(|recorded| recorded.at),
         ending: result.map(ending),

@@ -1,15 +1,15 @@
-//! Where an agent can be called: one absolute `http` URL. Two spellings of one address are equal
-//! `Endpoint`s: `localhost` is 127.0.0.1, and a missing port is that of the scheme. `https` is
-//! legal only in a build with that feature. Pure.
+//! The URL under which an agent can be called. Two spellings of one address are equal: `localhost` is
+//! 127.0.0.1, and a missing port is the default of the scheme. `https` is legal only in a build with
+//! that feature.
 
 use std::net::{IpAddr, Ipv6Addr};
 use ureq::http::Uri;
 
-/// A URL taken apart and normalised, so that two spellings of one address compare equal.
+/// A parsed and normalised URL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
     scheme: String,
-    /// Lower case; `localhost` is taken as 127.0.0.1 without asking anybody.
+    /// In lower case.
     pub host: String,
     /// The port, or the default of the scheme.
     pub port: u16,
@@ -17,7 +17,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes a URL apart; an error says what is legal. `https` only in a build that has it.
+    /// Parses a URL. An error says what is legal.
     pub fn parse(url: &str) -> Result<Endpoint, &'static str> {
         let legal = "an absolute URL like http://localhost:8101/mcp";
         let uri: Uri = url.parse().map_err(|_| legal)?;
@@ -29,11 +29,11 @@ impl Endpoint {
             _ => return Err(legal),
         };
         let host = uri.host().unwrap_or_default();
-        let authority = uri.authority().map(|it| it.as_str());
-        let port = match authority.and_then(|it| it.strip_prefix(host)) {
+        let authority = uri.authority().map(|authority| authority.as_str());
+        let port = match authority.and_then(|authority| authority.strip_prefix(host)) {
             Some("") => default_port,
-            Some(rest) => rest.strip_prefix(':').map_or(0, number),
-            None => 0, // a user's name stands before the host
+            Some(rest) => rest.strip_prefix(':').map_or(0, parse_port),
+            None => 0, // there is a user name before the host
         };
         let (Some(path), 1.., true) = (uri.path_and_query(), port, is_host(host)) else {
             return Err(legal);
@@ -50,16 +50,21 @@ impl Endpoint {
         })
     }
 
-    /// Whether two URLs name the same address. Something that is no URL is nobody's address.
-    pub fn same(one: &str, other: &str) -> bool {
-        matches!((Endpoint::parse(one), Endpoint::parse(other)), (Ok(one), Ok(other)) if one == other)
+    /// Returns true if two URLs name the same address.
+    pub fn is_same_address(one: &str, other: &str) -> bool {
+        let one = Endpoint::parse(one);
+        one.is_ok() && one == Endpoint::parse(other)
     }
 
-    /// Whether it names the very machine that looks.
-    pub fn is_loopback(&self) -> bool {
+    /// Returns the host if it is an address, not a name.
+    pub fn address(&self) -> Option<IpAddr> {
         let host = self.host.trim_matches(['[', ']']);
-        host.parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        Some(host.parse::<IpAddr>().ok()?.to_canonical())
+    }
+
+    /// Returns true if the host is a loopback address.
+    pub fn is_loopback(&self) -> bool {
+        self.address().is_some_and(|address| address.is_loopback())
     }
 }
 
@@ -73,18 +78,18 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// Whether a text can be the host of a URL: a name, an address, or an IPv6 address in brackets. The
-/// library takes more, nothing at all among it.
+/// Returns true if a text is a host name, an address, or an IPv6 address in brackets. The URL parser
+/// accepts more, for example an empty host.
 fn is_host(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
-        Some(inside) => inside.is_some_and(|it| it.parse::<Ipv6Addr>().is_ok()),
-        None => !text.is_empty() && text.chars().all(is_plain),
+        Some(address) => address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        None => !text.is_empty() && text.chars().all(is_name_char),
     }
 }
 
-/// A port in digits; 0 where it is none.
-fn number(text: &str) -> u16 {
+/// Returns the port, or 0 if the text is not one.
+fn parse_port(text: &str) -> u16 {
     let is_digits = text.chars().all(|c| c.is_ascii_digit()); // `parse` takes a sign too
     text.parse().ok().filter(|_| is_digits).unwrap_or_default()
 }

@@ -1,0 +1,292 @@
+//! Decodes JSON that comes from outside: messages, arguments of tools, configuration files.
+//!
+//! All objects are declared with plain serde derives. serde alone stops at the first error and does
+//! not say in which nested field it is. Therefore a value is first checked against the JSON schema
+//! of its type, and then decoded by serde. The check names every missing field at once, and an
+//! invalid one by its full path, with what was received and what is expected. The schema is derived
+//! from the type (`json/schema.rs`); tool clients are shown the same one.
+//!
+//! A required field must be present and valid. An optional field (an `Option`) may be absent or
+//! null. In a message, an optional field that is invalid counts as absent.
+
+mod schema;
+
+pub use schema::{nullable, schema_of};
+
+use crate::values::{Timestamp, truncate};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// A field that is missing or invalid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldError {
+    /// The full path of the field, like `matches[0].match_id`, or of all missing fields; empty for
+    /// the whole value.
+    pub path: String,
+    /// What was received and what is expected.
+    pub problem: String,
+    /// The kind of error, on which the error code depends.
+    pub kind: FieldErrorKind,
+}
+
+/// The kinds of errors in a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FieldErrorKind {
+    /// The field is absent or null.
+    Missing,
+    /// The field is absent, and another one has a similar name.
+    Misspelled,
+    /// A string is not a UTC time.
+    InvalidTimestamp,
+    /// The field has another type or value than expected.
+    Invalid,
+}
+
+impl FieldError {
+    /// Returns the error of a value that is not as expected; null counts as missing.
+    pub fn new(received: &Value, expected: &str) -> FieldError {
+        let (kind, received) = if received.is_null() {
+            (FieldErrorKind::Missing, "missing".to_string())
+        } else {
+            let text = truncate(&received.to_string(), 60);
+            (FieldErrorKind::Invalid, format!("got {text}"))
+        };
+
+        FieldError {
+            path: String::new(),
+            problem: format!("{received}, expected {expected}"),
+            kind,
+        }
+    }
+
+    /// Returns the same error with the name of the surrounding field before its path.
+    pub fn in_field(mut self, name: &str) -> FieldError {
+        let separator = if self.path.is_empty() || self.path.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
+        self.path = format!("{name}{separator}{}", self.path);
+        self
+    }
+
+    fn is_missing(&self) -> bool {
+        use FieldErrorKind::{Missing, Misspelled};
+        matches!(self.kind, Missing | Misspelled)
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let colon = if self.path.is_empty() { "" } else { ": " };
+        write!(f, "{}{colon}{}", self.path, self.problem)
+    }
+}
+
+/// Decodes a value. Invalid optional fields are errors.
+pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
+    let mut value = value.clone();
+    let mut findings = check(&mut value, &schema_of::<T>());
+    findings.errors.append(&mut findings.ignored);
+    findings.into_result()?;
+    deserialize(&value)
+}
+
+/// Decodes a value that has been checked.
+pub fn deserialize<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
+    T::deserialize(value).map_err(|error| FieldError {
+        path: String::new(),
+        problem: error.to_string(),
+        kind: FieldErrorKind::Invalid,
+    })
+}
+
+/// The result of a check.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Errors in required fields.
+    pub errors: Vec<FieldError>,
+    /// Errors in optional fields, which were removed.
+    pub ignored: Vec<FieldError>,
+}
+
+impl Findings {
+    /// Returns an error that names all missing fields, else the first invalid field.
+    pub fn into_result(mut self) -> Result<(), FieldError> {
+        let missing = self.errors.iter().filter(|error| error.is_missing());
+        let paths: Vec<&str> = missing.map(|error| error.path.as_str()).collect();
+        if paths.len() > 1 {
+            let misspelled = |error: &&FieldError| error.kind == FieldErrorKind::Misspelled;
+            let misspelled = self.errors.iter().find(misspelled);
+            return Err(FieldError {
+                path: paths.join(", "),
+                problem: misspelled.map_or("missing".into(), |error| error.problem.clone()),
+                kind: FieldErrorKind::Missing,
+            });
+        }
+
+        self.errors.sort_by_key(|error| !error.is_missing());
+        self.errors.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Adds what was found in a field.
+    fn add(&mut self, name: &str, found: Findings) {
+        for error in found.errors {
+            self.errors.push(error.in_field(name));
+        }
+        for error in found.ignored {
+            self.ignored.push(error.in_field(name));
+        }
+    }
+}
+
+/// Checks a value against the schema of its type, and removes the optional fields that are invalid.
+pub fn check(value: &mut Value, schema: &Value) -> Findings {
+    let mut findings = Findings::default();
+
+    // A value that may be null, or that its handler checks.
+    if let Some(types) = schema.get("anyOf") {
+        if value.is_null() {
+            return findings;
+        }
+        return check(value, &types[0]);
+    }
+    if schema.get("$comment").is_some() {
+        return findings;
+    }
+
+    // The value itself.
+    if !is_valid(value, schema) {
+        let mut error = FieldError::new(value, &expected(schema));
+        if value.is_string() && schema["format"] == "date-time" {
+            error.kind = FieldErrorKind::InvalidTimestamp;
+        }
+        findings.errors.push(error);
+        return findings;
+    }
+
+    // The values in it.
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                findings.add(&format!("[{index}]"), check(item, &schema["items"]));
+            }
+        }
+        Value::Object(object) => check_fields(object, schema, &mut findings),
+        _ => {}
+    }
+    findings
+}
+
+/// Checks the fields of an object, or the entries of a map.
+fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut Findings) {
+    // Required fields. One that may be null may also be absent.
+    for name in required(schema) {
+        let field = &schema["properties"][name];
+        if let Some(value) = object.get_mut(name) {
+            findings.add(name, check(value, field));
+        } else if field.get("anyOf").is_none() {
+            let error = missing_field(object, schema, name);
+            findings.errors.push(error.in_field(name));
+        }
+    }
+
+    // Optional fields.
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let Some(value) = object.get_mut(name) else {
+            continue;
+        };
+        if value.is_null() || required(schema).any(|required| required == name) {
+            continue;
+        }
+        let mut found = check(value, field);
+        if !found.errors.is_empty() {
+            found.ignored.append(&mut found.errors);
+            object.remove(name);
+        }
+        findings.add(name, found);
+    }
+
+    // Entries of a map.
+    if let Some(entry) = schema.get("additionalProperties") {
+        for (name, value) in object {
+            findings.add(&truncate(name, 60), check(value, entry));
+        }
+    }
+}
+
+/// Returns the names of the required fields, in the order of their declaration.
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    let names = schema["required"].as_array().into_iter().flatten();
+    names.filter_map(Value::as_str)
+}
+
+/// Returns true if a value has the type that its schema names. Does not look into it.
+fn is_valid(value: &Value, schema: &Value) -> bool {
+    if let Some(constant) = schema.get("const") {
+        return value == constant;
+    }
+    match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("boolean") => value.is_boolean(),
+        Some("number") => value.is_number(),
+        Some("integer") => {
+            let minimum = schema["minimum"].as_f64().unwrap_or(f64::MIN);
+            let maximum = schema["maximum"].as_f64().unwrap_or(f64::MAX);
+            let number = value.as_f64().unwrap_or(f64::NAN);
+            !value.is_f64() && minimum <= number && number <= maximum
+        }
+        Some("string") => match (value.as_str(), schema["enum"].as_array()) {
+            (Some(_), Some(words)) => words.contains(value),
+            (Some(text), None) => {
+                schema["format"] != "date-time" || Timestamp::parse(text).is_some()
+            }
+            (None, _) => false,
+        },
+        _ => true,
+    }
+}
+
+/// Describes what a schema allows.
+fn expected(schema: &Value) -> String {
+    match (&schema["const"], schema["description"].as_str()) {
+        (Value::Null, Some(description)) => description.into(),
+        (constant, _) => constant.to_string(),
+    }
+}
+
+/// Returns the error for a missing field. Names a similar field that the schema does not know.
+fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> FieldError {
+    let error = FieldError::new(&Value::Null, &expected(&schema["properties"][name]));
+    for key in object.keys() {
+        let is_known = schema["properties"].get(key).is_some();
+        if !is_known && is_similar(key, name) {
+            return FieldError {
+                kind: FieldErrorKind::Misspelled,
+                problem: format!("has {:?}, expected {name:?}", truncate(key, 60)),
+                ..error
+            };
+        }
+    }
+    error
+}
+
+/// Returns true if a key is probably meant to be the field `name`: `matchId` or `match` for
+/// `match_id`.
+fn is_similar(key: &str, name: &str) -> bool {
+    let key = key.to_lowercase().replace(['_', '-', ' '], "");
+    let name = name.to_lowercase().replace('_', "");
+    let is_part = key.len() > 3 && name.contains(&key) || name.len() > 5 && key.contains(&name);
+    is_part || is_one_typo_apart(&key, &name)
+}
+
+/// Returns true if two words differ in one letter, or in two letters side by side.
+pub fn is_one_typo_apart(one: &str, other: &str) -> bool {
+    let is_same = |(a, b): &(u8, u8)| a == b;
+    let pairs = one.bytes().zip(other.bytes());
+    let start = pairs.take_while(is_same).count();
+    let pairs = one.bytes().rev().zip(other.bytes().rev());
+    let end = pairs.take_while(is_same).count();
+    one.len().abs_diff(other.len()) < 2 && one.len().max(other.len()) <= start + end + 2
+}

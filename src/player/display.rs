@@ -1,0 +1,77 @@
+//! What a player prints: the results of its matches, and problems, each in one sentence that its
+//! author can act on. Texts of others are cut, and tokens and control characters in them replaced.
+
+use crate::program::terminal::{plural, sanitize};
+use crate::protocol::{
+    ErrorCode, GameError, GameOver, LeagueCompleted, LeagueError, ProtocolError,
+};
+use crate::values::{MAX_SHOWN_CHARS, truncate};
+use serde_json::Value;
+use std::net::IpAddr;
+
+/// Maximum length of an id or a name.
+const MAX_NAME: usize = 60;
+
+/// Describes something about a match.
+pub fn about(match_id: &str, text: &str) -> String {
+    sanitize(&format!("{}: {text}", truncate(match_id, MAX_NAME)))
+}
+
+/// Describes a GAME_ERROR: what was wrong, what is expected, and the consequence.
+pub fn game_error(error: &GameError) -> String {
+    let mut text = truncate(&error.explain(), MAX_SHOWN_CHARS);
+    if let Some(retry) = &error.retry_info {
+        text += &format!("; attempt {} of {}", retry.retry_count, retry.max_retries);
+    }
+    let expected = format!("expected {}", truncate(&error.action_required, MAX_NAME));
+    if !text.contains(&expected) {
+        text += &format!("; {expected}");
+    }
+    if let Some(consequence) = &error.consequence {
+        text += &format!("; {}", truncate(consequence, MAX_SHOWN_CHARS));
+    }
+    about(&error.match_id, &text)
+}
+
+/// Describes a message that was refused. A message that only informs is shown even if it is faulty.
+pub fn refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -> String {
+    let field =
+        |key: &str, default: &str| truncate(packet[key].as_str().unwrap_or(default), MAX_NAME);
+    let message_type = field("message_type", "a message");
+    let mut text = format!("refused {message_type}");
+    if packet["match_id"].is_string() {
+        text += &format!(" of {}", field("match_id", ""));
+    }
+    let reason = truncate(&refusal.to_string(), MAX_SHOWN_CHARS);
+    text += &format!(" from {} at {peer}: {reason}", field("sender", "somebody"));
+
+    let is_faulty = matches!(
+        refusal.code,
+        ErrorCode::MissingField | ErrorCode::InvalidTimestamp
+    );
+    if is_faulty && [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*message_type) {
+        text += &format!(
+            "; it says {}",
+            truncate(&packet.to_string(), 4 * MAX_SHOWN_CHARS)
+        );
+    }
+    sanitize(&text)
+}
+
+/// Describes the end of the league: the champion, and our rank.
+pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
+    let champion = &league.champion;
+    let name = truncate(&champion.display_name, MAX_NAME);
+    let id = truncate(&champion.player_id, MAX_NAME);
+    let mut text = format!(
+        "Champion: {name} ({id}) with {}",
+        plural(champion.points, "point")
+    );
+    for row in &league.final_standings {
+        if row.player_id == player_id {
+            let players = league.final_standings.len();
+            text += &format!("; {player_id} is {} of {players}", row.rank);
+        }
+    }
+    sanitize(&text)
+}

@@ -1,0 +1,119 @@
+//! The saved credentials of an agent, `data/agents/ID.json`, with which it is the same agent after a
+//! restart.
+//!
+//! They are saved before the agent registers for the first time, with a key of its own and no token:
+//! an agent that is killed before the answer came shows the key again and gets the same answer. The
+//! lock file beside them belongs to the program that runs with them.
+
+use crate::program::args::Exit;
+use crate::program::storage::{self, Access};
+use crate::values::Endpoint;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What an agent knows of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Credentials {
+    /// Its id.
+    pub agent_id: String,
+    /// The secret by which the manager knows it if it has no token.
+    pub registration_key: String,
+    /// Its league.
+    pub league_id: String,
+    /// The URL of its manager.
+    pub manager: String,
+    /// Its own URL.
+    pub endpoint: String,
+    /// Its token; none until it is registered, or if the manager gives none.
+    pub token: Option<String>,
+    /// True if the manager sends the token with its requests.
+    pub proves_itself: bool,
+    /// True when the league is over.
+    pub is_over: bool,
+}
+
+/// Returns the file of an agent's credentials.
+pub fn file(data: &Path, id: &str) -> PathBuf {
+    data.join(format!("agents/{id}.json"))
+}
+
+/// Locks an id until the returned file is closed.
+pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
+    let path = data.join(format!("agents/{id}.lock"));
+    let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true))?;
+    file.try_lock()
+        .map_err(|_| in_use(data, id, "another program is running as it"))?;
+    Ok(file)
+}
+
+fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
+    let data = data.display();
+    Exit::failed(format!(
+        "{id} in {data} is in use: {reason}; end it, or name another folder with --data DIR"
+    ))
+}
+
+impl Credentials {
+    /// Returns the credentials of an earlier run: those of the same id, else of the same endpoint.
+    /// Those with a token are preferred.
+    pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
+        let mut found: Option<Credentials> = None;
+        for entry in fs::read_dir(data.join("agents"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let Some(saved) = storage::read_json::<Credentials>(&entry.path()) else {
+                continue;
+            };
+            let is_ours = saved.agent_id == self.agent_id
+                || Endpoint::is_same_address(&saved.endpoint, &self.endpoint);
+            let is_usable =
+                saved.is_under_way() || Endpoint::is_same_address(&saved.manager, &self.manager);
+            if is_ours
+                && is_usable
+                && found
+                    .as_ref()
+                    .is_none_or(|other| self.prefers(&saved, other))
+            {
+                found = Some(saved);
+            }
+        }
+        if let Some(saved) = &found {
+            saved.check_replaceable(self, data)?;
+        }
+        Ok(found)
+    }
+
+    fn prefers(&self, saved: &Credentials, other: &Credentials) -> bool {
+        let rank = |it: &Credentials| (it.token.is_some(), it.agent_id == self.agent_id);
+        rank(saved) > rank(other)
+    }
+
+    /// Returns true if the agent is registered in a league that is not over.
+    fn is_under_way(&self) -> bool {
+        self.token.is_some() && !self.is_over
+    }
+
+    /// Refuses to replace the credentials of an unfinished league of another manager. (The id of the
+    /// league is no help: new credentials have that of our own files.)
+    pub fn check_replaceable(&self, newer: &Credentials, data: &Path) -> Result<(), Exit> {
+        if !self.is_under_way() || Endpoint::is_same_address(&self.manager, &newer.manager) {
+            return Ok(());
+        }
+        let (league, manager) = (&self.league_id, &self.manager);
+        let file = file(data, &self.agent_id);
+        let reason = format!(
+            "it plays in {league} of the manager at {manager} (if that is given up, remove {})",
+            file.display()
+        );
+        Err(in_use(data, &self.agent_id, &reason))
+    }
+
+    /// Saves the credentials.
+    pub fn save(&self, data: &Path) -> io::Result<()> {
+        storage::replace_json(&file(data, &self.agent_id), Access::Owner, self)
+    }
+}

@@ -1,0 +1,176 @@
+//! The error codes of the protocol, and the error with which a message is refused. See "Errors" in
+//! `protocol.md` for when which code is used.
+
+use super::{GameError, JsonObject, LeagueError};
+use crate::json::{FieldError, FieldErrorKind};
+use crate::values::truncate;
+use serde_json::Value;
+use std::fmt;
+
+/// The error codes of the protocol; there are no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum ErrorCode {
+    Timeout,
+    MissingField,
+    InvalidChoice,
+    PlayerNotRegistered,
+    ConnectionError,
+    TokenMissing,
+    TokenInvalid,
+    RefereeNotRegistered,
+    MatchMismatch,
+    VersionMismatch,
+    LateRegistration,
+    InvalidTimestamp,
+}
+
+/// Every error with its code and its name in the specification, in the order of the enum.
+pub const ERROR_CODES: [(ErrorCode, &str, &str); 12] = [
+    (ErrorCode::Timeout, "E001", "TIMEOUT_ERROR"),
+    (ErrorCode::MissingField, "E003", "MISSING_REQUIRED_FIELD"),
+    (ErrorCode::InvalidChoice, "E004", "INVALID_PARITY_CHOICE"),
+    (
+        ErrorCode::PlayerNotRegistered,
+        "E005",
+        "PLAYER_NOT_REGISTERED",
+    ),
+    (ErrorCode::ConnectionError, "E009", "CONNECTION_ERROR"),
+    (ErrorCode::TokenMissing, "E011", "AUTH_TOKEN_MISSING"),
+    (ErrorCode::TokenInvalid, "E012", "AUTH_TOKEN_INVALID"),
+    (
+        ErrorCode::RefereeNotRegistered,
+        "E013",
+        "REFEREE_NOT_REGISTERED",
+    ),
+    (ErrorCode::MatchMismatch, "E015", "MATCH_ID_MISMATCH"),
+    (
+        ErrorCode::VersionMismatch,
+        "E018",
+        "PROTOCOL_VERSION_MISMATCH",
+    ),
+    (ErrorCode::LateRegistration, "E019", "LATE_REGISTRATION"),
+    (ErrorCode::InvalidTimestamp, "E021", "INVALID_TIMESTAMP"),
+];
+
+impl ErrorCode {
+    /// Returns the code, like `E004`.
+    pub fn as_str(self) -> &'static str {
+        ERROR_CODES[self as usize].1
+    }
+
+    /// Returns the name of the code, like `INVALID_PARITY_CHOICE`.
+    pub fn name(self) -> &'static str {
+        ERROR_CODES[self as usize].2
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The reason why a message is refused. It is sent as LEAGUE_ERROR or GAME_ERROR.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProtocolError {
+    /// The error code.
+    pub code: ErrorCode,
+    /// `field`, `problem`, and more where it helps.
+    pub context: JsonObject,
+}
+
+impl ProtocolError {
+    /// Returns an error with its explanation.
+    pub fn new(code: ErrorCode, problem: impl Into<String>) -> ProtocolError {
+        let context = JsonObject::new();
+        ProtocolError { code, context }.with_context("problem", problem.into())
+    }
+
+    /// Returns an error about one field.
+    pub fn field(code: ErrorCode, field: &str, problem: impl Into<String>) -> ProtocolError {
+        ProtocolError::new(code, problem).with_context("field", field)
+    }
+
+    /// Returns an error about a field that has an unexpected value.
+    pub fn unexpected(
+        code: ErrorCode,
+        field: &str,
+        received: &str,
+        detail: impl fmt::Display,
+    ) -> ProtocolError {
+        let received = truncate(received, 60);
+        ProtocolError::field(code, field, format!("got {received:?}, {detail}"))
+    }
+
+    /// Adds to the context.
+    pub fn with_context(mut self, key: &str, value: impl Into<Value>) -> ProtocolError {
+        self.context.insert(key.into(), value.into());
+        self
+    }
+
+    /// Returns the field that the error is about.
+    pub fn field_name(&self) -> Option<&str> {
+        self.context.get("field").and_then(Value::as_str)
+    }
+
+    /// Returns true if a reply was no league message, or another one than expected.
+    pub fn is_unrelated_reply(&self) -> bool {
+        let field = self.field_name().unwrap_or_default();
+        matches!(field, "" | "result" | "message_type")
+    }
+
+    /// Returns the field and the problem in one line.
+    pub fn detail(&self) -> String {
+        format_context(&self.context)
+    }
+}
+
+impl From<FieldError> for ProtocolError {
+    fn from(error: FieldError) -> ProtocolError {
+        let code = match error.kind {
+            FieldErrorKind::InvalidTimestamp => ErrorCode::InvalidTimestamp,
+            _ => ErrorCode::MissingField,
+        };
+        ProtocolError::field(code, &error.path, error.problem)
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.code, self.detail(), self.code.name())
+    }
+}
+
+impl GameError {
+    /// Returns the code, its name, the field and the problem in one line.
+    pub fn explain(&self) -> String {
+        format_error(&self.error_code, &self.error_description, &self.context)
+    }
+}
+
+impl LeagueError {
+    /// Returns the code, its name, the field and the problem in one line.
+    pub fn explain(&self) -> String {
+        format_error(&self.error_code, &self.error_description, &self.context)
+    }
+}
+
+fn format_error(code: &str, name: &str, context: &Option<JsonObject>) -> String {
+    let detail = context.as_ref().map(format_context).unwrap_or_default();
+    if detail.is_empty() {
+        format!("{code} {name}")
+    } else {
+        format!("{code} {name}: {detail}")
+    }
+}
+
+fn format_context(context: &JsonObject) -> String {
+    let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (field, problem) = (text("field"), text("problem"));
+    if field.is_empty() {
+        problem.into()
+    } else {
+        format!("{field}: {problem}")
+    }
+}

@@ -1,0 +1,154 @@
+//! A match over HTTP: what `match_play.rs` needs from outside, with real players, clocks and disk. A
+//! failure of our own machine (no thread, a full disk) aborts the match.
+
+use crate::games::match_result;
+use crate::net::call_error::CallError;
+use crate::net::client::{MessageContext, Peer};
+use crate::net::sync::spawn;
+use crate::program::Program;
+use crate::program::config::SystemFile;
+use crate::protocol::*;
+use crate::referee::Referee;
+use crate::referee::assignments::Assignment;
+use crate::referee::match_play::{Aborted, MatchIo};
+use crate::values::Timestamp;
+use std::sync::Arc;
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+/// A match that is played over HTTP.
+pub struct HttpMatch<'a> {
+    /// The referee.
+    pub referee: &'a Referee,
+    /// The match.
+    pub assignment: &'a Assignment,
+    /// When the match began.
+    pub started: Instant,
+}
+
+impl HttpMatch<'_> {
+    /// Returns the address of a player and the envelope of a message to it, and records the state of
+    /// the match. Returns `None` if the match is no longer ours.
+    fn recipient(
+        &self,
+        seat: usize,
+        timeout: Duration,
+        state: Option<MatchState>,
+    ) -> Option<(Peer, MessageContext)> {
+        let mut assignments = self.referee.assignments.lock();
+        let current = assignments.current(self.assignment)?;
+        if let Some(state) = state {
+            current.state = state;
+        }
+        let peer = Peer {
+            kind: AgentKind::Player,
+            id: current.players[seat].clone(),
+            endpoint: current.endpoints[seat].clone(),
+            max_bytes: self.program().config.max_message_bytes(),
+            timeout,
+        };
+        let about = MessageContext {
+            conversation_id: current.conversation_id.clone(),
+            auth_token: Some(current.tokens[seat].clone()),
+            round_id: Some(current.round_id),
+            match_id: Some(current.match_id.clone()),
+        };
+        Some((peer, about))
+    }
+
+    /// Returns a task that sends a notification to a player.
+    fn notification(&self, seat: usize, message: Message) -> impl FnOnce() + Send + 'static {
+        let program = Arc::clone(self.program());
+        let recipient = self.recipient(seat, program.config.game_over_limit(), None);
+        move || {
+            if let Some((peer, about)) = recipient {
+                let _ = program.client.notify(&peer, &message, &about);
+            }
+        }
+    }
+
+    fn program(&self) -> &Arc<Program> {
+        &self.referee.session.program
+    }
+}
+
+impl MatchIo for HttpMatch<'_> {
+    fn config(&self) -> &SystemFile {
+        &self.program().config.system
+    }
+
+    fn seed(&self) -> Option<u64> {
+        self.program().seed
+    }
+
+    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
+        let state = match message {
+            Message::GameInvitation(_) => MatchState::WaitingForPlayers,
+            _ => MatchState::CollectingChoices,
+        };
+        let Some((peer, about)) = self.recipient(seat, timeout, Some(state)) else {
+            return Err(CallError::Ours("the match is no longer ours".into()));
+        };
+        self.program().client.request(&peer, message, &about)
+    }
+
+    fn notify(&self, seat: usize, message: Message) {
+        spawn("game-error", self.notification(seat, message));
+    }
+
+    fn notify_both(&self, message: Message) {
+        let _ = self.in_parallel(&[0, 1], |seat| self.notification(seat, message.clone())());
+    }
+
+    fn in_parallel<T: Send>(
+        &self,
+        seats: &[usize],
+        task: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Aborted> {
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for seat in &seats[1..] {
+                let thread = Builder::new().name("seat".into());
+                threads.push(thread.spawn_scoped(scope, || task(*seat)));
+            }
+
+            let mut results = vec![task(seats[0])]; // in this thread
+            for thread in threads {
+                let thread = thread.map_err(|_| Aborted)?;
+                results.push(thread.join().map_err(|_| Aborted)?);
+            }
+            Ok(results)
+        })
+    }
+
+    fn sleep(&self, delay: Duration) {
+        thread::sleep(delay);
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn clock(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn save(&self, result: &GameResult) -> Result<(), Aborted> {
+        let result = match_result(result, &self.program().config.league.scoring);
+        match self
+            .referee
+            .assignments
+            .lock()
+            .save(self.assignment, result)
+        {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Aborted),
+            Err(error) => {
+                let match_id = &self.assignment.match_id;
+                let text = format!("the result of {match_id} cannot be kept: {error}");
+                self.referee.report_fault(&text);
+                Err(Aborted)
+            }
+        }
+    }
+}
