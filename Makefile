@@ -21,7 +21,7 @@ help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 league: target/built $(FILE) ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
-	@./target/debug/league_manager local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
+	@./target/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
 		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
@@ -34,14 +34,14 @@ config/leagues/league_2025_%.json:
 
 class: export NAME := $(value NAME)
 class: target/built $(FILE) ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
-	@./target/debug/league_manager class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
+	@./target/debug/league class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
 again: target/built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
 	@./target/debug/$(or $(MINE),player) --again $(MATCH) --data data/practice
 
 check: target/built $(FILE) ## examine your agent: make check PORT=9000, then start it as always
-	@./target/debug/league_manager check $(OF_GAME) $(if $(PORT),--port $(PORT))
+	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
 # Cargo shows how far it is while it builds; once built it need not be asked. A folder is newer when a file in it goes.
 target/built: $(shell find src bin) Cargo.toml
@@ -60,26 +60,14 @@ agent: ## your own player: make agent NAME=ada
 	@echo "  1. change choose in bin/$$NAME.rs (cargo test --bin $$NAME tries it without a league)"
 	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
 
-# The tests wait more than they work, so several of their programs run at once; each says in one piece what it has to say.
-# Of one that passed, that is a line.
-TESTS = $(filter-out test-bench test-exercises,$(patsubst tests/%.rs,test-%,$(wildcard tests/*.rs)))
-
 test: ## all tests
-	@cargo test --quiet --no-run
-	@cargo test --quiet --lib --bins
-	@cargo test --quiet --doc
-	@$(MAKE) --silent --keep-going -j 4 $(TESTS)
-
-test-%:
-	@said=$$(cargo test --quiet --test $* 2>&1); code=$$?; \
-		test $$code = 0 && said=$$(echo "$$said" | sed '/^running /d; /^[.i]*$$/d'); \
-		echo "$*: $$said"; exit $$code
+	@cargo test --quiet
 
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
 
 trace: target/built ## what was said in a match, from the logs: make trace MATCH=R1M1
-	@./target/debug/league_manager trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
+	@./target/debug/league trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
 
 clean: ## remove what was built, data and logs
 	cargo clean --quiet

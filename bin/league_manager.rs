@@ -1,58 +1,22 @@
-//! The league manager's command line: its words and its options. What the manager does is in
-//! `src/manager.rs`, and what is around it in `src/extras/surroundings.rs`. A build without the
-//! extras knows only the league.
+//! The league manager's command line. The program is in `src/manager.rs`.
 
 use league::program::args::Usage;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const USAGE: Usage = Usage {
     name: "league_manager",
     about: "The manager of the AI Agent League: registers agents, has all play, keeps the table.",
-    commands: "
-  start                          tell a running manager to start its league
-  status                         show how far a running manager's league has come
-  season DIR…                    add up the leagues played here, or those in the folders of groups
-  groups                         deal many entrants into groups, each for a local league of its own
-  local                          run a whole league here: manager, referees and players
-  class                          a league for a class: a manager that stays, with referees
-  check                          instead of a league: examine the one agent that registers
-  pause                          tell it to begin no further match; matches in play end
-  resume                         tell it to go on
-  remove PLAYER                  take a player out: it loses its matches 3-0, or leaves the lobby
-  restore PLAYER                 let it play again: restore P08
-  again                          set a finished league aside and open a new lobby (with --stay)
-  trace MATCH                    show from the logs what was said in a match: trace R1M1",
+    commands: "",
     options: &["
-  --players N                    start when so many have registered [local: 4; else on `start`]
-  --referees N                   and so many referees [local: 2; else 1]
-  --mine COMMAND                 your own player in a local league; several: with commas
-  --new COMMAND                  is it better than --old? both play the same rivals until decided
-  --old COMMAND                  what --new is compared with [a coin]
-  --cycles N                     how often everybody meets everybody in a local league
-  --lead-sec N                   seconds from a round's announcement to its matches [local: 0]
-  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
-  --size N                       for `groups`: how many a group has at most
-  --out DIR                      for `groups`: the folder below which they are written
-  --promote N                    for `season`: print the best N of each group for the next stage
-  --by MEASURE                   how they are chosen: points, or expected points [points]
-  --status                       for `season`: how far each group is
-  --fresh                        set an unfinished league aside and start anew
-  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
-  --all                          for `season`: local ones too; with folders: fail if one is left out
-  --quiet                        print only the result
-  --json                         for `check`: one JSON document instead of lines
-  --as ID                        for `check`: the id that the agent gets [the one it asks for]"],
+  --players N                    start when so many have registered [else on START_LEAGUE]
+  --referees N                   and so many referees [1]
+  --lead-sec N                   seconds from a round's announcement to its matches
+  --fresh                        set an unfinished league aside and start a new one
+  --name TEXT                    the name of this one league: --name \"10b, Tuesday\"
+  --quiet                        print only the result"],
 };
 
 fn main() -> ExitCode {
-    USAGE.main(run)
-}
-
-#[cfg(feature = "extras")]
-use league::extras::surroundings::run;
-
-/// Without the extras a manager plays its league and shows nothing of it.
-#[cfg(not(feature = "extras"))]
-fn run(args: league::program::args::Args) -> Result<(), league::program::args::Exit> {
-    league::manager::run(args, std::sync::Arc::new(()))
+    USAGE.main(|args| league::manager::run(args, Arc::new(())))
 }

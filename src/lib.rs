@@ -10,8 +10,8 @@
 //! bin/            the command lines of the three programs; player.rs is the template for your own,
 //!                 player.py the same in Python, adapter.py stands in front of an agent that speaks
 //!                 another dialect
-//! src/extras/     what shows, compares, examines and operates a league; the stack below does not
-//!                 know it
+//! bin/league/     the tool: it plays, compares, examines and shows leagues; a crate of its own that
+//!                 uses this library, which does not know it
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (the state), journal (what is stored), rounds (the round loop),
 //!                 notifications (what is sent), notifier (queues and delivery), agent_status,
@@ -98,8 +98,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-#[cfg(feature = "extras")]
-pub mod extras;
 pub mod games;
 pub mod guide;
 pub mod json;

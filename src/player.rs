@@ -79,9 +79,6 @@ pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCod
 }
 
 fn main(strategy: Strategy) -> ExitCode {
-    #[cfg(feature = "extras")]
-    return crate::extras::coach::main(strategy); // until the tool is a crate of its own
-    #[cfg(not(feature = "extras"))]
     USAGE.main(|args| start(args, strategy))
 }
 

@@ -23,10 +23,10 @@ fn matches(world: &World, folder: &str) -> Vec<Value> {
 /// The player that `MINE` names, or `ada`, differs from whoever can be predicted.
 #[test]
 fn memory() {
-    let finished = env!("CARGO_BIN_EXE_player");
+    let finished = executable("league").display().to_string();
     let mine = env::var("MINE").unwrap_or("ada".into());
     let rivals = ["even", "odd", "alternate"];
-    let rivals = rivals.map(|name| format!("{finished} --strategy {name}"));
+    let rivals = rivals.map(|name| format!("{finished} play {name}"));
     let all = format!("{mine},{}", rivals.join(","));
     let world = World::new("");
     world.local(&format!("--players 4 --cycles 40 --mine `{all}`"));
@@ -61,7 +61,7 @@ fn tie() {
 /// GAME_OVER says how long the match took, and the player shows it.
 #[test]
 fn field() {
-    let (world, mut manager) = with_manager("--players 2 --lead-sec 0");
+    let (world, mut manager) = with_manager("serve --players 2 --lead-sec 0");
     let _referee = world.agent(&manager, "REF01", "");
     let mut player = world.agent(&manager, "P01", "");
     let _other = world.agent(&manager, "P02", "");

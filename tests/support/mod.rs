@@ -48,13 +48,10 @@ pub fn patience() -> Duration {
 fn give_up(what: &str, waited: Duration) -> ! {
     let thread = thread::current();
     let test = thread.name().unwrap_or_default();
-    let program = env::current_exe().unwrap();
-    let file = program.file_stem().unwrap().to_string_lossy();
-    let file = file.rsplit_once('-').map_or(&*file, |(name, _)| name);
     let seconds = waited.as_secs();
     panic!(
         "did not happen in {seconds} s: {what}\nOn a busy machine give it more time, alone: \
-         LEAGUE_TEST_PATIENCE=300 cargo test --test {file} -- --exact {test}"
+         LEAGUE_TEST_PATIENCE=300 cargo test {test}"
     );
 }
 

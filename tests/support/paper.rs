@@ -4,8 +4,6 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
-use league::extras::document::view;
-use league::extras::view::LeagueView;
 use league::games::{self, derive_seed, even_odd, forfeit, judge, parity};
 use league::games::{Scoring, TieBreak};
 use league::json::decode;
@@ -354,23 +352,4 @@ pub fn told_by(rules: Config, script: &str) -> League {
         }
     }
     league
-}
-
-/// The document of a league, under the name of the shipped one.
-pub fn document(league: &League, is_local: bool) -> LeagueView {
-    let heading = json!({
-        "display_name": "League", "game": "Even/Odd", "game_type": league.config.league.game_type, "register_at": "",
-        "scoring": league.config.league.scoring, "local": is_local,
-    });
-    let heading = decode(&heading).unwrap();
-    LeagueView {
-        league_id: "league_2025_even_odd".into(),
-        ..view(
-            league,
-            |_| AgentStatus::default(),
-            &Waiting::default(),
-            &heading,
-            None,
-        )
-    }
 }

@@ -6,6 +6,8 @@
 
 use super::files::FILES;
 use super::{give_up, http, json_of, patience, pointer, set, until, wait_until};
+use league::manager::league::League;
+use league::program::config::Config;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -65,15 +67,14 @@ impl World {
         self.edit("games", "games[0]", entry);
     }
 
-    /// A command for one of the three programs, in this world, with the arguments as they are
+    /// A command for one of the four programs, in this world, with the arguments as they are
     /// typed; no port is fixed.
     pub fn command(&self, program: &str, arguments: &str) -> Command {
-        let exe = match program {
-            "league_manager" => env!("CARGO_BIN_EXE_league_manager"),
-            "referee" => env!("CARGO_BIN_EXE_referee"),
-            _ => env!("CARGO_BIN_EXE_player"),
-        };
-        let mut command = Command::new(exe);
+        // The tool has a word in front of its options.
+        let word = arguments.split(' ').next().unwrap_or_default();
+        let is_tool = !word.is_empty() && !word.starts_with("--");
+        let program = if is_tool { "league" } else { program };
+        let mut command = Command::new(executable(program));
         command.args(typed(arguments));
         for folder in ["config", "data", "logs"] {
             let option = format!("--{folder}");
@@ -138,20 +139,26 @@ impl World {
 
     /// Runs a word of the manager's program to its end: its exit code, and all it says.
     pub fn word(&self, arguments: &str) -> (Option<i32>, String) {
-        let mut command = self.command("league_manager", arguments);
+        let mut command = self.command("league", arguments);
         let output = command.output().unwrap();
         let said = String::from_utf8([output.stdout, output.stderr].concat());
         (output.status.code(), said.unwrap())
     }
 
+    /// Starts a manager; with a command in front of the arguments, that of the tool.
     pub fn manager(&self, arguments: &str) -> Agent {
         self.start("league_manager", arguments)
+    }
+
+    /// Starts a manager that shows its league as pages.
+    pub fn serve(&self, arguments: &str) -> Agent {
+        self.start("league", &format!("serve {arguments}"))
     }
 
     /// Starts a referee or a player, as its id says.
     pub fn agent(&self, manager: &Agent, id: &str, more: &str) -> Agent {
         let program = ["player", "referee"][usize::from(id.starts_with('R'))];
-        let own = format!("--manager {} --{program}-id {id} {more}", manager.url());
+        let own = format!("{more} --manager {} --{program}-id {id}", manager.url());
         self.start(program, &own)
     }
 
@@ -218,10 +225,15 @@ impl World {
         (all.len(), all.iter().filter(is_technical).count())
     }
 
-    /// The table as the pages have it.
+    /// The table that follows from the journal.
     pub fn table(&self) -> Vec<Value> {
-        let page = self.data("leagues/league_2025_even_odd/standings.json");
-        page["standings"].as_array().unwrap().clone()
+        let config = Config::load(&self.folder.join("config"), None).unwrap();
+        let mut league = League::new(config);
+        for line in self.journal().into_iter().skip(1) {
+            league.apply(&serde_json::from_value(line).unwrap());
+        }
+        let rows = league.table();
+        rows.iter().map(|row| json!(row)).collect()
     }
 
     /// Every pair has met once, every match is recorded once, and the table adds up.
@@ -258,6 +270,13 @@ impl Drop for World {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// The path of one of our programs: Cargo puts them into the folder above that of the tests.
+pub fn executable(program: &str) -> PathBuf {
+    let tests = env::current_exe().unwrap();
+    let folder = tests.ancestors().nth(2).unwrap();
+    folder.join(format!("{program}{}", env::consts::EXE_SUFFIX))
 }
 
 /// The words of a line as it is typed; what stands between backticks is one.
@@ -414,7 +433,7 @@ impl Agent {
     /// same port.
     pub fn restart(&mut self, world: &World, arguments: &str) {
         self.kill();
-        *self = world.manager(&format!("--port {} {arguments}", self.port()));
+        *self = world.manager(&format!("{arguments} --port {}", self.port()));
     }
 
     /// Closes its standard input.

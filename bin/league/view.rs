@@ -1,0 +1,181 @@
+//! The public state of a league as one object: what `GET /league.json` and the tool `get_league`
+//! show. Pure.
+//!
+//! The page, the report, the tables and the season are made from this object; only the screen of a
+//! manager follows the league itself. No token is in it, and no choice of a match that is not
+//! recorded. The manager makes it in `document.rs`.
+#![allow(missing_docs, non_snake_case)] // the names of the fields say it
+
+use league::games::{self, Move, Scoring};
+use league::json::nullable;
+use league::manager::standings::ChoiceCounts;
+use league::protocol::{
+    AgentKind, AgentState, Champion, LeaguePhase, MoveMade, Parity, ResultStatus, Standing,
+};
+use league::values::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far a match of the schedule has come, as the manager sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatchStatus {
+    Scheduled,
+    Assigned,
+    Completed,
+}
+
+/// What `get_league` may be asked for.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhichRounds {
+    All,
+}
+
+/// The arguments of `get_league`: a round, or all of them; else the open round.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GetLeague {
+    pub round_id: Option<u32>,
+    pub rounds: Option<WhichRounds>,
+}
+
+/// The whole league. `version` grows with every document. A round that has not changed is
+/// shared with the document before. `next_at` is when the matches of an announced round begin.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LeagueView {
+    pub schema_version: String,
+    pub league_id: String,
+    pub league: Heading,
+    pub status: LeaguePhase,
+    pub paused: bool,
+    pub current_round: u32,
+    pub total_rounds: u32,
+    pub matches_completed: u32,
+    pub total_matches: u32,
+    pub agents: Vec<AgentView>,
+    pub standings: Vec<Standing>,
+    pub rounds: Vec<Arc<RoundView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub champion: Option<Champion>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+/// What does not change while the league is played. `name` is what this one league is called,
+/// `display_name` what all leagues of its file are. The league starts when as many have
+/// registered as are awaited; without such numbers, at the operator's word.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Heading {
+    pub display_name: String,
+    pub game: String,
+    pub game_type: String,
+    pub register_at: String,
+    pub scoring: Scoring,
+    pub local: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub players_awaited: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referees_awaited: Option<u32>,
+}
+
+/// An agent. `reachable` is null until the manager has called it; `trouble` says why the last
+/// call failed. A player that the operator has `removed` loses its matches. The endpoint is for
+/// this machine only.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AgentView {
+    pub id: String,
+    pub kind: AgentKind,
+    pub display_name: String,
+    pub state: AgentState,
+    pub removed: bool,
+    #[serde(default, deserialize_with = "nullable")]
+    pub reachable: Option<bool>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub trouble: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers_in_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub technical_losses: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<ChoiceCounts>,
+}
+
+/// A round, and the version of the document in which something changed in it last.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RoundView {
+    pub round_id: u32,
+    pub matches: Vec<MatchView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<u64>,
+}
+
+/// A match. What follows the referee is there once it is recorded; the reason only where no
+/// number was drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchView {
+    pub match_id: String,
+    pub player_A_id: String,
+    pub player_B_id: String,
+    pub status: MatchStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referee_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<ResultStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub winner: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drawn_number: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<BTreeMap<String, Option<Parity>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<BTreeMap<String, i32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Vec<MoveMade>>,
+}
+
+impl Heading {
+    /// The name of the league: its own, or what all leagues of its file are called.
+    pub fn called(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.display_name)
+    }
+}
+
+impl LeagueView {
+    /// All matches of the schedule, round by round.
+    pub fn matches(&self) -> impl Iterator<Item = &MatchView> {
+        self.rounds.iter().flat_map(|round| &round.matches)
+    }
+
+    /// A copy with the `wanted` rounds, and with endpoints only where the reader is `here`, on this
+    /// machine.
+    pub fn copy(&self, here: bool, wanted: impl Fn(&RoundView) -> bool) -> LeagueView {
+        let mut copy = self.clone();
+        copy.rounds.retain(|round| wanted(round));
+        if !here {
+            copy.agents.iter_mut().for_each(|it| it.endpoint = None);
+        }
+        copy
+    }
+}
+
+impl MatchView {
+    /// The moves of the match in their order; in Even/Odd the choices, in the order of the seats.
+    pub fn played(&self) -> Vec<Move> {
+        let players = [self.player_A_id.clone(), self.player_B_id.clone()];
+        let choices = self.choices.clone().unwrap_or_default();
+        games::moves_by_seat(&players, &choices, &self.moves).unwrap_or_default()
+    }
+}

@@ -1,0 +1,335 @@
+//! Configuration and command line: each fault is one line that names file and key, what came and
+//! what is legal, and ends the program with 2; each key does what it says.
+
+use super::support::*;
+use league::program::config::*;
+use std::{fs, net::TcpListener, time::Duration};
+
+const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
+
+/// What loading says of the files with one place changed, always of which file; null leaves the
+/// place out.
+fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config, String> {
+    let whole = world.config(file);
+    let name = whole.file_name().unwrap().to_string_lossy();
+    let before = fs::read(&whole).unwrap();
+    world.edit(file, path, value);
+    let loaded = Config::load(&world.folder.join("config"), None);
+    fs::write(&whole, before).unwrap();
+    loaded.inspect_err(|line| check_line(line, &[&name]))
+}
+
+/// One line, with all these words in it.
+fn check_line(line: &str, words: &[&str]) {
+    assert!(!line.trim_end().contains('\n'), "{line:?}");
+    words
+        .iter()
+        .for_each(|word| assert!(line.contains(word), "no {word:?} in {line:?}"));
+}
+
+/// The path of every key in a value, and of every element of a list.
+fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(object) => object
+            .iter()
+            .map(|(key, inner)| {
+                (
+                    format!("{path}.{key}").trim_start_matches('.').into(),
+                    inner,
+                )
+            })
+            .collect(),
+        Value::Array(items) => (items.iter().enumerate())
+            .map(|(n, item)| (format!("{path}[{n}]"), item))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (path, value) in inner {
+        found.push(path.clone());
+        paths(value, &path, found);
+    }
+}
+
+#[test]
+fn every_key_is_needed_typed_and_known() {
+    let world = World::new("");
+    let (mut optional, mut count) = (Vec::new(), 0);
+    for file in ["system", "agents", "league", "games", "referee", "player"] {
+        let whole = fs::read(world.config(file)).unwrap();
+        let whole: Value = serde_json::from_slice(&whole).unwrap();
+        let refused = |path: &str, value: Value, words: &[&str]| {
+            let line = loaded(&world, file, path, value).expect_err(path);
+            check_line(&line, words);
+            check_line(&line, &["line ", "column "]);
+        };
+        refused("colour", json!(1), &["unknown field `colour`"]);
+        let mut found = Vec::new();
+        paths(&whole, "", &mut found);
+        for path in found {
+            let value = whole.pointer(&pointer(&path)).unwrap();
+            let key = path.rsplit('.').next().unwrap();
+            let other = if value.is_boolean() {
+                json!("true")
+            } else {
+                json!(true)
+            };
+            refused(&path, other, &["expected "]);
+            count += 1;
+            if value.is_object() {
+                let unknown = format!("{path}.colour");
+                let words = ["unknown field `colour`", "expected "];
+                refused(&unknown, json!("red"), &words);
+            }
+            if path.ends_with(']') {
+                continue;
+            }
+            match loaded(&world, file, &path, Value::Null) {
+                Ok(_) => optional.push(path),
+                Err(line) => check_line(&line, &[key]),
+            }
+        }
+    }
+    let expected = "limits timeouts.game_over_timeout_sec \
+        players[0].active players[0].game_types players[1].active players[1].game_types \
+        players[2].active players[2].game_types players[3].active players[3].game_types \
+        referees[0].active referees[0].game_types referees[0].max_concurrent_matches \
+        referees[1].active referees[1].game_types referees[1].max_concurrent_matches \
+        scheduling.cycles scheduling.round_announcement_lead_sec \
+        games[0].choices games[0].number_range game_types max_concurrent_matches game_types";
+    assert_eq!(optional.join(" "), expected);
+    assert!(count > 90, "{count} wrong values");
+}
+
+/// What no type says: file, key, value, and words of the line: what would be legal.
+const BAD_VALUES: &str = r#"
+    system | protocol_version | "league.v3" | protocol_version: got league.v3, expected league.v2
+    system | default_league_id | "../x" | default_league_id: got ../x, expected letters, digits, _ and -
+    system | network.default_referee_port_range | [8001] | an array of length 2
+    system | network.default_referee_port_range | [8001, 65536] | invalid value: integer `65536`, expected u16
+    system | security.token_length | 31 | security.token_length: got 31, expected 32 to 256
+    system | security.token_length | 257 | security.token_length: got 257, expected 32 to 256
+    system | security.token_ttl_hours | 0 | security.token_ttl_hours: got 0, expected more than 0
+    system | security.token_ttl_hours | 87601 | at most 87600 hours
+    system | timeouts.move_timeout_sec | 0 | got 0, expected more than 0 seconds
+    system | timeouts.game_join_ack_timeout_sec | -1.5 | got -1.5, expected more than 0 seconds
+    system | timeouts.generic_response_timeout_sec | "10" | invalid type: string "10", expected f64
+    system | timeouts.register_player_timeout_sec | 1e300 | at most 86400
+    system | retry_policy.max_retries | 2.5 | expected u32
+    system | retry_policy.max_retries | 0 | retry_policy.max_retries: got 0, expected 1 to 100
+    system | retry_policy.max_retries | 101 | retry_policy.max_retries: got 101, expected 1 to 100
+    system | retry_policy.base_delay_sec | -2 | got -2, expected more than 0 seconds
+    system | retry_policy.backoff_strategy | "odd" | unknown variant `odd`, expected `exponential` or `fixed`
+    system | limits.max_message_bytes | 1023 | limits.max_message_bytes: got 1023, expected 1024 to 1048576
+    system | limits.max_message_bytes | 1048577 | got 1048577, expected 1024 to 1048576
+    agents | league_manager.endpoint | "localhost:8000" | league_manager.endpoint: got localhost:8000, expected an absolute URL
+    agents | league_manager.agent_id | "a:b" | league_manager.agent_id: got a:b, expected letters, digits, _ and -
+    agents | referees[0].referee_id | "REF1" | referee_id: got REF1, expected REF01, REF02
+    agents | players[0].player_id | "alpha" | player_id: got alpha, expected P01, P02
+    agents | players[1].default_endpoint | "ftp://localhost/mcp" | P02: endpoint (default_endpoint): got ftp://localhost/mcp, expected an absolute URL
+    league | league_id | "league_2026" | league_id: got league_2026, expected league_2025_even_odd
+    league | game_type | "chess" | game_type: got chess, expected a game of games_registry.json
+    league | status | "odd" | status: got odd, expected ACTIVE
+    league | scheduling.format | "odd" | scheduling.format: got odd, expected round_robin
+    league | scheduling.cycles | 0 | scheduling.cycles: got 0, expected 1 to 100
+    league | scheduling.cycles | 101 | scheduling.cycles: got 101, expected 1 to 100
+    league | scheduling.round_announcement_lead_sec | -1 | expected u32
+    league | scheduling.round_announcement_lead_sec | 86401 | got 86401, expected 0 to 86400
+    league | participants.min_players | 1 | participants.min_players: got 1, expected 2 to 200
+    league | participants.max_players | 1 | participants.max_players: got 1, expected 2 to 200
+    league | participants.max_players | 201 | participants.max_players: got 201, expected 2 to 200
+    league | scoring.tiebreakers | ["odd"] | unknown variant `odd`, expected one of
+    games | games[0].game_type | "chess" | game_type: got chess, expected a game that this program can play
+    games | games[0].players | 3 | players: got 3, expected 2 to 2
+    games | games[0].choices | ["odd", "even"] | choices: got ["odd","even"], expected ["even","odd"]
+    games | games[0].number_range | [1, 6] | number_range: got [1,6], expected [1,10]
+    league | scoring.win_points | 1 | scoring: got [1,1,0,0], expected win > draw > loss >= technical loss
+    league | scoring.draw_points | 0 | scoring: got [3,0,0,0], expected win > draw > loss >= technical loss
+    league | scoring.technical_loss_points | 1 | expected win > draw > loss >= technical loss
+    league | scoring.win_points | 1001 | each within 1000
+    league | scoring.technical_loss_points | -1001 | each within 1000"#;
+
+#[test]
+fn bad_values_are_refused() {
+    let world = World::new("");
+    for [file, path, value, legal] in rows(BAD_VALUES) {
+        let line = loaded(&world, file, path, json_of(value));
+        check_line(&line.expect_err(path), &[legal]);
+    }
+    world.edit("league", "participants.min_players", json!(5));
+    let line = loaded(&world, "league", "participants.max_players", json!(4)).unwrap_err();
+    check_line(
+        &line,
+        &["participants.max_players: got 4, expected 5 to 200"],
+    );
+}
+
+/// A command that must end by itself with 2 and one line.
+fn check_refused(world: &World, program: &str, arguments: &str, words: &[&str]) {
+    let mut agent = Agent::new(&mut world.command(program, arguments));
+    assert_eq!(agent.wait().code(), Some(2), "{program} {arguments}");
+    agent.complains("\n");
+    check_line(&agent.said(), words);
+    assert_eq!(agent.output(), "");
+}
+
+#[test]
+fn a_faulty_file_ends_a_program_with_2_and_one_line() {
+    let files = ["system", "agents", "league", "games", "referee", "player"];
+    for (program, file) in PROGRAMS.into_iter().cycle().zip(files) {
+        let world = World::new(&format!("{file} colour=1"));
+        let path = world.config(file);
+        let file = &*path.to_string_lossy();
+        let refused = |words: &[&str]| check_refused(&world, program, "--port 0", words);
+        refused(&[file, "unknown field `colour`", "expected "]);
+        fs::write(&path, "{not JSON").unwrap();
+        refused(&[file, "line 1 column 2"]);
+        fs::remove_file(&path).unwrap();
+        refused(&[file, "No such file", "--config DIR"]);
+    }
+}
+
+/// Program (`all`: each), arguments, and words of the line.
+const WRONG_USE: &str = "
+    all | --colour red | --colour --help
+    all | red | red --help
+    all | --port | --port needs a value
+    all | --help=yes | yes --help
+    all | --port many | --port many
+    all | --port 0099999 | --port 99999
+    all | --port 65536 | --port 65536
+    all | --port 0 --host 0.0.0.0 | 0.0.0.0 --contact-endpoint
+    all | --host 203.0.113.9 | 203.0.113.9 --host is an address of this machine
+    all | --port 0 --contact-endpoint here | --contact-endpoint here
+    all | --port 0 --league-id chess | leagues/chess.json No such file
+    all | --port 0 --league-id ../x | --league-id letters, digits
+    league_manager | --port 0 --seed x | --seed x
+    all | --port TAKEN | TAKEN --port
+    all | --prot 0 | did you mean --port?
+    all | --data-dir x | --data-dir --help lists all
+    league | strat | did you mean start?
+    player | --port TAKEN --seed x | --seed x
+    league | play wild --port TAKEN | wild contrary
+    player | --port TAKEN --display-nam x | did you mean --display-name?
+    player | --port TAKEN --player-id a:b | --player-id letters, digits
+    referee | --port TAKEN --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10
+    referee | --port TAKEN --seed x | --seed x
+    league | local --fresh --port TAKEN | TAKEN --port
+    league | local --fresh | TAKEN --port
+    league_manager | --port 0 --players 1 | --players 2 to 100
+    league_manager | --port 0 --players two | --players two
+    league_manager | --port 0 --players 2 --referees 0 | --referees 1 to 100
+    league_manager | --port 0 --lead-sec -1 | --lead-sec -1
+    player | --port 0 --manager here | --manager http://
+    referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";
+
+#[test]
+fn wrong_use_ends_with_2_and_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let world = World::new(&format!(
+        "system network.default_league_manager_port={port}"
+    ));
+    let text = WRONG_USE.replace("TAKEN", &port.to_string());
+    for [wanted, arguments, words] in rows(&text) {
+        let words: Vec<&str> = words.split(' ').collect();
+        for program in PROGRAMS {
+            if wanted == "all" || wanted == program {
+                check_refused(&world, program, arguments, &words);
+            }
+        }
+    }
+}
+
+/// Which options there are is compared with the page in `guide.rs`.
+#[test]
+fn version_says_which() {
+    for program in PROGRAMS {
+        let mut agent = Agent::new(&mut World::new("").command(program, "--version"));
+        agent.ends_well();
+        let version = format!("{program} {}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(agent.output(), version);
+    }
+}
+
+#[test]
+fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
+    let world = World::new("");
+    let read =
+        |file: &str, path: &str, value: Value| loaded(&world, file, path, value).expect(path);
+    let quarter = |path: &str| read("system", path, json!(0.25));
+    let timeouts = quarter("timeouts.move_timeout_sec").system.timeouts;
+    let times = [
+        timeouts.move_timeout_sec.0,
+        quarter("timeouts.game_over_timeout_sec").game_over_limit(),
+        quarter("timeouts.generic_response_timeout_sec").generic_limit(),
+        quarter("retry_policy.base_delay_sec")
+            .system
+            .retry_policy
+            .base_delay_sec
+            .0,
+        quarter("security.token_ttl_hours").token_lifetime() / 3600,
+    ];
+    assert_eq!(times, [Duration::from_millis(250); 5]);
+    read("system", "network.default_player_port_range", json!([1, 1]));
+    let without = |path: &str| read("system", path, Value::Null);
+    assert_eq!(without("limits").max_message_bytes(), 10_240);
+    let game_over = without("timeouts.game_over_timeout_sec").game_over_limit();
+    assert_eq!(game_over, Duration::from_secs(5));
+    // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to
+    // report, and the delays.
+    let slow = read("system", "retry_policy.base_delay_sec", json!(2));
+    let one = slow.match_limit(1);
+    assert_eq!(one, Duration::from_secs(158));
+    let more = slow.match_limit(9) - one;
+    assert!(more > Duration::from_secs(8 * 90), "nine moves: {more:?}");
+}
+
+#[test]
+fn a_league_goes_by_its_keys() {
+    let points = r#"{"win_points": 7, "draw_points": 4, "loss_points": 2, "technical_loss_points": 1,
+        "tiebreakers": ["wins", "head_to_head", "draws"]}"#;
+    let world = World::new(&format!(
+        "league scoring={points}; league scheduling.cycles=2; agents league_manager.agent_id=\"LM07\"; \
+         system network.base_host=\"127.0.0.1\"; system security.token_length=40"
+    ));
+    world.local("--fresh --players 3 --referees 1");
+    let table = world.table();
+    for row in &table {
+        let n = |key: &str| row[key].as_i64().unwrap();
+        let points = 7 * n("wins") + 4 * n("draws") + 2 * n("losses");
+        assert_eq!([n("played"), n("points")], [4, points], "{row}");
+    }
+    assert_eq!(table.len(), 3);
+    let card = world.data("agents/P01.json");
+    let secret = text_of(&card["token"]).strip_prefix("tok-p01-");
+    assert_eq!(secret.unwrap().len(), 40);
+    assert!(text_of(&card["endpoint"]).starts_with("http://127.0.0.1:"));
+    let logs = world.logs();
+    let mut sent = logs.iter().filter(|line| {
+        line["component"] == "league_manager" && line["event_type"] == "message_sent"
+    });
+    assert!(sent.all(|line| line["message"]["sender"] == "league_manager:LM07"));
+}
+
+#[test]
+fn a_manager_goes_by_its_keys() {
+    let world = World::new(
+        "system security.enable_auth_tokens=false; league participants.max_players=2; \
+         agents players[3].active=false",
+    );
+    let manager = world.manager("");
+    for (id, expected) in [
+        ("P04", "the agents configuration lists P04 as inactive"),
+        ("P01", "\"player_id\":\"P01\""),
+        ("P02", "\"player_id\":\"P02\""),
+        ("P03", "Maximum players reached"),
+    ] {
+        let endpoint = format!("http://localhost:81{}/mcp", &id[1..]);
+        let answer = register_player(&manager.url(), id, &endpoint);
+        assert!(answer.to_string().contains(expected), "{id}: {answer}");
+    }
+    let body = json!({"league_id": "league_2025_even_odd", "query_type": "GET_STANDINGS"});
+    let asked = message("LEAGUE_QUERY", "player:P01", body);
+    let answer = send(&manager.url(), &asked);
+    assert_eq!(answer["success"], true, "without a token");
+}

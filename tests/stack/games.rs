@@ -1,0 +1,216 @@
+//! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One
+//! row per rule.
+
+use super::support::paper::{scoring, usual};
+use super::support::rows;
+use league::games::{
+    self, Game, Move, alternating, even_odd, forfeit, judge, match_result, points, tic_tac_toe,
+};
+use league::protocol::{ErrorCode, GameResult, Parity};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn players() -> [String; 2] {
+    ["P01".into(), "P02".into()]
+}
+
+/// Moves written as one digit or letter each: `15` or `eo`; `-` where somebody is passed over.
+fn made(text: &str) -> Vec<Move> {
+    let word = |letter| match letter {
+        "e" => "even",
+        "o" => "odd",
+        other => other,
+    };
+    let texts: Vec<&str> = text.split_terminator("").skip(1).map(word).collect();
+    let mut made = alternating(&texts);
+    made.retain(|it| it.text != "-");
+    made
+}
+
+/// How a match ended, in a line. A technical loss is worth less than another.
+fn line(result: &GameResult) -> String {
+    let winner = result.winner_player_id.as_deref().unwrap_or("nobody");
+    let score = players().map(|id| points(result, &id, &scoring([3, 1, 0, -1])));
+    let (ending, reason) = (result.status, result.reason.as_deref().unwrap());
+    format!("{ending} {winner} {score:?} {reason}")
+}
+
+/// A game, the moves so far, the seats that are asked, and what is legal: a row and a column win,
+/// and so does nobody when the board is full.
+const TURNS: &str = "
+even_odd | | 0 1 | even odd
+even_odd | e | 1 | even odd
+even_odd | eo | |
+tic_tac_toe | | 0 | 1 2 3 4 5 6 7 8 9
+tic_tac_toe | 5 | 1 | 1 2 3 4 6 7 8 9
+tic_tac_toe | 14253 | |
+tic_tac_toe | 132649 | |
+tic_tac_toe | 12354687 | 0 | 9
+tic_tac_toe | 123546879 | |";
+
+#[test]
+fn every_game_says_whom_it_asks_and_what_is_legal() {
+    for [name, text, asked, legal] in rows(TURNS) {
+        let (game, moves) = (games::find(name).unwrap(), made(text));
+        let seats: Vec<String> = game
+            .players_to_move(&moves)
+            .iter()
+            .map(usize::to_string)
+            .collect();
+        assert_eq!(seats.join(" "), asked, "{name} after {text}");
+        assert_eq!(
+            (game.legal_moves)(&moves).join(" "),
+            legal,
+            "{name} after {text}"
+        );
+    }
+    let position = (tic_tac_toe::GAME.position)(&made("159"));
+    assert_eq!(position, "X 2 3\n4 O 6\n7 8 X");
+    assert!(games::find("chess").is_none());
+}
+
+#[test]
+fn only_a_legal_move_is_one_and_the_others_learn_what_is() {
+    let (even_odd, board) = (&even_odd::GAME, &tic_tac_toe::GAME);
+    assert_eq!(even_odd.parse_move(&[], &json!("odd")), Ok("odd"));
+    assert_eq!(board.parse_move(&made("1"), &json!("9")), Ok("9"));
+    let words = json!(["Even", "EVEN", "e", "maybe", 0, 1, false, true, null, "", " even", ["even"], {"even": 1}]);
+    let fields = json!(["1", 2, "10", "b2", null]);
+    let rows: [(&Game, _, _, _); 2] = [
+        (even_odd, "", words, ["even", "odd"]),
+        (board, "1425687", fields, ["3", "9"]),
+    ];
+    for (game, before, illegal, [one, other]) in rows {
+        for came in illegal.as_array().unwrap() {
+            let refusal = game.parse_move(&made(before), came).unwrap_err();
+            let field = game.answer_format().1;
+            let told = format!("{field}: got {came}, must be {one:?} or {other:?}");
+            assert_eq!(
+                (refusal.code, refusal.detail()),
+                (ErrorCode::InvalidChoice, told)
+            );
+            assert_eq!(refusal.context["valid_choices"], json!([one, other]));
+        }
+    }
+}
+
+/// A game, its moves and the number that is drawn, and how it ends, or why that cannot have been.
+const ENDS: &str = r#"
+even_odd | eo 8 | WIN P01 [3, 0] P01 chose even, number was 8 (even)
+even_odd | eo 7 | WIN P02 [0, 3] P02 chose odd, number was 7 (odd)
+even_odd | oe 1 | WIN P01 [3, 0] P01 chose odd, number was 1 (odd)
+even_odd | oe 10 | WIN P02 [0, 3] P02 chose even, number was 10 (even)
+even_odd | oo 4 | DRAW nobody [1, 1] Both chose odd, number was 4 (even) - both incorrect
+even_odd | ee 4 | DRAW nobody [1, 1] Both chose even, number was 4 (even) - both correct
+even_odd | eo 11 | got 11, must be 1 to 10
+even_odd | eo | got no number, must be 1 to 10
+even_odd | e 4 | the game is not over: P02 is to move
+even_odd | eoe 4 | move 3: it is not P01's turn
+even_odd | ex 4 | move 2: parity_choice: got "x", must be "even" or "odd"
+tic_tac_toe | 14253 | WIN P01 [3, 0] P01 has three in a row: 1, 2, 3
+tic_tac_toe | 132649 | WIN P02 [0, 3] P02 has three in a row: 3, 6, 9
+tic_tac_toe | 41526 | WIN P01 [3, 0] P01 has three in a row: 4, 5, 6
+tic_tac_toe | 71829 | WIN P01 [3, 0] P01 has three in a row: 7, 8, 9
+tic_tac_toe | 12437 | WIN P01 [3, 0] P01 has three in a row: 1, 4, 7
+tic_tac_toe | 21538 | WIN P01 [3, 0] P01 has three in a row: 2, 5, 8
+tic_tac_toe | 12539 | WIN P01 [3, 0] P01 has three in a row: 1, 5, 9
+tic_tac_toe | 31527 | WIN P01 [3, 0] P01 has three in a row: 3, 5, 7
+tic_tac_toe | 31629 | WIN P01 [3, 0] P01 has three in a row: 3, 6, 9
+tic_tac_toe | 123546879 | DRAW nobody [1, 1] the board is full, and nobody has three in a row
+tic_tac_toe | 14253 4 | got 4, must be none: nothing is drawn
+tic_tac_toe | 1425 | the game is not over: P01 is to move
+tic_tac_toe | 142536 | move 6: it is not P02's turn
+tic_tac_toe | 5-9 | move 2: it is not P01's turn
+tic_tac_toe | 12341 | move 5: move: got "1", must be "5" or "6" or "7" or "8" or "9""#;
+
+#[test]
+fn a_match_ends_as_its_moves_and_the_number_say() {
+    for [name, played, expected] in rows(ENDS) {
+        let (text, number) = played.split_once(' ').unwrap_or((played, ""));
+        let game = games::find(name).unwrap();
+        let replayed = game.replay(&players(), &made(text), number.parse().ok());
+        let came = replayed.map_or_else(|why| why, |outcome| line(&outcome));
+        assert_eq!(came, expected, "{name} {played}");
+    }
+    let late = || Some("came late".to_string());
+    for (failures, expected) in [
+        (
+            [late(), None],
+            "P02 [-1, 3] P01 came late - P02 wins by default",
+        ),
+        (
+            [None, late()],
+            "P01 [3, -1] P02 came late - P01 wins by default",
+        ),
+        (
+            [late(), late()],
+            "nobody [-1, -1] P01 came late; P02 came late - nobody wins",
+        ),
+    ] {
+        let outcome = forfeit(&players(), &made("-o"), &failures);
+        assert_eq!(line(&outcome), format!("TECHNICAL_LOSS {expected}"));
+    }
+}
+
+/// What players and manager are told of a win, a draw, a game by turns and a technical loss, `WHY`
+/// being the reason.
+const TOLD: &str = r#"
+{"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "WHY"}
+{"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": 7, "choices": {"P01": "even", "P02": "odd"}, "status": "WIN", "reason": "WHY"}}
+{"status": "DRAW", "winner_player_id": null, "drawn_number": 4, "number_parity": "even", "choices": {"P01": "odd", "P02": "odd"}, "reason": "WHY"}
+{"winner": null, "score": {"P01": 1, "P02": 1}, "details": {"drawn_number": 4, "choices": {"P01": "odd", "P02": "odd"}, "status": "DRAW", "reason": "WHY"}}
+{"status": "WIN", "winner_player_id": "P01", "drawn_number": null, "number_parity": null, "choices": {"P01": null, "P02": null}, "moves": [{"player_id": "P01", "move": "1"}, {"player_id": "P02", "move": "4"}, {"player_id": "P01", "move": "2"}, {"player_id": "P02", "move": "5"}, {"player_id": "P01", "move": "3"}], "reason": "WHY"}
+{"winner": "P01", "score": {"P01": 3, "P02": 0}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": null}, "moves": [{"player_id": "P01", "move": "1"}, {"player_id": "P02", "move": "4"}, {"player_id": "P01", "move": "2"}, {"player_id": "P02", "move": "5"}, {"player_id": "P01", "move": "3"}], "status": "WIN", "reason": "WHY"}}
+{"status": "TECHNICAL_LOSS", "winner_player_id": "P02", "drawn_number": null, "number_parity": null, "choices": {"P01": null, "P02": "odd"}, "reason": "WHY"}
+{"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": "odd"}, "status": "TECHNICAL_LOSS", "reason": "WHY"}}"#;
+
+#[test]
+fn players_and_manager_are_told_how_it_ended() {
+    let late = [Some("came late".to_string()), None];
+    let outcomes = [
+        judge(&players(), [Parity::Even, Parity::Odd], 7),
+        judge(&players(), [Parity::Odd, Parity::Odd], 4),
+        tic_tac_toe::GAME.judge(&players(), &made("14253"), None),
+        forfeit(&players(), &made("-o"), &late),
+    ];
+    let told = |it: &GameResult| {
+        let told = [json!(it), json!(match_result(it, &usual()))];
+        told.map(|told| (told, it.reason.clone().unwrap()))
+    };
+    let lines = TOLD.trim().lines();
+    for (line, (came, why)) in lines.zip(outcomes.iter().flat_map(told)) {
+        let expected: Value = serde_json::from_str(&line.replace("WHY", &why)).unwrap();
+        assert_eq!(came, expected);
+    }
+}
+
+#[test]
+fn draws_are_uniform_and_follow_from_seed_and_match_alone() {
+    let draw = |seed, id: &str| even_odd::GAME.draw(seed, id).unwrap();
+    let ids = (1..=100).flat_map(|round| (1..=100).map(move |n| format!("R{round}M{n}")));
+    let ids: Vec<String> = ids.collect();
+    let fixed = |seed: u64| ids.iter().map(move |id| draw(Some(seed), id));
+    let all = |seed| fixed(seed).collect::<Vec<u32>>();
+    let seeds = (0..10_000).map(|seed| draw(Some(seed), "R1M1"));
+    let small_leagues = (0..1_666).flat_map(|seed| fixed(seed).take(6));
+    for (row, draws) in [
+        ("one seed, all matches", all(7)),
+        ("another seed", all(2025)),
+        ("all seeds, one match", seeds.collect()),
+        ("a small league each", small_leagues.collect()),
+    ] {
+        let expected = draws.len() as f64 / 10.0;
+        let count = |n: u32| draws.iter().filter(|drawn| **drawn == n).count() as f64;
+        let off = |n: u32| (count(n) - expected).powi(2) / expected;
+        let chi_square: f64 = (1..=10).map(off).sum();
+        assert!(draws.iter().all(|n| (1..=10).contains(n)), "{row}");
+        let bound = "is too much for nine degrees of freedom (p < 0.001)";
+        assert!(chi_square < 27.9, "{row}: {chi_square} {bound}");
+    }
+    assert_eq!(all(7), all(7), "the same in every run");
+    assert_ne!(all(7), all(2025), "another seed, other numbers");
+    let unseeded: BTreeSet<u32> = (0..1_000).map(|_| draw(None, "R1M1")).collect();
+    let every_number = (1..=10).collect();
+    assert_eq!(unseeded, every_number, "without a seed every number comes");
+    assert_eq!(tic_tac_toe::GAME.draw(Some(7), "R1M1"), None);
+}

@@ -1,0 +1,461 @@
+//! The outermost layer of the three programs: JSON-RPC and HTTP as tables against each of them
+//! while a league runs, what they make of answers, what they log of refusals, and whatever a fixed
+//! seed makes up.
+
+use super::support::{Peer as Scripted, *};
+use fastrand::Rng;
+use league::net::client::Client;
+use league::net::client::{MessageContext, Peer};
+use league::net::log::Log;
+use league::protocol::{AgentKind, MessageSpec, StartLeague};
+use serde_json::Map;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Long enough to be sure that nothing comes.
+const SILENCE: Duration = Duration::from_millis(300);
+/// What a manager reads at most, by default.
+const MANAGER_LIMIT: usize = 10 << 10;
+/// The shortest call.
+const PING: &str = r#"{"jsonrpc": "2.0", "method": "ping", "id": 1}"#;
+
+/// A running league of one referee and two players. Its first match is played; the second is held
+/// up by P02, which is ours, until the test ends the league.
+struct Running {
+    world: World,
+    manager: Agent,
+    referee: Agent,
+    player: Agent,
+    peer: Scripted,
+    peer_token: String,
+    held: Gate,
+}
+
+impl Running {
+    fn new() -> Running {
+        let seconds = patience().as_secs();
+        let world = World::new(&format!(
+            "system timeouts.game_join_ack_timeout_sec={seconds}; league scheduling.cycles=2"
+        ));
+        let is_second = |asked: &Value| {
+            asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1"
+        };
+        let held = Gate::default();
+        let peer = slow_player("P02", "even", &held, is_second);
+        let manager = world.manager("--players 2");
+        let referee = world.agent(&manager, "REF01", "");
+        let player = world.agent(&manager, "P01", "");
+        let answer = register_player(&manager.url(), "P02", &peer.url);
+        wait_until("the second match begins", || {
+            peer.received("GAME_INVITATION").iter().any(is_second)
+        });
+        Running {
+            world,
+            manager,
+            referee,
+            player,
+            peer,
+            peer_token: token_of(&answer),
+            held,
+        }
+    }
+
+    fn agents(&self) -> [(AgentKind, String); 3] {
+        [
+            (AgentKind::Manager, self.manager.url()),
+            (AgentKind::Referee, self.referee.url()),
+            (AgentKind::Player, self.player.url()),
+        ]
+    }
+
+    /// Lets the second match be played: the league ends as it should, and nothing broke on the way.
+    fn end(mut self) {
+        self.held.open();
+        self.manager.ends_well();
+        self.referee.ends_well();
+        self.player.ends_well();
+        assert_eq!(self.world.technical_losses(), (2, 0));
+        assert_eq!(self.world.logged("fault"), [] as [Value; 0]);
+        assert_eq!(self.peer.received("LEAGUE_COMPLETED").len(), 1);
+    }
+}
+
+/// What comes back for these bytes, after which we say no more.
+fn sent(url: &str, bytes: &[u8], limit: Duration) -> String {
+    let mut stream = connect(url, limit).unwrap();
+    let _ = stream
+        .write_all(bytes)
+        .and_then(|()| stream.shutdown(Shutdown::Write));
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into()
+}
+
+/// What stands for what in a command of the script.
+fn expanded(command: &str, url: &str) -> String {
+    let port = url.rsplit(':').next().unwrap().trim_end_matches("/mcp");
+    let envelope = message("", "league_manager", json!({})).to_string();
+    let fields = envelope.replace(r#""message_type":"","#, "");
+    let shorthands = [
+        ("CHUNKED~", "Transfer-Encoding: chunked~"),
+        ("MANY~", &"A: b~".repeat(5_000)),
+        ("LONG", &"b".repeat(200_000)),
+        ("DEEP", &"[".repeat(9_000)),
+        ("PING", PING),
+        ("ENVELOPE", fields.trim_matches(['{', '}'])),
+        ("OWN_PORT", port),
+        ("NUL", "\0"),
+        ("~", "\r\n"),
+    ];
+    let (word, rest) = command.split_once(' ').unwrap();
+    let usual = "POST /mcp HTTP/1.1~Host: x~Connection: close~";
+    let whole = match word {
+        "say" => format!("{usual}LENGTH~~{rest}"),
+        "call" => {
+            let (method, params) = rest.split_once(' ').unwrap();
+            format!(
+                r#"{usual}LENGTH~~{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":1}}"#
+            )
+        }
+        "with" => format!("{usual}{rest}"),
+        _ => rest.into(),
+    };
+    let whole = shorthands
+        .iter()
+        .fold(whole, |whole, (short, long)| whole.replace(short, long));
+    let length = whole
+        .split_once("\r\n\r\n")
+        .map_or(0, |(_, body)| body.chars().count());
+    whole.replace("LENGTH", &format!("Content-Length: {length}"))
+}
+
+/// Each answer that came, in short: its status, what is allowed instead, and of its body what is
+/// not the same every time.
+fn short(came: &str) -> String {
+    let paths = "/error/code /id /result /result/message_type /result/error_code /result/original_message_type \
+        /message_type /error_code /original_message_type /kind /state";
+    let one = |answer: &str| {
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut said = head[..3].to_string();
+        let allow = head.lines().find(|line| line.starts_with("Allow"));
+        allow
+            .into_iter()
+            .for_each(|allow| said += &format!(", {allow}"));
+        if body.is_empty() {
+            return said;
+        }
+        let body: Value = json_of(body);
+        assert!(body["kind"].is_string() || is_an_answer(&body), "{body}");
+        for path in paths.split(' ') {
+            let value = body
+                .pointer(path)
+                .filter(|value| value.as_object().is_none_or(Map::is_empty));
+            value
+                .into_iter()
+                .for_each(|value| said += &format!(", {} {value}", &path[1..]));
+        }
+        said
+    };
+    let answers = came.split("HTTP/1.1 ").skip(1).map(one);
+    answers.collect::<Vec<_>>().join(" + ")
+}
+
+/// What an agent answers to a command.
+fn answered(url: &str, command: &str) -> String {
+    if let Some(length) = command.strip_prefix("size ") {
+        let length: usize = length.parse().unwrap();
+        let body = PING.to_string() + &" ".repeat(length - PING.len());
+        let chunked = format!("with CHUNKED~~{:x}~{body}~0~~", body.len());
+        return [format!("say {body}"), chunked]
+            .map(|it| answered(url, &it))
+            .join(" and ");
+    }
+    // Only the absurd is never closed by the other side.
+    let (command, limit) = match command.strip_prefix("absurd ") {
+        Some(command) => (command, SILENCE),
+        None => (command, PATIENCE),
+    };
+    let bytes: Vec<u8> = expanded(command, url)
+        .chars()
+        .map(|sign| sign as u8)
+        .collect();
+    short(&sent(url, &bytes, limit))
+}
+
+#[test]
+fn requests_are_answered_by_the_rules_of_json_rpc_and_http() {
+    let running = Running::new();
+    golden::play("http.txt", |command| {
+        let (who, what) = command.split_once(": ").unwrap();
+        let mut agents = running.agents().to_vec();
+        agents.retain(|(kind, _)| who == "all" || kind.to_string().ends_with(who));
+        assert!(!agents.is_empty(), "{who}");
+        let said = agents.iter().map(|(_, url)| answered(url, what));
+        let mut said: Vec<String> = said.collect();
+        said.dedup(); // all say the same
+        said.join("\n")
+    });
+    running.end();
+}
+
+#[test]
+fn a_page_under_a_foreign_host_name_reads_no_endpoint() {
+    let world = World::new("");
+    let manager = world.serve("");
+    let url = manager.url();
+    let player = "http://localhost:65000/mcp";
+    let reply = register_player(&url, "new", player);
+    assert_eq!(reply["status"], "ACCEPTED", "{reply}");
+    let league_for = |host: &str| {
+        let get = format!("GET /league.json HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~");
+        let bytes = expanded(&format!("bytes {get}"), &url).into_bytes();
+        sent(&url, &bytes, PATIENCE)
+    };
+    wait_until("this machine reads it", || {
+        league_for("localhost").contains(player)
+    });
+    let foreign = league_for("evil.example");
+    assert!(foreign.starts_with("HTTP/1.1 200"), "{foreign}");
+    assert!(!foreign.contains(player), "{foreign}");
+}
+
+#[test]
+fn what_is_refused_is_logged_short_with_code_and_field() {
+    let world = World::new("");
+    let manager = world.manager("");
+    let url = manager.url();
+    let last = |event: &str| world.logged(event).pop().unwrap();
+    let long = "x".repeat(4_000);
+    let query = json!({"message_type": "LEAGUE_QUERY", "league_id": "league_2025_even_odd", "query_type": "any"});
+    let query = message("LEAGUE_QUERY", "player:P99", query);
+    for (edits, field) in [
+        ("", "auth_token"),
+        ("-league_id", "league_id"),
+        ("-message_type", "message_type"),
+        (
+            &format!(r#"sender="{long}";conversation_id="{long}";league_id=7"#),
+            "league_id",
+        ),
+    ] {
+        let refused = call(&url, "league_query", golden::edited(query.clone(), edits));
+        let refused = &refused["result"];
+        assert_eq!(refused["context"]["field"], field, "{edits:.80}");
+        let (came, sent) = (last("message_received"), last("message_sent"));
+        let of_it = [&sent["error_code"], &sent["field"]];
+        assert_eq!(of_it, [&refused["error_code"], &json!(field)], "{sent}");
+        let is_short = came.to_string().len() < 1_500 && sent.to_string().len() < 2_000;
+        assert!(is_short, "{came}\n{sent}");
+    }
+    call_tool(&url, "start_league", json!({}));
+    assert_eq!(last("fields_supplied")["level"], "WARNING");
+    // A tool that anybody may call fills no disk.
+    call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
+    assert!(last("tool_called").to_string().len() < 1_000);
+    // Neither does whoever is not let in, asks for what is not there, or does not say who it is,
+    // however often.
+    let stranger = message("LEAGUE_QUERY", "player:P99", query);
+    let asks: [(&str, &dyn Fn() -> Value); 3] = [
+        (r#""status":"REJECTED""#, &|| {
+            register_player(&url, "new", "nowhere")
+        }),
+        ("not_found", &|| call(&url, &"m".repeat(9_000), json!({}))),
+        (r#""error_code":"E011""#, &|| send(&url, &stranger)),
+    ];
+    let lines_with = |words: &str| -> Vec<String> {
+        let lines = world.logs().into_iter().map(|line| line.to_string());
+        lines.filter(|line| line.contains(words)).collect()
+    };
+    let mut asked = 0;
+    wait_until("much is left out, and counted in one line", || {
+        asks.iter().for_each(|(_, ask)| drop(ask()));
+        asked += 1;
+        let is_short = |(words, _): &(&str, _)| lines_with(words).len() < asked;
+        asked % 100 == 0 && asks.iter().all(is_short) && !lines_with("not_logged").is_empty()
+    });
+    for (words, _) in asks {
+        let lines = lines_with(words);
+        assert!(lines.len() > 1, "{words}");
+        assert!(lines.iter().all(|line| line.len() < 1_000), "{lines:?}");
+    }
+}
+
+/// What a peer does that is asked, by a row of the script: the status and body of its answer, or a
+/// word for something worse.
+fn answering(row: &str) -> Does {
+    let right = r#"{"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}"#;
+    let head = b"HTTP/1.1 200 OK\r\n\r\n";
+    match row {
+        "silence" => Does::Silence,
+        "hangs up" => Does::Close,
+        "trickles" => Does::Endless(head.into(), Duration::from_millis(20)),
+        "floods" => Does::Endless([head, &[b' '; 65536][..]].concat(), Duration::ZERO),
+        "breaks off" => Does::Bytes("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".into()),
+        answer => {
+            let (status, body) = answer.split_once(' ').unwrap_or((answer, ""));
+            let big = "x".repeat(MANAGER_LIMIT + 1);
+            let body = body.replace("RIGHT", right).replace("BIG", &big);
+            stand_in::status(&format!("{status} X"), &body)
+        }
+    }
+}
+
+#[test]
+fn answers_are_read_and_what_is_wrong_is_explained() {
+    let log = Arc::new(Log::new(&World::new("").folder, "test"));
+    let client = Client::new("referee:REF01", log);
+    let about = MessageContext {
+        conversation_id: "conv-1".into(),
+        ..MessageContext::default()
+    };
+    let question = StartLeague {
+        league_id: "x".into(),
+    };
+    golden::play("answers.txt", |command| {
+        let row = command.to_string();
+        let peer = Scripted::new(move |_| answering(&row));
+        let elsewhere = command.strip_prefix("at ");
+        let is_slow = matches!(command, "silence" | "trickles");
+        let seconds = if is_slow { 1 } else { 5 };
+        let to = Peer {
+            kind: AgentKind::Manager,
+            id: "P01".into(),
+            endpoint: elsewhere.unwrap_or(&peer.url).into(),
+            max_bytes: MANAGER_LIMIT,
+            timeout: Duration::from_secs(seconds),
+        };
+        let answer = client.request(&to, &question.clone().into(), &about);
+        let Err(error) = answer else {
+            return "ok".into();
+        };
+        let said = format!("{} {}", error.code(), error.explain());
+        match elsewhere {
+            Some(_) => said.split(" (").next().unwrap().into(), // machines say it differently
+            None => said,
+        }
+    });
+}
+
+// Whatever a fixed seed makes up.
+
+/// What may stand anywhere: words that mean something here, some that should not, and numbers at
+/// their ends.
+fn any_json(rng: &mut Rng) -> Value {
+    let values = r#"[null, true, false, 0, -1, 11, 0.5, 1e308, -9223372036854775808, 18446744073709551615, [], {}, "", " ",
+        "\u0000", "\u001b[2J", "\u202e", "../../etc", "://", "http://127.0.0.1", "2025-01-15T10:30:00Z", "1.0.0", "P01",
+        "2025-01-15T10:30:00+02:00", "player:P01", "player:P02", "REF01", "referee:REF01", "league_manager", "launcher",
+        "R1M1", "R2M1", "R9M9", "even", "odd", "even_odd", "league_2025_even_odd", "league.v2", "conv-1", "tok-p01-0",
+        "ACCEPTED", "E012", "GET_STANDINGS", "GET_SCHEDULE", "GET_NEXT_MATCH", "GET_PLAYER_STATS"]"#;
+    let values: Vec<Value> = json_of(values);
+    let values = if rng.bool() { &values[..12] } else { &values }; // half of them no text
+    let mut one = || rng.choice(values).unwrap().clone();
+    let [a, b] = [one(), one()];
+    match rng.u8(..8) {
+        0 => json!([a, b]),
+        1 => json!({"match_id": a, b.to_string(): a}),
+        _ => a,
+    }
+}
+
+/// Changes one thing somewhere inside, or takes it out.
+fn mutate(rng: &mut Rng, value: &mut Value) {
+    let deeper = rng.u8(..4) > 0;
+    match value {
+        Value::Object(object) if deeper && !object.is_empty() => {
+            let key = rng.choice(object.keys()).unwrap().clone();
+            match rng.u8(..4) {
+                0 => drop(object.remove(&key)),
+                _ => mutate(rng, &mut object[&key]),
+            }
+        }
+        Value::Array(items) if deeper && !items.is_empty() => {
+            let place = rng.usize(..items.len());
+            mutate(rng, &mut items[place]);
+        }
+        other => *other = any_json(rng),
+    }
+}
+
+/// A body to try: bytes, any JSON, or an example of the documents that an agent of this kind takes,
+/// a little changed: bare, called as a method, or called as a tool.
+fn body(rng: &mut Rng, kind: AgentKind, token: &str, examples: &[Value]) -> Vec<u8> {
+    let entries: Vec<&MessageSpec> = MessageSpec::accepted_by(kind).collect();
+    let entry = *rng.choice(&entries).unwrap();
+    let mut of_type = examples
+        .iter()
+        .filter(|it| it["message_type"] == entry.message_type);
+    let mut message = match of_type.next().map(|it| &it["json"]) {
+        None => any_json(rng),
+        Some(example) => unwrapped(example).clone(),
+    };
+    if message.is_object() && rng.bool() && !entry.method.starts_with("register") {
+        message["timestamp"] = json!(now());
+        message["sender"] = json!("player:P02");
+        message["auth_token"] = json!(token);
+    }
+    (0..rng.u8(..3)).for_each(|_| mutate(rng, &mut message));
+    let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+    let mut whole = match rng.u8(..8) {
+        0 => return (0..rng.usize(..200)).map(|_| rng.u8(..)).collect(),
+        1 => any_json(rng),
+        2 => message,
+        3 => call(
+            "tools/call",
+            json!({"name": entry.method, "arguments": message}),
+        ),
+        _ => call(entry.method, message),
+    };
+    if rng.u8(..5) == 0 {
+        mutate(rng, &mut whole);
+    }
+    let mut bytes = whole.to_string().into_bytes();
+    if rng.u8(..10) == 0 {
+        *rng.choice(&mut bytes).unwrap() = rng.u8(..);
+    }
+    bytes
+}
+
+#[test]
+fn nothing_made_up_breaks_an_agent_or_changes_a_table() {
+    let running = Running::new();
+    let table = || call(&running.manager.url(), "get_standings", json!({}))["result"].clone();
+    let before = table();
+    assert_eq!(before["standings"][0]["played"], 1);
+    let examples: Vec<Value> = json_of(include_str!("../examples.json"));
+    thread::scope(|scope| {
+        for (seed, (kind, url)) in running.agents().into_iter().enumerate() {
+            let (token, examples) = (&running.peer_token, &examples);
+            scope.spawn(move || {
+                let rng = &mut Rng::with_seed(seed as u64);
+                for case in 0..700 {
+                    let body = body(rng, kind, token, examples);
+                    let (status, answer) = http("POST", &url, "", &body);
+                    let asked = String::from_utf8_lossy(&body);
+                    let row = format!("{kind} {case}: {asked}\n{status} {answer}");
+                    match status {
+                        202 => assert!(answer.is_empty(), "{row}"),
+                        200 => assert!(is_an_answer(&json_of(&answer)), "{row}"),
+                        _ => panic!("{row}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(table(), before);
+    running.end();
+}
+
+/// A JSON-RPC reply without a fault of the agent's own, or the bare answer to a bare message.
+fn is_an_answer(answer: &Value) -> bool {
+    let (result, error) = (answer.get("result"), answer.get("error"));
+    match answer.get("jsonrpc") {
+        Some(version) => {
+            version == "2.0"
+                && result.is_some() != error.is_some()
+                && error.is_none_or(|error| error["code"] != -32603)
+        }
+        None => answer["message_type"].is_string() || answer["status"] == "ok",
+    }
+}

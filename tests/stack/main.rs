@@ -1,0 +1,22 @@
+//! The tests of the library and of its three programs.
+
+mod config;
+mod flood;
+mod games;
+mod http;
+mod invitations;
+mod journal;
+mod league;
+mod manager;
+mod match_play;
+mod mcp;
+mod outbox;
+mod player;
+mod protocol;
+mod random_leagues;
+mod referees;
+mod restart;
+mod rules;
+mod stories;
+#[path = "../support/mod.rs"]
+mod support;

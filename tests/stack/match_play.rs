@@ -1,0 +1,356 @@
+//! One match over a script, without waiting or a socket: `tests/scripts/match.txt`. The script has
+//! a clock of its own, on which silence costs its whole limit and any other answer than a good one
+//! a second. What a player goes through is written down as one line, and how it failed as the
+//! sentence that everybody is told. How bytes become an answer is tabled in `http.rs`.
+
+use super::support::golden::{self, edited};
+use super::support::paper::{rules, usual};
+use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
+use league::json::decode;
+use league::net::call_error::CallError;
+use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
+use league::protocol::*;
+use league::referee::assignments::Assignment;
+use league::referee::match_play::{Aborted, MatchIo, play};
+use league::values::Timestamp;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// The best answer to a question: P01 chooses even, P02 odd, and both make the first legal move.
+fn good(question: &Message, id: &str) -> Value {
+    let mut answer = match question {
+        Message::ChooseParityCall(_) => {
+            let choice = if id == "P01" { "even" } else { "odd" };
+            json!({"message_type": "CHOOSE_PARITY_RESPONSE", "parity_choice": choice})
+        }
+        Message::ChooseMoveCall(call) => json!({"message_type": "CHOOSE_MOVE_RESPONSE",
+            "move_number": call.move_number, "move": call.legal_moves[0]}),
+        _ => json!({"message_type": "GAME_JOIN_ACK", "accept": true}),
+    };
+    answer["match_id"] = json!("R1M1");
+    answer["player_id"] = json!(id);
+    answer
+}
+
+/// An answer as the reader of players' answers reads it: what the referee knows of the envelope is
+/// supplied.
+fn read_as_it_comes(answer: Value) -> Result<Message, CallError> {
+    let mut completed = answer.clone();
+    fill_defaults(&mut completed, |_, field| match field {
+        "sender" | "conversation_id" => Some("known".into()),
+        _ => None,
+    });
+    let understood = parse(&completed).map_err(|refusal| CallError::wrong(refusal, &answer))?;
+    Ok(understood.message)
+}
+
+/// What a player does with a question: `silence`, `well`, `well but EDITS`, `says JSON`, or the
+/// name of a failure.
+fn answer(act: &str, question: &Message, id: &str, limit: Duration) -> Result<Message, CallError> {
+    let (word, rest) = act.split_once(' ').unwrap_or((act, ""));
+    Err(match word {
+        "well" => {
+            let edits = rest.trim_start_matches("but ");
+            return read_as_it_comes(edited(good(question, id), edits));
+        }
+        "says" => return read_as_it_comes(serde_json::from_str(rest).unwrap()),
+        "silence" => CallError::Late(limit),
+        "refused" => CallError::Unreachable(format!("connection refused{rest}")),
+        "status" => CallError::Status(404, rest.into()),
+        "crashes" => CallError::Rpc(-32603, format!("it crashed{rest}")),
+        "text" => CallError::wrong(
+            ProtocolError::new(ErrorCode::MissingField, "that is not JSON"),
+            rest,
+        ),
+        "ours" => CallError::Ours("no descriptor".into()),
+        other => panic!("{other}: nobody can do that"),
+    })
+}
+
+/// A match between two players who do what a script says, and then play well.
+struct Script {
+    game: &'static Game,
+    config: SystemFile,
+    /// Whether the outcome can be kept.
+    keeps: bool,
+    /// The state at which the match is taken away.
+    taken_at: Option<MatchState>,
+    seen: Mutex<Seen>,
+}
+
+/// What has happened in it.
+#[derive(Default)]
+struct Seen {
+    scripts: [VecDeque<String>; 2],
+    passed: Duration,
+    /// What each player went through.
+    story: [Vec<String>; 2],
+    /// What each player was told.
+    errors: [Vec<GameError>; 2],
+    overs: Vec<Message>,
+    kept: Vec<GameResult>,
+    /// How many were asked at the same time, each time.
+    at_once: Vec<usize>,
+}
+
+impl Script {
+    /// `[setting: ][what P01 does vs ]what P02 does`.
+    fn new(command: &str) -> Script {
+        let (setting, acts) = command.split_once(": ").unwrap_or(("", command));
+        let (a, b) = acts.split_once(" vs ").unwrap_or(("well", acts));
+        let script = |acts: &str| acts.split(", ").map(String::from).collect();
+        let is_board = setting == "tic_tac_toe";
+        let is_fixed = setting == "fixed";
+        let mut config = rules().system;
+        config.timeouts.game_join_ack_timeout_sec = Seconds(Duration::from_secs(5));
+        config.timeouts.move_timeout_sec = Seconds(Duration::from_secs(30));
+        config.retry_policy = RetryPolicy {
+            max_retries: 3,
+            base_delay_sec: Seconds(Duration::from_secs(2)),
+            backoff_strategy: [Backoff::Exponential, Backoff::Fixed][usize::from(is_fixed)],
+        };
+        Script {
+            game: [&even_odd::GAME, &tic_tac_toe::GAME][usize::from(is_board)],
+            config,
+            keeps: setting != "unkept",
+            taken_at: decode::<MatchState>(&setting.into()).ok(),
+            seen: Mutex::new(Seen {
+                scripts: [script(a), script(b)],
+                ..Seen::default()
+            }),
+        }
+    }
+
+    /// Plays the match: R1M1 of P01 and P02; 7 is drawn.
+    fn play(&self) -> Option<GameResult> {
+        let entry = json!({"match_id": "R1M1", "game_type": self.game.game_type, "player_A_id": "P01",
+            "player_B_id": "P02", "referee_endpoint": "http://localhost:8001/mcp",
+            "player_A_endpoint": "", "player_B_endpoint": ""});
+        let entry = decode::<MatchEntry>(&entry).unwrap();
+        let outcome = play(&Assignment::new("league", 1, entry).unwrap(), self).ok();
+        self.check(outcome.as_ref());
+        outcome
+    }
+
+    /// What holds in every match: both are asked at once where the game allows it, hear the same
+    /// and only of what is kept, and each complaint is to the right player and has a code.
+    fn check(&self, outcome: Option<&GameResult>) {
+        let seen = self.seen();
+        let (joined, asked) = seen.at_once.split_first().unwrap_or((&2, &[]));
+        let (together, by_turns) = ([2].repeat(asked.len()), [1].repeat(asked.len()));
+        let is_board = self.game.number_range.is_none();
+        assert_eq!(
+            (*joined, asked),
+            (2, if is_board { &by_turns[..] } else { &together })
+        );
+        match (outcome, &seen.overs[..]) {
+            (None, overs) => assert_eq!(overs, []),
+            (Some(outcome), [Message::GameOver(over)]) => {
+                assert_eq!(over.game_result, *outcome);
+                assert_eq!(seen.kept.first(), Some(outcome));
+                self.check_report(outcome);
+            }
+            (_, other) => panic!("{other:?}"),
+        }
+        for (id, error) in ["P01", "P02"]
+            .iter()
+            .zip(&seen.errors)
+            .flat_map(|(id, all)| all.iter().map(move |it| (id, it)))
+        {
+            let named = (&*error.error_code, &*error.error_description);
+            assert!(
+                ERROR_CODES
+                    .iter()
+                    .any(|(_, code, name)| (*code, *name) == named)
+            );
+            assert_eq!((&*error.match_id, &*error.affected_player), ("R1M1", *id));
+            assert!(error.consequence.is_some(), "{error:?}");
+            assert!(json!(error).to_string().len() < 5000, "{error:?}");
+        }
+    }
+
+    /// Of what the manager is told it makes the same outcome.
+    fn check_report(&self, outcome: &GameResult) {
+        let details = match_result(outcome, &usual()).details;
+        if outcome.status != ResultStatus::TechnicalLoss {
+            let players = ["P01", "P02"].map(String::from);
+            let moves = games::moves_by_seat(&players, &details.choices, &details.moves).unwrap();
+            let again = self.game.replay(&players, &moves, details.drawn_number);
+            assert_eq!(again.as_ref(), Ok(outcome));
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+
+    fn note(&self, seat: usize, what: &str) {
+        let now = self.elapsed().as_secs();
+        self.seen().story[seat].push(format!("{now} {what}"));
+    }
+}
+
+/// When the script's clock stands at 0.
+fn zero() -> Timestamp {
+    Timestamp::parse("2025-01-15T10:30:00Z").unwrap()
+}
+
+/// Seconds from the script's beginning.
+fn at(time: Timestamp) -> u64 {
+    time.abs_diff(zero()).as_secs()
+}
+
+impl MatchIo for Script {
+    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
+        let state = match message {
+            Message::GameInvitation(_) => MatchState::WaitingForPlayers,
+            _ => MatchState::CollectingChoices,
+        };
+        if self.taken_at == Some(state) {
+            return Err(CallError::Ours("the match is no longer ours".into()));
+        }
+        let limit_sec = timeout.as_secs();
+        let question = match message {
+            Message::ChooseParityCall(call) => {
+                format!("asked for {limit_sec} until {}", at(call.deadline))
+            }
+            Message::ChooseMoveCall(call) => {
+                let position = call.position.replace('\n', "/");
+                format!("move {} of {position}", call.move_number)
+            }
+            _ => format!("invited for {limit_sec}"),
+        };
+        self.note(seat, &question);
+        let act = self.seen().scripts[seat].pop_front();
+        let act = act.unwrap_or("well".into());
+        let answer = answer(&act, message, ["P01", "P02"][seat], timeout);
+        let takes = match &answer {
+            Err(CallError::Late(limit)) => *limit,
+            Err(failure) if failure.is_retryable() => Duration::ZERO,
+            _ => Duration::from_secs(u64::from(act != "well")),
+        };
+        self.sleep(takes);
+        answer
+    }
+
+    fn notify_both(&self, message: Message) {
+        let is_kept = self.seen().kept.len() == 1 && self.keeps;
+        assert!(is_kept, "told before it is kept");
+        self.note(0, "over");
+        self.note(1, "over");
+        self.seen().overs.push(message);
+    }
+
+    fn in_parallel<T: Send>(
+        &self,
+        seats: &[usize],
+        task: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Aborted> {
+        self.seen().at_once.push(seats.len());
+        Ok(seats.iter().map(|seat| task(*seat)).collect())
+    }
+
+    fn notify(&self, seat: usize, message: Message) {
+        let Message::GameError(error) = message else {
+            panic!("{message:?}")
+        };
+        let next = match &error.retry_info {
+            None => error.action_required.clone(),
+            Some(retry) => {
+                let again = retry
+                    .next_retry_at
+                    .map(|time| format!("again at {}", at(time)));
+                let left = retry.time_remaining.map(|left| format!("{left} left"));
+                let next = again.or(left).unwrap();
+                format!("{}/{} {next}", retry.retry_count, retry.max_retries)
+            }
+        };
+        self.note(seat, &format!("{} {next}", error.error_code));
+        self.seen().errors[seat].push(error);
+    }
+
+    fn config(&self) -> &SystemFile {
+        &self.config
+    }
+
+    /// One with which 7 is drawn.
+    fn seed(&self) -> Option<u64> {
+        (0..).find(|seed| even_odd::GAME.draw(Some(*seed), "R1M1") == Some(7))
+    }
+
+    fn sleep(&self, delay: Duration) {
+        self.seen().passed += delay;
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.seen().passed
+    }
+
+    fn clock(&self) -> Timestamp {
+        zero().plus(self.elapsed())
+    }
+
+    fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
+        if self.taken_at == Some(MatchState::DrawingNumber) {
+            return Err(Aborted);
+        }
+        self.seen().kept.push(outcome.clone());
+        match self.keeps {
+            true => Ok(()),
+            false => Err(Aborted),
+        }
+    }
+}
+
+/// Status, winner, points and reason in one line.
+fn told(outcome: Option<&GameResult>) -> String {
+    let Some(outcome) = outcome else {
+        return "no outcome".into();
+    };
+    let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
+    let score = match_result(outcome, &usual()).score;
+    let points = format!("{}-{}", score["P01"], score["P02"]);
+    let reason = outcome.reason.as_deref().unwrap();
+    format!("{} {winner} {points}: {reason}", outcome.status)
+}
+
+/// What came of a match: the story of each player that has a script, what P02 was told first of
+/// what it did wrongly, and how the match ended; `whole: …` has it as everybody is sent it.
+fn story(command: &str) -> String {
+    let script = Script::new(&command.replace("LONG", &r"\u001b".repeat(1500))); // six bytes each
+    let outcome = script.play();
+    if command.starts_with("whole: ") {
+        let outcome = outcome.unwrap();
+        let sent = [json!(outcome), json!(match_result(&outcome, &usual()))];
+        return sent.map(|it| format!("{it}\n")).concat();
+    }
+    let seen = script.seen();
+    let mut said = seen.story[1].join(", ");
+    if command.contains(" vs ") {
+        said = format!("P01: {}\nP02: {said}", seen.story[0].join(", "));
+    }
+    if let Some(error) = seen.errors[1].first() {
+        said += &format!("\ntold {}", json!(error.context));
+    }
+    format!("{said}\n{}", told(outcome.as_ref()))
+}
+
+#[test]
+fn the_story_of_matches() {
+    golden::play("match.txt", story);
+}
+
+#[test]
+fn a_player_that_was_restarted_is_invited_once_more_under_the_same_deadline() {
+    let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
+    let once = story(&format!("well, {unknown}"));
+    let expected = "0 invited for 5, 0 asked for 30 until 30, 1 invited for 29, 1 asked for 29 until 30, 1 over\nWIN P02";
+    assert!(once.starts_with(expected), "{once}");
+    let always = story(&format!(
+        "well, {unknown}, well, {unknown}, {unknown}, {unknown}"
+    ));
+    assert_eq!(always.matches("invited").count(), 2, "{always}");
+    assert!(always.contains("TECHNICAL_LOSS P01"), "{always}");
+}

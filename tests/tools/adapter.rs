@@ -1,0 +1,146 @@
+//! `bin/adapter.py`: five agents, each of another dialect, play a league through it, and none of
+//! them knows the league.
+
+use super::support::*;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
+
+/// What an agent answers to a body that came to a path; nothing, where it does not understand it.
+type Dialect = fn(path: &str, body: &Value) -> Option<Value>;
+
+/// The rules of the command line, the agent that they are for, and what it always chooses.
+const DIALECTS: [(&str, Dialect, &str); 5] = [
+    (
+        "--method handle_game_invitation=joinMatch --method choose_parity=chooseParity \
+         --field match_id=matchId --field parity_choice=parityChoice",
+        camel_case,
+        "even",
+    ),
+    ("--body tools", tools, "odd"),
+    (
+        "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
+         --value message_type:CHOOSE_PARITY_CALL=choose --field GAME_JOIN_ACK:accept=coming \
+         --value accept:true=yes --field parity_choice=choice --value parity_choice:even=EVEN \
+         --value parity_choice:odd=ODD",
+        own_words,
+        "odd",
+    ),
+    ("--in message", wrapped, "even"),
+    (
+        "--body bare --path handle_game_invitation=/join --path choose_parity=/choose \
+         --copy match_id=game.id --field opponent_id=game.opponent --out data.reply \
+         --field parity_choice=pick.number --value parity_choice:even=0 --value parity_choice:odd=1",
+        nested,
+        "odd",
+    ),
+];
+
+fn camel_case(_: &str, body: &Value) -> Option<Value> {
+    let params = &body["params"];
+    let knows_match = params["matchId"].is_string() && params["match_id"].is_null();
+    let result = match body["method"].as_str()? {
+        "joinMatch" if knows_match => json!({"accept": true}),
+        "chooseParity" if knows_match => json!({"parityChoice": "even"}),
+        _ => return None,
+    };
+    Some(json!({"jsonrpc": "2.0", "result": result, "id": body["id"]}))
+}
+
+fn tools(_: &str, body: &Value) -> Option<Value> {
+    let (called, arguments) = (&body["params"]["name"], &body["params"]["arguments"]);
+    let text = match called.as_str().filter(|_| body["method"] == "tools/call")? {
+        "handle_game_invitation" if arguments["match_id"].is_string() => r#"{"accept": true}"#,
+        "choose_parity" if arguments["match_id"].is_string() => r#"{"parity_choice": "odd"}"#,
+        _ => return None,
+    };
+    let result = json!({"content": [{"type": "text", "text": text}]});
+    Some(json!({"jsonrpc": "2.0", "result": result, "id": body["id"]}))
+}
+
+fn own_words(_: &str, body: &Value) -> Option<Value> {
+    match body["type"].as_str()? {
+        "invite" => Some(json!({"coming": "yes"})),
+        "choose" => Some(json!({"choice": "ODD"})),
+        _ => None,
+    }
+}
+
+fn wrapped(_: &str, body: &Value) -> Option<Value> {
+    let message = match body["params"]["message"]["message_type"].as_str()? {
+        "GAME_INVITATION" => json!({}), // no word is a yes
+        "CHOOSE_PARITY_CALL" => json!({"parity_choice": "even"}),
+        _ => return None,
+    };
+    Some(json!({"jsonrpc": "2.0", "result": {"message": message}, "id": body["id"]}))
+}
+
+fn nested(path: &str, body: &Value) -> Option<Value> {
+    assert!(body["match_id"].is_null() || path == "/" || body["game"]["id"] == body["match_id"]);
+    let knows_opponent = body["game"]["opponent"].is_string() && body["opponent_id"].is_null();
+    match path {
+        "/join" if knows_opponent => Some(json!({"data": {"reply": {"accept": true}}})),
+        "/choose" => Some(json!({"data": {"reply": {"pick": {"number": 1}}}})),
+        _ => None,
+    }
+}
+
+/// An agent: where it listens. What it does not understand it answers with HTTP 400.
+fn agent(dialect: Dialect) -> String {
+    let peer = Peer::with_paths(move |path, body| match dialect(path, body) {
+        Some(answer) => Does::Body(answer.to_string()),
+        None => stand_in::status("400 What?", "null"),
+    });
+    peer.url.replace("/mcp", "/")
+}
+
+/// The adapter of an agent, by these rules.
+fn adapter(world: &World, manager: &str, dialect: Dialect, rules: &str, id: &str) -> Agent {
+    let agent = agent(dialect);
+    let options = format!("--agent {agent} --player-id {id} {rules}");
+    world.python(SCRIPT, manager, &options)
+}
+
+#[test]
+fn agents_of_five_dialects_play_every_match_of_a_league() {
+    if !has_python() {
+        return;
+    }
+    let (world, mut manager) = with_manager("serve --players 5 --referees 1");
+    let ids = ["P01", "P02", "P03", "P04", "P05"];
+    let agents = DIALECTS
+        .iter()
+        .zip(ids)
+        .map(|((rules, dialect, choice), id)| {
+            let adapter = adapter(&world, &manager.url(), *dialect, rules, id);
+            (id, adapter, *choice)
+        });
+    let agents: Vec<(&str, Agent, &str)> = agents.collect();
+    let _referee = world.agent(&manager, "REF01", "");
+    manager.ends_well();
+    world.check_played(DIALECTS.len());
+    for recorded in world.events("Recorded") {
+        let choices = &recorded["result"]["details"]["choices"];
+        assert_eq!(choices.as_object().unwrap().len(), 2, "{recorded}");
+        for (id, adapter, choice) in &agents {
+            let chosen = choices.get(id).is_none_or(|chosen| chosen == choice);
+            assert!(chosen, "{id}: {recorded}; {}", adapter.said());
+        }
+    }
+}
+
+#[test]
+fn the_adapter_says_what_its_agent_does_wrong_and_how_to_mend_it() {
+    if !has_python() {
+        return;
+    }
+    let (world, manager) = (World::new(""), stand_in::manager());
+    // Nothing says what a choice is called.
+    let rules = "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
+        --value message_type:CHOOSE_PARITY_CALL=choose";
+    let player = adapter(&world, &manager.url, own_words, rules, "P01");
+    player.line("is P01");
+    stand_in::converse(&player.url(), "true invites R1M1: joins");
+    let choice = send(&player.url(), &stand_in::spoken("true asks R1M1"));
+    assert_eq!(choice["parity_choice"], Value::Null, "{choice}");
+    player.complains("--field, --value and --out");
+}

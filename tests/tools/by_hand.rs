@@ -1,0 +1,248 @@
+//! `league play mcp`: the choice is left to whoever calls `next_turn` and `make_choice`.
+
+use super::support::*;
+use crate::by_hand::{ByHand, MakeChoice, TurnState};
+use crate::strategies::{PastMatch, Turn};
+use league::json::decode;
+use std::{
+    collections::BTreeSet,
+    process::Command,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A league of two, in which P01's choices come by hand, and P02 always chooses even.
+fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4]) {
+    let world = World::new(&format!(
+        "league scheduling.cycles={cycles}; system timeouts.move_timeout_sec={move_timeout}"
+    ));
+    let manager = world.serve("--players 2");
+    let by_hand = world.agent(&manager, "P01", &format!("play {strategy}"));
+    let other = world.agent(&manager, "P02", "play even");
+    let referee = world.agent(&manager, "REF01", "");
+    (world, [manager, referee, by_hand, other])
+}
+
+/// `tools/call`: what the tool answers, or the code of its refusal.
+fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
+    let mut result = call_tool(url, name, arguments);
+    match result["isError"] == true {
+        true => Err(text_of(&result["content"][0]["text"])[..4].into()),
+        false => Ok(result["structuredContent"].take()),
+    }
+}
+
+/// What P01 chose in each of its matches.
+fn choices(player: &Agent) -> Vec<Value> {
+    let state = tool(&player.url(), "get_player_state", json!({})).unwrap();
+    let matches = list_of(&state["matches"]).iter();
+    let choices = matches.map(|past| past["result"]["choices"]["P01"].clone());
+    choices.collect()
+}
+
+/// A turn in a match with so many seconds left, after sixty matches.
+fn turn(match_id: &str, seconds: u64) -> Turn {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let past = |n| PastMatch {
+        round_id: 1,
+        game_type: "even_odd".into(),
+        match_id: format!("R{n}M1"),
+        ..Turn::sample().history[0].clone()
+    };
+    Turn {
+        match_id: match_id.into(),
+        deadline,
+        history: Arc::new((1..=60).map(past).collect()),
+        ..Turn::sample()
+    }
+}
+
+#[test]
+fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
+    let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 250), turn("R62M1", 150));
+    let choose_in = |match_id: &str, choice: &str, move_number: u32| {
+        let made = json!({"match_id": match_id, "choice": choice, "move_number": move_number});
+        by_hand.make_choice(&decode::<MakeChoice>(&made).unwrap())
+    };
+    let choose = |match_id: &str, choice: &str| choose_in(match_id, choice, 1);
+    let offered = |match_id: &str| {
+        until(&format!("{match_id} is offered"), || {
+            Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some(match_id))
+        })
+    };
+    thread::scope(|scope| {
+        let late = scope.spawn(|| by_hand.ask(&late));
+        offered("R61M1");
+        let soon = scope.spawn(|| by_hand.ask(&soon));
+        let offer = offered("R62M1");
+        assert!(
+            (90..=148).contains(&offer.seconds_left.unwrap()),
+            "{offer:?}"
+        );
+        let history = offer.history.unwrap();
+        assert_eq!((history.len(), &*history[49].match_id), (50, "R60M1"));
+        assert_eq!(offer.legal_moves.unwrap(), ["even", "odd"]);
+        assert_eq!(offer.move_number, Some(1));
+        assert!(choose_in("R62M1", "even", 99).is_err());
+        let wrong = choose("R62M1", "Even").unwrap_err();
+        assert_eq!(wrong.field_name(), Some("choice"));
+        choose("R62M1", "even").unwrap();
+        assert!(choose("R62M1", "odd").is_err()); // it is chosen
+        offered("R61M1");
+        choose("R61M1", "odd").unwrap();
+        let [soon, late] = [soon, late].map(|it| it.join().unwrap().unwrap());
+        assert_eq!([soon, late], ["even", "odd"]);
+    });
+    assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
+    by_hand.note("a note");
+    by_hand.end("the end");
+    for _ in 0..2 {
+        let over = by_hand.next_turn(); // told until the next choice
+        let told = (over.status, over.notes.join(", "));
+        assert_eq!(told, (TurnState::Over, "a note, the end".into()));
+    }
+}
+
+#[test]
+fn a_league_is_played_through_the_tools_to_its_end() {
+    let (_world, [mut manager, _referee, player, _other]) = league(3, 120, "mcp:even");
+    let url = player.url();
+    let next = || {
+        until("there is news", || {
+            let turn = tool(&url, "next_turn", json!({})).unwrap();
+            (turn["status"] != "wait").then_some(turn)
+        })
+    };
+    let choose = |match_id: &str, choice: &str| {
+        let made = json!({"match_id": match_id, "choice": choice});
+        tool(&url, "make_choice", made)
+    };
+    for round in 1..=3 {
+        let (match_id, turn) = (format!("R{round}M1"), next());
+        let told = ["status", "match_id", "opponent_id"].map(|key| text_of(&turn[key]));
+        assert_eq!(told, ["your_turn", &match_id, "P02"]);
+        let history = list_of(&turn["history"]);
+        assert_eq!(history.len(), round - 1);
+        for past in history {
+            let won = past["result"]["winner_player_id"] == "P01";
+            let outcome = ["you lost", "you won"][usize::from(won)];
+            assert_eq!(past["outcome"], outcome, "{past}");
+        }
+        let left = turn["seconds_left"].as_u64().unwrap();
+        assert!((60..=118).contains(&left), "{turn}");
+        assert_eq!(choose(&match_id, "Odd"), Err("E004".into()));
+        assert_eq!(choose("R9M9", "odd"), Err("E015".into()));
+        assert_eq!(choose(&match_id, "odd").unwrap()["choice"], "odd");
+    }
+    let end = next();
+    assert_eq!(end["status"], "over", "{end}");
+    assert!(text_of(&end["notes"][0]).starts_with("Champion: "), "{end}");
+    manager.ends_well();
+    assert_eq!(choices(&player), ["odd"; 3]); // it still answers: mcp implies --stay
+}
+
+#[test]
+fn where_nobody_chooses_the_fallback_plays_and_says_so() {
+    let (_world, [mut manager, _referee, player, _other]) = league(1, 4, "mcp:odd");
+    manager.ends_well();
+    assert_eq!(choices(&player), ["odd"]);
+    let end = tool(&player.url(), "next_turn", json!({})).unwrap();
+    let words = "R1M1: nobody chose in time; odd chose odd";
+    assert_eq!([&end["status"], &end["notes"][0]], ["over", words]);
+    player.complains(words);
+}
+
+#[test]
+fn a_match_that_nobody_announced_is_not_offered() {
+    let (world, manager) = (World::new(""), stand_in::manager());
+    let arguments = format!("play mcp:odd --manager {}", manager.url);
+    let player = world.start("player", &arguments);
+    player.line(" is P01");
+    stand_in::converse(&player.url(), "strange invites R7M1: joins");
+    let deadline = league::values::Timestamp::now().plus(Duration::from_secs(60));
+    let call = stand_in::spoken(&format!("strange asks R7M1 deadline={deadline}"));
+    let began = Instant::now();
+    assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
+    assert!(began.elapsed() < Duration::from_secs(50));
+    assert!(!player.said().contains("nobody chose"));
+}
+
+/// What a player has that chooses by itself is listed in `mcp.rs`.
+#[test]
+fn the_tools_are_there_by_hand() {
+    let world = World::new("");
+    let options = "play mcp --manager http://127.0.0.1:1/mcp";
+    let player = world.start("player", options);
+    let tools = ask(&player.url(), "tools/list", json!({}))["tools"].take();
+    for tool in list_of(&tools) {
+        let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
+        let mut arguments = arguments.values();
+        assert!(arguments.all(|it| it["description"].is_string()), "{tool}");
+        let says = text_of(&tool["description"]);
+        let rules = says.contains("whoever named its parity wins");
+        assert!(rules || tool["name"] != "make_choice", "{says}");
+    }
+    let names = list_of(&tools).iter().map(|tool| text_of(&tool["name"]));
+    let names: BTreeSet<&str> = names.collect();
+    let expected = ["get_player_state", "make_choice", "next_turn"];
+    assert!(names.into_iter().eq(expected), "{tools}");
+    let mut refused = world.start_unheard("player", "play mcp:nobody");
+    assert_eq!(refused.wait().code(), Some(2));
+}
+
+#[test]
+fn strangers_are_refused_before_anything_waits() {
+    let Some(own) = own_address() else {
+        return;
+    };
+    let (world, manager) = with_manager("serve");
+    // Nobody needs to reach it there.
+    let options = format!("play mcp --host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
+    let player = world.agent(&manager, "P01", &options);
+    player.line(" is P01");
+    let from_afar = format!("http://{own}:{}/mcp", player.port());
+    let card = world.data("agents/P01.json");
+    let choice = json!({"match_id": "R1M1", "choice": "odd"});
+    for (name, arguments, token, code) in [
+        ("next_turn", json!({}), Value::Null, "E011"),
+        ("next_turn", json!({}), json!("tok-p01-0"), "E012"),
+        ("make_choice", choice.clone(), Value::Null, "E011"),
+        ("make_choice", choice.clone(), json!("tok-p01-0"), "E012"),
+        ("make_choice", choice, card["token"].clone(), "E015"), // let in; but nothing is asked
+    ] {
+        let answer = tool(&from_afar, name, but(&arguments, "auth_token", token));
+        assert_eq!(answer, Err(code.into()), "{name}");
+    }
+}
+
+#[test]
+fn the_official_python_sdk_plays_a_league() {
+    let python = std::env::var("MCP_PYTHON").unwrap_or("python3".into()); // one that has the package mcp
+    let has_it = Command::new(&python)
+        .args(["-c", "from mcp import Client"])
+        .output();
+    if !has_it.is_ok_and(|has_it| has_it.status.success()) {
+        return left_out(&format!(
+            "the official SDK: {python} has no package mcp, 2.x"
+        ));
+    }
+    let page = include_str!("../../src/guide/models.md");
+    let (_, from) = page
+        .split_once("```python\n# play.py")
+        .expect("the page has it");
+    let script = format!("# play.py{}", from.split_once("```").unwrap().0);
+    let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:odd");
+    let script = script.replace("http://localhost:8101/mcp", &player.url());
+    let ran = Command::new(&python)
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    manager.ends_well();
+    assert_eq!(choices(&player), ["even", "odd", "odd"]); // as the script has it: first even, then against its last choice
+}

@@ -1,0 +1,196 @@
+//! Running a class: what the operator may do to a league, with `kill -9` of the manager between
+//! each order. What each order does and says is the story `tests/scripts/control.txt`.
+
+use super::support::*;
+use std::io::Write;
+use std::net::TcpListener;
+
+/// Which match a request is about, if it asks for a choice.
+fn asked_to_choose(request: &Value) -> Option<&str> {
+    let asked = &request["params"];
+    asks(asked).then(|| text_of(&asked["match_id"]))
+}
+
+#[test]
+fn every_order_survives_the_death_of_the_manager() {
+    let world = World::new("");
+    let run = "serve --stay --lead-sec 0";
+    let mut manager = world.manager(run);
+    let referee = world.agent(&manager, "REF01", "--stay");
+    referee.line("is REF01"); // before the first order kills the manager
+    let gates: [Gate; 3] = Default::default();
+    // P01 thinks about each round until its gate is open.
+    let peers = ["P01", "P02", "P03", "P04", "P05"].map(|id| {
+        let doors = gates.clone();
+        let peer = Peer::new(move |request| {
+            if let ("P01", Some(about)) = (id, asked_to_choose(request)) {
+                let round: usize = about[1..2].parse().unwrap();
+                doors[round - 1].pass();
+            }
+            good_player(id, "even", request)
+        });
+        let answer = register_player(&manager.url(), id, &peer.url);
+        assert_eq!(answer["player_id"], id);
+        peer
+    });
+    let order = |manager: &mut Agent, words: &str, says: &str| {
+        let said = world.order(words, &manager.url());
+        assert!(said.contains(says), "{words}: {said}");
+        manager.restart(&world, run);
+    };
+    let recorded = |id: &str, times: usize| {
+        until(&format!("{id} is recorded {times} times"), || {
+            let mut found = world.events("Recorded");
+            found.retain(|line| line["match_id"] == id);
+            found.pop().filter(|_| found.len() + 1 == times)
+        })
+    };
+    let asked = |id: &str| {
+        wait_until(&format!("P01 is asked in {id}"), || {
+            let calls = peers[0].received("CHOOSE_PARITY_CALL");
+            calls.iter().any(|call| call["match_id"] == id)
+        })
+    };
+    order(
+        &mut manager,
+        "remove P05",
+        "player:P05 (P05) is out of the lobby",
+    );
+    order(&mut manager, "start", "running");
+    asked("R1M1");
+    recorded("R1M2", 1);
+    order(&mut manager, "pause", "resume lets the league go on");
+    gates[0].open();
+    recorded("R1M1", 1);
+    order(&mut manager, "remove player:p04", "restore P04 undoes it");
+    let begun = world.events("Assigned").len();
+    order(&mut manager, "resume", "the league goes on");
+    assert_eq!(begun, 1, "a paused league begins nothing");
+    let lost = recorded("R2M1", 1);
+    let by = (&lost["result"]["winner"], &lost["referee_id"]);
+    assert_eq!(by, (&json!("P02"), &json!("league_manager")), "{lost}");
+    order(&mut manager, "restore P04", "plays again");
+    gates[1].open();
+    assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
+    // What is in play is lost too, at once, whatever its referee reports later.
+    asked("R3M2");
+    order(&mut manager, "remove P01", "plays no more");
+    assert_eq!(recorded("R3M2", 1)["result"]["winner"], "P02");
+    gates[2].open();
+    manager.line("the league is over");
+    let table = world.table();
+    assert!(table.iter().all(|row| row["played"] == 3), "{table:?}");
+    assert_eq!(table.len(), 4);
+    let said = world.order("again", &manager.url());
+    check_says(&said, "a new lobby opens");
+    wait_until("a new lobby is open", || leagues(&world).0 == 2);
+}
+
+/// Who plays.
+fn ids(world: &World) -> Vec<String> {
+    let table = world.table();
+    let ids = table.iter().map(|row| text_of(&row["player_id"]));
+    let mut ids: Vec<String> = ids.map(String::from).collect();
+    ids.sort();
+    ids
+}
+
+/// How many leagues there are, set aside or not, and the last line of the one that is not.
+fn leagues(world: &World) -> (usize, String) {
+    let folders = std::fs::read_dir(world.folder.join("data/leagues")).unwrap();
+    let folders = folders.flatten().filter(|entry| entry.path().is_dir());
+    let journal = world.journal();
+    let last = journal.last().and_then(|line| line["event"].as_str());
+    (folders.count(), last.unwrap_or_default().into())
+}
+
+/// Waits until so many leagues have been played, and the last of them is closed.
+fn wait_for_leagues(world: &World, number: usize) {
+    wait_until(&format!("league {number} is over"), || {
+        leagues(world) == (number, "Closed".into())
+    });
+}
+
+fn check_none_has_ended(agents: impl IntoIterator<Item = Agent>) {
+    for mut agent in agents {
+        let end = agent.child.try_wait().unwrap();
+        assert_eq!(end, None, "{}", agent.said());
+    }
+}
+
+#[test]
+fn a_local_league_that_stays_plays_another_one() {
+    let (world, manager) = with_manager("local --stay --fresh");
+    for n in 1..=3 {
+        wait_for_leagues(&world, n);
+        world.check_played(4);
+        world.order("again", &manager.url());
+    }
+}
+
+#[test]
+fn a_player_that_comes_too_late_waits_for_the_next_league() {
+    let (world, mut manager) = with_manager("serve --stay --lead-sec 0");
+    let gate = Gate::default();
+    let first = slow_player("P01", "even", &gate, |_| true);
+    register_player(&manager.url(), "P01", &first.url);
+    let _second = world.agent(&manager, "P02", "--stay");
+    let _referee = world.agent(&manager, "REF01", "--stay");
+    wait_until("two are here", || world.journal().len() == 4);
+    world.order("start", &manager.url());
+    let late = world.agent(&manager, "P03", "--stay");
+    late.complains("league already started: waiting for the next league (--stay)");
+    gate.open();
+    wait_for_leagues(&world, 1);
+    world.order("again", &manager.url());
+    late.line("is P03 in league_2025_even_odd");
+    wait_until("the others are here", || {
+        leagues(&world).0 == 2 && world.journal().len() == 4
+    });
+    world.order("start", &manager.url());
+    wait_for_leagues(&world, 2);
+    assert_eq!(ids(&world), ["P02", "P03"]);
+    manager.kill();
+    let turned_away = manager.output().matches("rejected ").count();
+    assert_eq!(turned_away, 1, "nobody hears of those who wait");
+}
+
+#[test]
+fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back() {
+    let world = World::new("");
+    let run = "serve --players 2 --stay --lead-sec 0";
+    let mut manager = world.manager(run);
+    // A class sits at as many addresses.
+    let players = ["P01", "P02"].map(|id| {
+        let host = format!("127.0.0.{}", &id[2..]);
+        let free = TcpListener::bind((&*host, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let contact = format!("http://{free}/mcp");
+        let place = format!(
+            "--stay --host {host} --port {} --contact-endpoint {contact}",
+            free.port()
+        );
+        world.agent(&manager, id, &place)
+    });
+    let referee = world.agent(&manager, "REF01", "--stay");
+    wait_for_leagues(&world, 1);
+    // Whoever has not said all is waited for, so the old league stays a while.
+    let mut talking = connect(&manager.url(), patience()).unwrap();
+    let half = "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{";
+    talking.write_all(half.as_bytes()).unwrap();
+    let order = json!({"league_id": stand_in::LEAGUE, "action": "new_lobby"});
+    let order = message("LEAGUE_CONTROL", "launcher", order);
+    send(&manager.url(), &order);
+    let before = leagues(&world);
+    manager.kill();
+    assert_eq!(before, (1, "Closed".into()), "nothing is set aside yet");
+    manager.restart(&world, run);
+    wait_for_leagues(&world, 2);
+    world.check_played(2);
+    assert_eq!(ids(&world), ["P01", "P02"], "they keep their ids");
+    let pages = std::fs::read_dir(world.folder.join("data/matches")).unwrap();
+    assert_eq!(pages.count(), 2, "with its matches");
+    check_none_has_ended(players.into_iter().chain([referee]));
+}

@@ -1,0 +1,221 @@
+//! The README and the pages of the guide are true: what they quote stands in the source, what they
+//! name is there.
+
+use super::support::{executable, files};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files that a reader of the pages makes.
+const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
+/// Options of other programs: Cargo, the Inspector and `unshare`.
+const OPTIONS_OF_OTHERS: &str = "--bin --cli --features --fork --method --mount-proc --open \
+    --path --release --test --transport";
+/// What our own options stand behind.
+const OURS: &str = "league referee player cargo";
+/// The longest README that a newcomer reads.
+const LONGEST_README: usize = 250;
+
+/// A page: where it is, and what it says.
+struct Page {
+    path: PathBuf,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn pages() -> Vec<Page> {
+    let guide = fs::read_dir(root().join("src/guide")).unwrap();
+    let guide = guide.map(|entry| entry.unwrap().path());
+    let others = ["README.md", "src/protocol.md"].map(|name| root().join(name));
+    let page = |path: PathBuf| Page {
+        text: fs::read_to_string(&path).unwrap(),
+        path,
+    };
+    others.into_iter().chain(guide).map(page).collect()
+}
+
+impl Page {
+    /// Its blocks: the words behind the first fence, and the lines.
+    fn blocks(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        let blocks = self.text.split("```").skip(1).step_by(2);
+        let blocks = blocks.filter_map(|block| block.split_once('\n'));
+        blocks.map(|(info, lines)| (info, lines.lines().collect()))
+    }
+
+    /// The lines outside of them.
+    fn prose(&self) -> impl Iterator<Item = &str> {
+        let prose = self.text.split("```").step_by(2);
+        prose.flat_map(str::lines)
+    }
+
+    /// What is written between backticks.
+    fn spans(&self) -> impl Iterator<Item = &str> {
+        self.prose().flat_map(|it| it.split('`').skip(1).step_by(2))
+    }
+
+    /// The lines that somebody may type: code spans, and blocks for a terminal.
+    fn typed(&self) -> impl Iterator<Item = &str> {
+        let for_terminal = |info: &str| ["", "sh", "text"].contains(&info);
+        let blocks = self.blocks().filter(move |(info, _)| for_terminal(info));
+        blocks.flat_map(|(_, lines)| lines).chain(self.spans())
+    }
+}
+
+/// What a program says of itself.
+fn help(program: &Path) -> String {
+    let output = Command::new(program).arg("--help").output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The names in the first column of a section of a program's help.
+fn listed(help: &str, section: &str) -> BTreeSet<String> {
+    let lines = help.lines().skip_while(|line| *line != section).skip(1);
+    let rows = lines.take_while(|line| line.starts_with("  "));
+    let names = rows.filter_map(|row| row.split_whitespace().next());
+    names.map(String::from).collect()
+}
+
+/// The words that follow `name` in a line, perhaps behind `--`.
+fn after<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
+    let is_sign = |it: char| !it.is_ascii_lowercase() && it != '_';
+    let words: Vec<&str> = line.split(' ').filter(|it| *it != "--").collect();
+    let pairs = words.windows(2);
+    let pairs = pairs.filter(|it| it[0].rsplit(is_sign).next() == Some(name));
+    let next = pairs.filter_map(|it| it[1].split(is_sign).next());
+    next.filter(|word| !word.is_empty()).collect()
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn quoted_code_is_in_the_source() {
+    let mut quotes = 0;
+    let mut stale = Vec::new();
+    for page in pages() {
+        for (info, lines) in page.blocks() {
+            let first = lines.first().copied().unwrap_or_default();
+            let path = first.strip_prefix("// ").unwrap_or_default().trim();
+            if !info.starts_with("rust") || !path.ends_with(".rs") {
+                continue;
+            }
+            quotes += 1;
+            let shown = page.path.display();
+            let source = fs::read_to_string(root().join(path));
+            let source = source.unwrap_or_else(|error| panic!("{shown}: {path}: {error}"));
+            let source = squeezed(&source);
+            let mut rest = &source[..];
+            // A line `// …` stands for lines that are left out.
+            for part in lines[1..].split(|line| line.trim().starts_with("// …")) {
+                let wanted = squeezed(&part.join("\n"));
+                match rest.find(&wanted) {
+                    Some(at) => rest = &rest[at + wanted.len()..],
+                    None => stale.push(format!("{shown}: {path}:\n{}", part.join("\n"))),
+                }
+            }
+        }
+    }
+    assert!(quotes > 0, "the pages quote no code");
+    assert!(
+        stale.is_empty(),
+        "no longer in the source:\n{}",
+        stale.join("\n")
+    );
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines = lines.lines().count();
+    assert!(lines <= LONGEST_README, "README.md has {lines} lines");
+}
+
+#[test]
+fn links_and_paths_lead_somewhere() {
+    for page in pages() {
+        let shown = page.path.display();
+        let fences = page.text.matches("```").count();
+        assert_eq!(fences % 2, 0, "{shown}: a fence is open");
+        let links = page.prose().flat_map(|line| line.split("](").skip(1));
+        for link in links.filter_map(|link| link.split(')').next()) {
+            let is_elsewhere = link.contains("://") || link.contains("::") || link.starts_with('#');
+            let path = page.path.parent().unwrap().join(link);
+            assert!(is_elsewhere || path.exists(), "{shown}: no file {link}");
+        }
+        for span in page.spans() {
+            let folders = ["src/", "bin/", "tests/", "config/", ".ci/"];
+            let is_path = folders.iter().any(|folder| span.starts_with(folder));
+            let is_path = is_path && !span.contains("ID"); // a place for any id
+            let is_there =
+                READERS_OWN.split(' ').any(|it| it == span) || root().join(span).exists();
+            assert!(!is_path || is_there, "{shown}: no file {span}");
+        }
+    }
+}
+
+#[test]
+fn commands_words_and_options_exist() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let targets = makefile.lines().filter_map(|line| line.split_once(':'));
+    let targets: BTreeSet<&str> = targets.map(|(target, _)| target).collect();
+    let tool = help(&executable("league"));
+    let words = listed(&tool, "commands:");
+    let mut options = listed(&tool, "options:");
+    for program in ["league_manager", "referee", "player"] {
+        options.extend(listed(&help(&executable(program)), "options:"));
+    }
+    assert!(words.len() > 5 && options.len() > 20, "{tool}");
+
+    for page in pages() {
+        let shown = page.path.display();
+        for line in page.typed() {
+            for target in after(line, "make") {
+                assert!(targets.contains(target), "{shown}: no target in {line}");
+            }
+            let is_ours =
+                |start: &&str| line.starts_with(start) || line.contains(&format!("'{start}"));
+            let is_tool = ["league ", "cargo run --bin league "].iter().any(is_ours);
+            for word in after(line, "league").into_iter().filter(|_| is_tool) {
+                assert!(words.contains(word), "{shown}: no word {word} in {line}");
+            }
+            let is_ours = OURS.split(' ').any(|name| line.contains(name));
+            if !is_ours && !line.starts_with("--") {
+                continue; // a batch engine's, or a shell's
+            }
+            let tokens = line.split(|it: char| !it.is_ascii_lowercase() && it != '-');
+            let named = tokens.filter(|it| it.starts_with("--") && it.len() > 3);
+            for option in named.filter(|it| !it.ends_with('-')) {
+                let mut others = OPTIONS_OF_OTHERS.split(' ');
+                let is_known = options.contains(option) || others.any(|it| it == option);
+                assert!(is_known, "{shown}: no option {option} in {line}");
+            }
+        }
+    }
+    let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
+    options.retain(|option| !["--help", "--version"].contains(&&**option));
+    for option in options {
+        assert!(page.contains(&option), "configuration.md has no {option}");
+    }
+}
+
+#[test]
+fn every_key_of_the_files_is_explained() {
+    let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
+    let config: String = files(&root().join("config")).iter().map(text).collect();
+    let parts: Vec<&str> = config.split('"').collect();
+    let keys = parts.windows(2).filter(|it| it[1].starts_with(':'));
+    let keys: BTreeSet<&str> = keys.map(|it| it[0]).collect();
+    assert!(keys.len() > 40, "{keys:?}");
+    let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
+    for key in keys {
+        assert!(
+            page.contains(key),
+            "configuration.md does not explain {key}"
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! A league as a job of a batch engine: entrants dealt into groups, a job for each, killed and
+//! started again by a plain shell, added up, and the next stage.
+
+use super::support::*;
+use crate::groups::{self, Entrant, deal};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Plays a stage with two processes, in the folder in which it is started. A group that is over is
+/// not played again. One group may be slow.
+const STAGE: &str = r#"
+ls season/groups | sed s/.txt// | xargs -P 2 -I {} sh -c '
+    "$LEAGUE" local --entrants season/groups/{}.txt --data season/{} --logs logs/{} --config ../config \
+        --port 0 --referees 1 --lead-sec $(test {} = "$SLOW" && echo 3 || echo 0) --seed {} --quiet &
+    echo $! > {}.pid; wait $!'
+"#;
+
+/// The shell, in a folder of a world.
+fn shell(folder: &Path, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).current_dir(folder);
+    command.env("LEAGUE", executable("league"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a command says on its two streams; it must end with that code.
+fn said(command: &mut Command, code: i32) -> [String; 2] {
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{said:?}");
+    said
+}
+
+fn entrants(count: usize) -> Vec<Entrant> {
+    let entrant = |n: usize| Entrant {
+        name: format!("Agent {n}"),
+        command: "league play random".into(),
+    };
+    (1..=count).map(entrant).collect()
+}
+
+#[test]
+fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
+    let world = World::new("");
+    let played = ["whole", "killed"].map(|name| {
+        let folder = world.folder.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("class.txt"), groups::text(&entrants(24))).unwrap();
+        let deal = "$LEAGUE groups --entrants class.txt --size 4 --seed 7 --out season";
+        said(&mut shell(&folder, deal), 0);
+        if name == "killed" {
+            let mut stage = shell(&folder, STAGE);
+            stage
+                .env("SLOW", "003")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()); // the shell says "Killed"
+            let mut stage = stage.spawn().unwrap();
+            let league = folder.join("season/003/leagues/league_2025_even_odd");
+            let count = || json_lines(&league.join("journal.jsonl")).len();
+            until("a result of group 3", || {
+                (count() > 1 + 5 + 1 + 1).then_some(()) // head, agents, start, and the first that follows
+            });
+            let kill = "kill -9 $(cat 003.pid)";
+            said(&mut shell(&folder, kill), 0);
+            assert!(
+                !stage.wait().unwrap().success(),
+                "xargs tells of a failed job"
+            );
+            let status = "$LEAGUE season --status --all --config ../config season/*";
+            let [states, _] = said(&mut shell(&folder, status), 1);
+            assert!(!states.contains("season/003  over"), "{states}");
+            assert_eq!(states.matches("  over\n").count(), 5, "{states}");
+        }
+        let [said_by_jobs, _] = said(&mut shell(&folder, STAGE), 0);
+        let over = said_by_jobs.matches("this league is over").count();
+        assert_eq!(over, if name == "killed" { 5 } else { 0 }, "{said_by_jobs}");
+        let season = "$LEAGUE season season/* --all --promote 2 --by expected --config ../config";
+        let [next, table] = said(&mut shell(&folder, season), 0);
+        assert_eq!(next.lines().count(), 12, "{next}");
+        fs::write(folder.join("final.txt"), &next).unwrap();
+        let last = "$LEAGUE local --entrants final.txt --data final --config ../config --port 0 \
+                    --lead-sec 0 --seed 1 --quiet && $LEAGUE season final --config ../config";
+        let [champion, _] = said(&mut shell(&folder, last), 0);
+        let (_, champion) = champion.split_once("  final  ").unwrap();
+        (next, table, champion.to_string())
+    });
+    assert_eq!(played[0], played[1]);
+}
+
+#[test]
+fn groups_are_balanced_and_the_same_for_the_same_names_and_seed() {
+    for (count, size, wanted) in [(2000, 100, 20), (101, 100, 2), (7, 3, 3), (2, 3, 1)] {
+        let dealt = deal(entrants(count), size, 7);
+        let sizes: BTreeSet<usize> = dealt.iter().map(Vec::len).collect();
+        let spread = sizes.last().unwrap() - sizes.first().unwrap();
+        assert_eq!(
+            (dealt.len(), spread <= 1),
+            (wanted, true),
+            "{count} {sizes:?}"
+        );
+        assert_eq!(dealt.concat().len(), count);
+        let mut turned = entrants(count);
+        turned.reverse();
+        assert_eq!(deal(turned, size, 7), dealt);
+    }
+    assert_ne!(deal(entrants(50), 10, 7), deal(entrants(50), 10, 8));
+}
+
+/// A file of entrants in a world: where it is.
+fn class(world: &World, text: &str) -> String {
+    let file = world.folder.join("class.txt");
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().into()
+}
+
+/// Entrants, with `;` between lines and `:` behind a name; what is done with them, and what is
+/// wrong.
+const WRONG: &str = r#"
+Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | DEAL | line 4: Ada enters in line 1 already
+Ada:even;Bob | DEAL | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab
+Ada:even | DEAL | got 1 in groups of 3, expected at least 2 entrants
+Ada:even | local --entrants CLASS --mine ada | only one of --entrants, --new, --mine says who plays
+Ada:even | local --entrants CLASS --players 5 | --entrants needs no --players
+Ada:even | local --new even --cycles 5 | --new needs no --cycles
+Ada:even | local --entrants CLASS --port 0 | --players: got 1, expected 2 to 100
+Ada:even | serve --entrants CLASS | --entrants is for a local league
+Ada:even | groups --entrants CLASS | --out is missing"#;
+
+#[test]
+fn what_is_wrong_with_entrants_is_said_with_its_line() {
+    let world = World::new("");
+    let out = world.folder.join("season");
+    let deal = format!("groups --entrants CLASS --size 3 --out {}", out.display());
+    let run = |entrants: &str, arguments: &str| {
+        let arguments = arguments.replace("CLASS", &class(&world, entrants));
+        world.word(&arguments)
+    };
+    for [entrants, arguments, words] in rows(WRONG) {
+        let entrants = entrants.replace(';', "\n").replace(':', "\t");
+        let arguments = arguments.replace("DEAL", &deal);
+        let (code, said) = run(&entrants, &arguments);
+        assert!(
+            code == Some(2) && said.contains(words),
+            "{arguments}: {said}"
+        );
+    }
+    for (names, code) in [(3, 0), (3, 0), (4, 1)] {
+        let came = run(&groups::text(&entrants(names)), &deal).0;
+        assert_eq!(came, Some(code), "no other groups are overwritten");
+    }
+}
+
+#[test]
+fn a_player_of_another_machine_comes_by_itself() {
+    let world = World::new("");
+    let entrants = "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n";
+    let path = class(&world, entrants);
+    let mut league = world.manager(&format!("local --entrants {path} --referees 1"));
+    let elsewhere = World::new("");
+    let own = format!("--manager {} --display-name Ada", league.url());
+    let mut player = elsewhere.start("player", &own);
+    league.ends_well();
+    player.ends_well();
+    let table = world.table();
+    let names = table.iter().map(|row| text_of(&row["display_name"]));
+    assert_eq!(names.collect::<BTreeSet<_>>(), ["Ada", "Bob", "Eve"].into());
+}
+
+#[test]
+fn an_interrupted_league_waits_for_its_own_players_also_where_others_are_back_first() {
+    let world = World::new("");
+    let [mark, slow] = ["interrupted", "slow.sh"].map(|name| world.folder.join(name));
+    let player = executable("player").display().to_string();
+    let wait = format!("[ -e {} ] && sleep 3", mark.display());
+    fs::write(&slow, format!("{wait}\nexec {player} \"$@\"\n")).unwrap();
+    let slow = slow.display();
+    let entrants = format!("Ada\thttp://a/mcp\nBen\thttp://b/mcp\nBob\tsh {slow}\n");
+    let path = class(&world, &entrants);
+    let arguments = format!("local --entrants {path} --referees 1 --lead-sec 1");
+    let elsewhere = World::new("");
+    let others = |league: &Agent| ["P01", "P02"].map(|id| elsewhere.agent(league, id, ""));
+    let mut league = world.manager(&arguments);
+    let port = league.port();
+    let players = others(&league);
+    world.starts();
+    league.kill();
+    drop(players);
+    fs::write(mark, "").unwrap();
+    let mut league = world.manager(&format!("{arguments} --port {port}"));
+    let _players = others(&league);
+    league.ends_well();
+    world.check_played(3);
+    let results = format!("{:?}", world.events("Recorded"));
+    assert!(!results.contains("TECHNICAL_LOSS"), "{results}");
+}
+
+#[test]
+fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
+    let world = World::new("");
+    let path = class(&world, &groups::text(&entrants(3)));
+    let arguments = format!("local --entrants {path} --lead-sec 60");
+    let mut league = world.manager(&arguments);
+    world.starts();
+    league.kill();
+    class(&world, &groups::text(&entrants(4)));
+    for arguments in ["local", &arguments] {
+        let (code, said) = world.word(&format!("{arguments} --port 0"));
+        let refused = said.contains("of other entrants lies in");
+        assert!(code == Some(1) && refused, "{said}");
+    }
+    let _league = world.manager(&format!("{arguments} --fresh"));
+    wait_until("another league starts", || {
+        world.count("Started") == 1 && world.count("Registered") == 6
+    });
+}

@@ -1,0 +1,213 @@
+//! Practice: what many matches say about a strategy, and the leagues in which they are played.
+
+use super::support::paper::{scoring, usual};
+use super::support::*;
+use crate::local::practice;
+use crate::manager_screen::first_losses;
+use crate::statistics::{Sample, report};
+use crate::strategies::{PastMatch, Turn, named};
+use crate::worth;
+use league::games::{judge, points};
+use league::json::decode;
+use league::manager::league::League;
+use league::protocol::Parity;
+use std::{fs, path::Path, sync::Arc};
+
+/// What a coin gets in Even/Odd.
+fn coin(win: i32, draw: i32, loss: i32) -> f64 {
+    worth::coin("even_odd", &scoring([win, draw, loss, loss])).unwrap()
+}
+
+/// So many matches with so many points each: their mean, the square of its standard error, and the
+/// verdict.
+const SAMPLES: &str = "
+ | 0 | - | too few
+1*3 | 3 | - | too few
+1*0 1*3 | 1.5 | 4.5/2 | too few
+1*0 2*1 1*2 | 1 | 2/3/4 | too few
+20*1 | 1 | 0 | worse than a coin, and not
+20*0 20*3 | 1.5 | 90/39/40 | like a coin
+60*0 90*3 | 1.8 | 324/149/150 | better than a coin, and not
+100*0 100*3 | 1.5 | 450/199/200 | better than a coin, perhaps
+100*0 100*1 40*3 | 220/240 | - | worse than a coin, and not";
+
+#[test]
+fn mean_standard_error_and_verdict_are_those_of_the_book() {
+    for [parts, mean, square, verdict] in rows(SAMPLES) {
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let points = parts.split_whitespace().flat_map(|part| {
+            let (times, points) = part.split_once('*').unwrap();
+            vec![number(points); times.parse().unwrap()]
+        });
+        let sample = Sample::of(points);
+        let fraction = |text: &str| text.split('/').map(number).reduce(|one, by| one / by);
+        let is_near = |came: f64, text| (came - fraction(text).unwrap()).abs() < 1e-12;
+        assert!(is_near(sample.mean, mean), "{sample:?}");
+        let is_exact = square == "-" || is_near(sample.error.powi(2), square);
+        assert!(is_exact, "{sample:?}: {square}");
+        let came = sample.verdict(1.25, "a coin");
+        assert!(came.starts_with(verdict), "{sample:?}: {came}");
+    }
+    let coins = [(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(w, d, l));
+    assert_eq!(coins, [1.25, 1.75, 1.5]);
+}
+
+/// What a strategy gets on average against somebody who always chooses `constant`, once it has met
+/// it ten times: each of the ten numbers counts once, so nothing is left to luck.
+fn expected(strategy: &str, constant: Parity) -> f64 {
+    let mut turn = Turn {
+        seed: Some(1),
+        ..Turn::sample()
+    };
+    let ids = ["P01".to_string(), "P02".to_string()];
+    let play = |turn: &Turn, number| {
+        let own = named("even_odd", strategy).unwrap()(turn);
+        let own = decode::<Parity>(&own.into()).unwrap();
+        judge(&ids, [own, constant], number)
+    };
+    turn.history = Arc::new(Vec::new());
+    for n in 1..=10 {
+        turn.match_id = format!("R{n}M1");
+        let past = PastMatch {
+            round_id: n,
+            game_type: "even_odd".into(),
+            match_id: turn.match_id.clone(),
+            conversation_id: String::new(),
+            opponent_id: "P02".into(),
+            result: play(&turn, n),
+        };
+        Arc::make_mut(&mut turn.history).push(past);
+    }
+    let points = (1..=10).map(|number| f64::from(points(&play(&turn, number), "P01", &usual())));
+    Sample::of(points).mean
+}
+
+/// What strategies get against even, and against odd.
+const CONSTANT: &str = "
+even | [1.0, 1.5]
+odd | [1.5, 1.0]
+contrary | [1.5, 1.5]
+frequency | [1.5, 1.5]
+pattern | [1.5, 1.5]";
+
+#[test]
+fn against_constant_opponents_the_expectation_is_exact() {
+    for [strategy, against] in rows(CONSTANT) {
+        let came = [Parity::Even, Parity::Odd].map(|it| expected(strategy, it));
+        assert_eq!(format!("{came:?}"), against, "{strategy}");
+    }
+    let coins = (expected("even", Parity::Even) + expected("odd", Parity::Even)) / 2.0; // a coin is either, as often
+    assert_eq!(coins, coin(3, 1, 0));
+}
+
+#[test]
+fn the_report_tells_players_apart_by_what_they_play() {
+    let mine = ["ada", "python3 bin/player.py", "./ada"];
+    let players = practice(&mine, &["random", "even"], 6);
+    let told = players
+        .iter()
+        .map(|it| format!("{}: {}", it.name, it.command));
+    let expected = [
+        "ada: ada",
+        "player.py: python3 bin/player.py",
+        "ada 2: ./ada",
+        "random: random",
+        "even: even",
+        "random 2: random",
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+/// What a practice says of a league on paper.
+fn reported(league: &League) -> String {
+    report(&super::season::document(league, true))
+}
+
+#[test]
+fn the_report_has_aligned_columns_whatever_the_names() {
+    let two = "A!B | A=B | B>A".replace('A', "ada");
+    let two = paper::told(&two.replace('B', "日本の\u{7}プレーヤー"));
+    let expected = "
+ Id  Strategy           Matches  Points per match  Expected points  (1.25 is what a coin gets)
+P01  ada                      3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say
+P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say; 1 lost technically";
+    assert_eq!(reported(&two), expected);
+
+    // Whoever fails in every match has no expected points, however many matches there were.
+    let failed = paper::told(&["ada!bob"; 12].join(" | "));
+    let lines = reported(&failed);
+    let row = "P02  bob            12     0.000 ± 0.000                -  too few matches to say; 12 lost technically";
+    assert!(lines.ends_with(row), "{lines}");
+    let first = [
+        "\nThe first technical loss of each:",
+        "  R1M1    ada won, bob lost technically: P02 came late - P01 wins by default (make trace MATCH=R1M1 LOGS=a/logs)",
+    ];
+    assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
+    assert!(first_losses(&paper::told("ada?bob"), Path::new("logs")).is_empty());
+}
+
+/// What is no practice, and why.
+const REFUSED: &str = "
+serve --mine ada | is for a local league
+local --cycles 0 | expected 1 to 1000
+local --cycles 1001 | expected 1 to 1000
+local --players 3 --mine a,b --mine c,d | expected at least 4
+local --mine no-such-program | no-such-program
+local --mine true | P01 has ended, so the league does not begin
+local --mine `sh -c kill${IFS}-9${IFS}$$` | P01 has ended, so the league does not begin";
+
+#[test]
+fn practice_replaces_practice_and_nothing_else() {
+    let world = World::new("");
+    let refused = |arguments: &str, words: &str| {
+        let mut league = world.start_unheard("league_manager", arguments);
+        league.complains(words);
+        assert_ne!(league.wait().code(), Some(0), "{arguments}");
+    };
+    let practiced = || files(&world.folder.join("data/practice/matches")).len();
+    let foreign = world.folder.join("data/practice/of_mine");
+    fs::create_dir_all(&foreign).unwrap();
+    refused("local --cycles 1", "not from a practice");
+    assert!(foreign.exists());
+    fs::remove_dir_all(foreign.parent().unwrap()).unwrap();
+
+    let output = world.local("--players 8 --seed 7"); // a real league, always the same
+    check_says(&output, "(P02) with 12 points");
+    let real = fs::read(world.league_file("journal.jsonl")).unwrap();
+    let mine = format!("{},player", executable("player").display());
+    for (option, value, matches) in [("--mine", &*mine, 3), ("--cycles", "4", 12)] {
+        // As a deletion that fails half way leaves it.
+        let _ = fs::remove_dir_all(world.folder.join("data/practice/agents"));
+        let output = world.local(&format!("--players 3 {option} {value}"));
+        let is_second = output.contains("the last practice is replaced");
+        assert_eq!(is_second, matches == 12, "{output}");
+        check_says(&output, "Expected points  (1.25 is what a coin gets)");
+        assert_eq!(practiced(), matches);
+    }
+    assert!(fs::read(world.league_file("journal.jsonl")).unwrap() == real);
+    let lock = world.folder.join("data/agents/practice.lock");
+    let lock = fs::File::options().write(true).open(lock).unwrap();
+    lock.lock().unwrap();
+    refused("local --cycles 1", "data is in use");
+    assert_eq!(practiced(), 12);
+    drop(lock);
+    for [arguments, why] in rows(REFUSED) {
+        refused(arguments, why);
+    }
+    let output = world.local("--mine player,player,player,player");
+    check_says(&output, "P05");
+}
+
+#[test]
+fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
+    let worth = worth::by_pair("even_odd", &usual());
+    for (text, expected) in [
+        ("even odd", 1.5),
+        ("odd even", 1.5),
+        ("even even", 1.0),
+        ("odd odd", 1.0),
+    ] {
+        assert_eq!(worth[text], [expected; 2], "{text}");
+    }
+    assert!(worth::by_pair("tic_tac_toe", &usual()).is_empty());
+}

@@ -1,0 +1,282 @@
+//! What is counted from the documents that leagues leave: luck, expected points, who is equal, the
+//! season, the files for people. No sockets; a league is written as a line of results.
+
+use super::support::{World, check_says, paper, rows};
+use crate::csv::{csv, results, standings};
+use crate::document::view;
+use crate::figures::{Figures, expected_by_player};
+use crate::luck::chance;
+use crate::pages::Pages;
+use crate::season::{add, ordered};
+use crate::view::LeagueView;
+use league::json::decode;
+use league::manager::agent_status::{AgentStatus, Waiting};
+use league::manager::league::League;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::{fs, path::Path};
+
+/// The document of a league that went as a script says: `P01>P02 P03=P04 | P01!P03 P02?P04`.
+fn league(script: &str) -> LeagueView {
+    document(&paper::told(script), false)
+}
+
+/// The files of leagues.
+fn keep(folder: &Path, name: &str, text: &str) {
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join(name), text).unwrap();
+}
+
+#[test]
+fn expected_points_are_what_the_choices_were_worth_and_forfeits_count_nothing() {
+    let view = league("P01>P02 P03=P04 | P01!P03 P02=P04 | P01>P04 P02?P03");
+    let expected = expected_by_player(&view);
+    let rows = [("P01", 3.0), ("P02", 2.5), ("P03", 1.0), ("P04", 3.5)];
+    for (id, worth) in rows {
+        assert_eq!(expected[id], worth, "{id}");
+    }
+    let results = results(&view);
+    let worth = results.lines().skip(1).map(|row| row.split(',').nth(14));
+    let worth: Vec<&str> = worth.flatten().take(3).collect();
+    assert_eq!(worth, ["1.5", "1.0", ""], "{results}");
+    let table = standings(&view, &expected);
+    check_says(&table, "P01,P01,3,3,0,0,9,3.0,");
+}
+
+/// A league, its rounds parted by commas, and who is equal in it; in the third they have not met.
+const EQUALS: &str = "
+P01=P02 P03=P04 | P01 P02 P03 P04
+P01>P02 P03>P04 | P01 P03, P02 P04
+P01>P02 P03>P04, P01>P03 P02>P04 | P02 P03
+P01>P02 P02>P03 P03>P01 | P01 P02 P03
+P01>P02 P03>P04, P01>P03 P02>P04, P03>P02 P01?P04 |";
+
+#[test]
+fn players_that_no_tie_break_parts_are_equal() {
+    for [script, groups] in rows(EQUALS) {
+        let equal = Figures::of(&league(&script.replace(", ", " | "))).equals;
+        let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
+        assert_eq!(came.join(", "), groups, "{script}");
+    }
+}
+
+/// A league, its rounds parted by commas, and what is said of its luck.
+const SENTENCES: &str = "
+P01=P02 | Luck: if all chose at random, somebody would have 1 point or more in about 100 of 100 such leagues.
+P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, somebody would have 9 points or more in about 3 of 100 such leagues.
+P01>P02, P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, somebody would have 12 points or more in fewer than 1 of 100 such leagues.
+P01!P02, P01>P02 | Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, somebody would have 6 points or more in about 25 of 100 such leagues.";
+
+#[test]
+fn luck_holds_forfeits_as_they_were() {
+    let outcomes = [[3, 0], [0, 3], [1, 1], [1, 1]];
+    // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with
+    // 1/8, and so on.
+    for (held, matches, points, expected) in [
+        (&[0, 0], 1, 1, 1.0),
+        (&[0, 0], 1, 3, 0.5),
+        (&[0, 0], 1, 4, 0.0),
+        (&[0, 0], 2, 3, 0.75),
+        (&[0, 0], 2, 6, 0.125),
+        (&[3, 0], 1, 6, 0.25), // the forfeit is held: only its winner can have 6
+        (&[3, 0], 1, 3, 1.0),
+    ] {
+        let games = vec![[0, 1]; matches];
+        let [came, again] = [(); 2].map(|()| chance(held, &games, &outcomes, points));
+        let row = format!("{held:?}, {matches}, {points}: {came}, expected {expected}");
+        assert!((came - expected).abs() < 0.01, "{row}");
+        assert_eq!(came.to_bits(), again.to_bits(), "always the same");
+    }
+    for [script, sentence] in rows(SENTENCES) {
+        let luck = Figures::of(&league(&script.replace(", ", " | "))).luck;
+        assert_eq!(luck.unwrap_or_default(), sentence, "{script}");
+    }
+}
+
+#[test]
+fn the_season_goes_by_points_per_match() {
+    let small = league("P01>P02");
+    let large = league("P05=P02 P04=P03 | P05=P04 P02=P03 | P05=P03 P02=P04 | P02=P05");
+    let mut players = BTreeMap::new();
+    [small, large].iter().for_each(|it| add(&mut players, it));
+    let season = ordered(players);
+    let told = season.iter().map(|(name, sums)| {
+        let [titles, leagues] = [sums.titles, sums.leagues];
+        format!(
+            "{name} {titles} of {leagues}, {} points, {}",
+            sums.points, sums.expected
+        )
+    });
+    let wanted = [
+        "P01 1 of 1, 3 points, 1.5", // 3 points in one match are more than 4 in four
+        "P03 0 of 1, 3 points, 3",
+        "P04 0 of 1, 3 points, 3",
+        "P05 0 of 1, 4 points, 4", // equal to P02 in all but the id
+        "P02 1 of 2, 4 points, 5.5",
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
+    let world = World::new("");
+    let keep = |folder: &str, script: &str, is_local: bool| {
+        let document = document(&paper::told(script), is_local);
+        let text = serde_json::to_string(&document).unwrap();
+        let folder = world.folder.join("data").join(folder);
+        keep(&folder, "league.json", &text);
+    };
+    let own = "leagues/league_2025_even_odd";
+    keep(own, "P01>P02", true);
+    keep(&format!("practice/{own}"), "P01>P02", true);
+    let (code, said) = world.word("season");
+    let hint = "--all counts local leagues and practice too";
+    assert!(code == Some(1) && said.contains(hint), "{said}");
+    keep(&format!("{own}~2026-11-21T080000Z"), "P02>P01", false);
+    keep(&format!("{own}~2026-11-21T090000Z"), "P02?P01", false);
+    let (_, said) = world.word("season");
+    let champion = "  2025-01-15  champion: P02\n";
+    assert!(
+        said.starts_with("1 league, ") && said.contains(champion),
+        "{said}"
+    );
+    let (_, said) = world.word("season --all");
+    assert!(said.starts_with("3 leagues, "), "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_again() {
+    let world = World::new("");
+    let data = world.folder.join("data");
+    let view = league("P01>P02 P03=P04");
+    let mut pages = Pages::new(data.clone(), world.folder.join("logs"));
+    let in_the_way = ["standings.json", "report.html"].map(|name| world.league_file(name));
+    for path in &in_the_way {
+        fs::create_dir_all(path.join("x")).unwrap();
+    }
+    let failed = pages.keep(&view, &Figures::of(&view)).unwrap_err();
+    let words = "2 of the files to keep cannot be written: ";
+    assert!(failed.starts_with(words), "{failed}");
+    for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
+        assert!(world.league_file(name).is_file(), "{name}");
+    }
+    let game = data.join("matches/league_2025_even_odd/R1M2.json");
+    assert!(game.is_file());
+    for path in &in_the_way {
+        fs::remove_dir_all(path).unwrap();
+    }
+    let kept = pages.keep(&view, &Figures::of(&view)).unwrap();
+    let words = "to keep: report.html, results.csv and standings.csv in ";
+    assert!(kept.starts_with(words), "{kept}");
+    assert!(in_the_way.iter().all(|path| path.is_file()));
+}
+
+#[test]
+fn a_cell_is_a_text_or_a_number_whatever_it_says() {
+    let rows = [
+        ("a,b", "\"a,b\""),
+        ("a;b", "\"a;b\""),
+        ("say \"x\"", "\"say \"\"x\"\"\""),
+        ("two\r\nlines\tand a tab", "two��lines�and a tab"),
+        ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
+        (" +1 2", "\"' +1 2\""),
+        ("@SUM(1)", "\"'@SUM(1)\""),
+        ("\t=1", "�=1"),
+        ("-3", "-3"),
+        ("＝1", "\"'＝1\""),
+    ];
+    for (cell, written) in rows {
+        let came = csv("Name", [json!([cell])].into_iter());
+        assert_eq!(came, format!("\u{feff}Name\r\n{written}\r\n"), "{cell:?}");
+    }
+}
+
+/// A group that is left out, and why.
+const LEFT_OUT: &str = "
+003 | broken, for league.json cannot be read: EOF
+004 | running, with 3 of 45 matches played
+005 | waiting
+notes | foreign, for it holds no league league_2025_even_odd";
+
+#[test]
+fn a_stage_names_every_group_that_it_leaves_out() {
+    let world = World::new("");
+    let season = world.folder.join("season");
+    let put = |group: &str, name: &str, text: &str| {
+        let folder = season.join(group).join("leagues/league_2025_even_odd");
+        keep(&folder, name, text);
+    };
+    let document = |script| serde_json::to_string(&league(script)).unwrap();
+    put(
+        "001",
+        "league.json",
+        &document("P01>P02 P03=P04 | P03>P01 P02=P04"),
+    );
+    let entrants = "P03\tthree\nP04\tfour\nP01\tone\nP02\ttwo\n";
+    put("001", "entrants.txt", entrants);
+    put("003", "league.json", "{\"league");
+    put("004", "standings.json", "{\"version\": 3, \"matches\": 45}");
+    fs::create_dir_all(season.join("notes")).unwrap();
+    keep(&season.join("groups"), "005.txt", "");
+    keep(&season, "final.txt", "");
+    let names = ["001", "003", "004", "groups", "notes", "final.txt"];
+    let paths = names.map(|name| season.join(name));
+    let run = |options: &str| {
+        let mut command = world.command("league_manager", "season");
+        command.args(&paths).args(options.split_whitespace());
+        let output = command.output().unwrap();
+        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.code(), said)
+    };
+    let (code, [states, _]) = run("--status");
+    let (_, [shown, left_out]) = run("");
+    for [group, words] in rows(LEFT_OUT) {
+        let path = season.join(group);
+        let path = path.display();
+        check_says(&states, &format!("{path}  {words}"));
+        let wanted = format!("{path} is left out: {words}");
+        check_says(&left_out, &wanted);
+    }
+    assert!(
+        code == Some(0) && states.contains("001  over\n"),
+        "{states}"
+    );
+    check_says(&shown, "001  2025-01-15  champion: P03\n");
+    assert_eq!(run(""), run(""), "the same twice");
+    // P04 is third in the table, but its two draws with equal choices are worth less than two
+    // matches that others had.
+    for (options, code, promoted) in [
+        ("--promote 2", 0, "P03\tthree\nP01\tone\n"),
+        ("--promote 2 --by points", 0, "P03\tthree\nP01\tone\n"),
+        (
+            "--promote 3 --by expected",
+            0,
+            "P01\tone\nP03\tthree\nP02\ttwo\n",
+        ),
+        ("--promote 2 --all", 1, ""),
+        ("--promote 2 --by luck", 2, ""),
+        ("--status --all", 1, &states),
+    ] {
+        let (came, [printed, said]) = run(options);
+        assert_eq!((came, &*printed), (Some(code), promoted), "{said}");
+    }
+}
+
+/// The document of a league, under the name of the shipped one.
+pub fn document(league: &League, is_local: bool) -> LeagueView {
+    let heading = json!({
+        "display_name": "League", "game": "Even/Odd", "game_type": league.config.league.game_type, "register_at": "",
+        "scoring": league.config.league.scoring, "local": is_local,
+    });
+    let heading = decode(&heading).unwrap();
+    LeagueView {
+        league_id: "league_2025_even_odd".into(),
+        ..view(
+            league,
+            |_| AgentStatus::default(),
+            &Waiting::default(),
+            &heading,
+            None,
+        )
+    }
+}
