@@ -53,9 +53,9 @@ fn tie() {
     // P01 does not choose, and P02 loses as one loses.
     let mut league = paper::told("P04!P01 P03>P02");
     league.config.league.scoring.tiebreakers = vec![tie];
-    let table = league.table().iter().map(|row| &*row.player_id);
-    let table: Vec<&str> = table.collect();
-    assert_eq!(table, ["P03", "P04", "P02", "P01"]);
+    let table = league.table();
+    let ids: Vec<&str> = table.iter().map(|row| &*row.player_id).collect();
+    assert_eq!(ids, ["P03", "P04", "P02", "P01"]);
 }
 
 /// GAME_OVER says how long the match took, and the player shows it.

@@ -1,0 +1,129 @@
+"""A league of real processes on this machine, for kills.py and network.py: it starts, kills and checks them."""
+
+import collections, json, pathlib, re, shutil, socket, subprocess, time
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+PLAYERS, REFEREES = 4, 2
+MATCHES = PLAYERS * (PLAYERS - 1) // 2
+TOKEN = re.compile(r"tok-[a-z0-9]+-[0-9a-f]{8}")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def configure(folder):
+    """Copies the shipped configuration, with short times, so that an agent that is gone is soon given up."""
+    shutil.copytree(PROJECT / "config", folder / "config")
+    path = folder / "config" / "system.json"
+    system = json.loads(path.read_text())
+    system["timeouts"].update(move_timeout_sec=2, generic_response_timeout_sec=2)
+    system["retry_policy"].update(max_retries=3, base_delay_sec=0.3)
+    path.write_text(json.dumps(system))
+
+
+class League:
+    """A manager, its referees and its players, each with a port of its own.
+
+    `public_ports` are the ports under which others reach the programs, if they are not their own: those of proxies.
+    """
+
+    def __init__(self, folder, ports, public_ports=None):
+        configure(folder)
+        public_ports = public_ports or ports
+        self.folder, self.running, self.killed = folder, {}, 0
+        manager = f"http://127.0.0.1:{public_ports[0]}/mcp"
+        start = ["--players", str(PLAYERS), "--referees", str(REFEREES), "--lead-sec", "0"]
+        self.commands = {"manager": ["league_manager", *start, "--port", str(ports[0])]}
+        for n in range(1, 1 + REFEREES + PLAYERS):
+            kind, id = ("referee", f"REF{n:02}") if n <= REFEREES else ("player", f"P{n - REFEREES:02}")
+            endpoint = f"http://127.0.0.1:{public_ports[n]}/mcp"
+            options = ["--manager", manager, "--port", str(ports[n]), "--contact-endpoint", endpoint]
+            self.commands[id] = [kind, f"--{kind}-id", id, *options]
+
+    def start(self, name):
+        program, *arguments = self.commands[name]
+        command = [PROJECT / "target" / "debug" / program, *arguments]
+        with open(self.folder / f"{name}.txt", "a") as output:
+            self.running[name] = subprocess.Popen(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def start_all(self):
+        for name in self.commands:
+            self.start(name)
+
+    def kill(self, name):
+        self.running[name].kill()
+        self.running[name].wait()
+        self.killed += 1
+
+    def kill_at_random(self, chance):
+        """Kills one program after the other and starts it again with the same command."""
+        for _ in range(chance.randint(3, 10)):
+            time.sleep(chance.expovariate(1 / 0.15))
+            alive = [name for name, process in self.running.items() if process.poll() is None]
+            if "manager" not in alive:
+                return
+            name = chance.choice(alive + ["manager"])
+            if len(self.events("Recorded")) == MATCHES:
+                name = "manager"  # an agent that was told the end and starts again would find no manager
+            self.kill(name)
+            time.sleep(chance.choice([0, 0.05, 0.3]))
+            if name == "manager" and self.events("Closed"):
+                return  # a new manager would open the lobby of another league
+            self.start(name)
+
+    def wait_for_end(self, seconds):
+        """Waits until all programs have ended. Yields what is wrong with their ends."""
+        until = time.monotonic() + seconds
+        for name, process in self.running.items():
+            try:
+                code = process.wait(max(0.1, until - time.monotonic()))
+                if code not in (0, -9):
+                    yield f"{name} ended with {code}"
+            except subprocess.TimeoutExpired:
+                yield f"{name} has not ended"
+                process.kill()
+                process.wait()
+
+    def lines(self, pattern):
+        """The complete lines of the JSON-lines files that match a pattern."""
+        for path in sorted(self.folder.glob(pattern)):
+            yield from map(json.loads, path.read_text().split("\n")[:-1])
+
+    def events(self, name):
+        return [line for line in self.lines("data/leagues/*/journal.jsonl") if line.get("event") == name]
+
+    def output(self, name):
+        return (self.folder / f"{name}.txt").read_text()
+
+    def faults(self):
+        """Yields what is wrong with a league that was played: the journal has each match once, with the result that
+        its referee has written down; no player remembers another result; no output and no log shows a token."""
+        recorded = self.events("Recorded")
+        counts = collections.Counter(line["match_id"] for line in recorded)
+        if len(counts) != MATCHES or set(counts.values()) != {1}:
+            yield f"recorded: {dict(counts)}"
+
+        for line in recorded:
+            referee, match_id = line["referee_id"], line["match_id"]
+            outbox = self.lines(f"data/referees/{referee}/outbox.jsonl")
+            written = [entry["report"]["result"] for entry in outbox if entry["report"]["match_id"] == match_id]
+            if referee.startswith("REF") and line["result"] not in written:
+                yield f"{match_id} is not what {referee} wrote: {written}"
+
+        results = {line["match_id"]: line["result"] for line in recorded}
+        for path in self.folder.glob("data/players/*/history.json"):
+            history = json.loads(path.read_text())
+            for past in history["matches"]:
+                result, own = results.get(past["match_id"]), past["result"]
+                journal = result and (result["winner"], result["details"]["drawn_number"], result["details"]["choices"])
+                if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
+                    yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
+
+        for path in [*self.folder.glob("*.txt"), *self.folder.glob("logs/**/*.jsonl")]:
+            if TOKEN.search(path.read_text()):
+                yield f"a token in {path.name}"
