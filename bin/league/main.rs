@@ -26,6 +26,7 @@ mod statistics;
 mod strategies;
 mod surroundings;
 mod trace;
+mod verify;
 mod view;
 mod worth;
 
@@ -50,6 +51,7 @@ const USAGE: Usage = Usage {
   remove PLAYER                  take a player out: it loses its matches 3-0, or leaves the lobby
   restore PLAYER                 let it play again: restore P08
   again                          set a finished league aside and open a new lobby (with --stay)
+  verify                         check that journal, outboxes and histories agree, and no log has a token
   trace MATCH                    show from the logs what was said in a match: trace R1M1",
     options: &["
   --players N                    start when so many have registered [local: 4; else on `start`]
@@ -78,6 +80,7 @@ const USAGE: Usage = Usage {
 fn main() -> ExitCode {
     USAGE.main(|args| match args.command {
         Some("play") => coach::run(args),
+        Some("verify") => verify::run(&args),
         _ => surroundings::run(args),
     })
 }
