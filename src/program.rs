@@ -22,7 +22,7 @@ use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::{print_error, print_line};
 use crate::protocol::AgentKind;
-use crate::values::Endpoint;
+use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,21 +69,21 @@ impl Program {
     pub fn new(args: Args, kind: AgentKind) -> Result<Program, Exit> {
         let config = load(&args)?;
         let operator_token = operator_token(&args)?;
-        let seed = args.value("--seed")?;
+        let seed = args.number("--seed", 0..=u64::MAX)?;
 
         // The description of the agent.
-        let requested_id = args.value::<String>(&format!("--{kind}-id"))?;
+        let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
         let id = requested_id.as_deref().unwrap_or("new");
         let mut entry = config.agent(kind, id).clone();
-        if let Some(name) = args.value("--display-name")? {
+        if let Some(name) = args.checked_text("--display-name", check_display_name)? {
             entry.display_name = name;
         }
-        if let Some(number) = args.value("--max-concurrent-matches")? {
+        if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
             entry.max_concurrent_matches = Some(number);
         }
 
         // The port and the address.
-        let contact_endpoint = args.value("--contact-endpoint")?;
+        let contact_endpoint = args.checked_text("--contact-endpoint", check_url)?;
         let (host, name) = hosts(&args, &config, kind)?;
         let listener = listen(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
@@ -243,8 +243,8 @@ pub fn log(args: &Args, component: &str) -> Arc<Log> {
 /// Reads the configuration files. `--manager` replaces the listed URL; a URL without a path gets
 /// `/mcp`.
 pub fn load(args: &Args) -> Result<Config, Exit> {
-    let manager = args.value("--manager")?;
-    let league_id = args.value::<String>("--league-id")?;
+    let manager = args.checked_text("--manager", check_url)?;
+    let league_id = args.checked_text("--league-id", check_identifier)?;
     let folder = Path::new(args.text("--config").unwrap_or("config"));
     let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
 
@@ -292,7 +292,7 @@ fn listen(
         AgentKind::Manager => Some(config.system.network.default_league_manager_port),
         _ => listed_port(entry),
     };
-    let mut ports: Vec<u16> = match args.value("--port")?.or(configured) {
+    let mut ports: Vec<u16> = match args.number("--port", 0..=u16::MAX)?.or(configured) {
         Some(port) => vec![port],
         None => {
             let listed = config.agents.referees.iter().chain(&config.agents.players);

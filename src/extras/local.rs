@@ -43,7 +43,7 @@ impl Local {
     /// Takes the data folder, and refuses to set a league aside that was not local, or not of these
     /// entrants.
     pub fn new(args: &mut Args) -> Result<Local, Exit> {
-        let cycles: Option<u32> = args.value("--cycles")?;
+        let cycles: Option<u32> = args.number("--cycles", 1..=100)?;
         let is_comparison = args.has("--new");
         let is_practice = cycles.is_some() || args.has("--mine") || is_comparison;
         let entrants = enter(args, is_practice)?;
@@ -133,7 +133,7 @@ fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
         least = FEWEST_COMPARED;
         usual = least.max(mine.len() + finished.len());
     }
-    let players = args.value("--players")?.unwrap_or(usual);
+    let players = args.number("--players", 0..=usize::MAX)?.unwrap_or(usual);
     if players < least {
         let words = format!("--players: got {players}, expected at least {least}");
         return Err(Exit::usage(words));
