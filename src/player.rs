@@ -61,65 +61,78 @@ const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches th
 /// Runs a player of Even/Odd until the league is over. `choose` is called once in each match (again
 /// if it panics), in a thread of its own; it must not take longer than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
-    main(Strategy {
-        name: "choose".into(),
-        game_types: vec![even_odd::GAME.game_type],
-        choose: Box::new(move |turn| choose(turn).to_string()),
-    })
+    let game_types = vec![even_odd::GAME.game_type];
+    let options = Options::new("choose", game_types, move |turn| choose(turn).to_string());
+    USAGE.main(|args| start(args, options))
 }
 
 /// Runs a player of any game. `choose` is called for each move, and returns one of
 /// `turn.legal_moves`.
 pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCode {
-    main(Strategy {
-        name: "choose".into(),
-        game_types: games::names(),
-        choose: Box::new(choose),
-    })
+    let options = Options::new("choose", games::names(), choose);
+    USAGE.main(|args| start(args, options))
 }
 
-fn main(strategy: Strategy) -> ExitCode {
-    #[cfg(feature = "extras")]
-    return crate::extras::coach::main(strategy); // until the tool is a crate of its own
-    #[cfg(not(feature = "extras"))]
-    USAGE.main(|args| start(args, strategy))
-}
-
-/// Runs a player with a strategy until the league is over.
-pub fn start(args: Args, strategy: Strategy) -> Result<(), Exit> {
+/// Runs a player until the league is over.
+pub fn start(args: Args, options: Options) -> Result<(), Exit> {
     if let Some(match_id) = args.text("--again") {
-        return again::run(&args, match_id, &strategy);
+        return again::run(&args, match_id, &options);
     }
     session::run(args, AgentKind::Player, |session| {
-        Player::new(session, strategy)
+        Player::new(session, options)
     })
 }
 
-/// How a player chooses.
-pub struct Strategy {
-    /// Its name, as `get_player_state` shows it.
-    pub name: String,
+/// The properties in which players differ.
+pub struct Options {
+    /// The name of the strategy, as `get_player_state` shows it.
+    pub strategy: String,
     /// The games that it can play.
     pub game_types: Vec<&'static str>,
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
+    /// Returns the tools that are offered in addition to `get_player_state`.
+    pub toolbox: Box<dyn Fn(&Session) -> Toolbox<'_> + Send + Sync>,
+    /// Is called with a line for the user when the league is over.
+    pub on_league_over: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Options {
+    /// Returns the options of a player that chooses with a function.
+    pub fn new(
+        strategy: &str,
+        game_types: Vec<&'static str>,
+        choose: impl Fn(&Turn) -> String + Send + Sync + 'static,
+    ) -> Options {
+        Options {
+            strategy: strategy.into(),
+            game_types,
+            choose: Box::new(choose),
+            toolbox: Box::new(|_| Toolbox {
+                instructions: INSTRUCTIONS,
+                lists_messages: true,
+                tools: Vec::new(),
+            }),
+            on_league_over: Box::new(print_line),
+        }
+    }
 }
 
 /// A player in its league.
-pub struct Player {
+struct Player {
     session: Arc<Session>,
-    strategy: Strategy,
+    options: Options,
     invitations: Mutex<Invitations>,
     history: Mutex<History>,
 }
 
 impl Player {
     /// Returns a player that saves its history at intervals.
-    pub fn new(session: Arc<Session>, strategy: Strategy) -> Arc<Player> {
+    fn new(session: Arc<Session>, options: Options) -> Arc<Player> {
         let checks_tokens = session.program.config.system.security.enable_auth_tokens;
         let player = Arc::new(Player {
             session,
-            strategy,
+            options,
             invitations: Mutex::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
         });
@@ -136,7 +149,7 @@ impl Player {
 
 impl Participant for Player {
     fn game_types(&self) -> Vec<&'static str> {
-        self.strategy.game_types.clone()
+        self.options.game_types.clone()
     }
 
     fn on_registered(&self, card: &Credentials, is_new_registration: bool) -> Result<(), Exit> {
@@ -214,13 +227,13 @@ impl Agent for Player {
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        let description = "The player's id, state, strategy, record and all its results so far.";
-        let state = |_: NoArguments, _| Ok(self.state());
-        Toolbox {
-            instructions: INSTRUCTIONS,
-            lists_messages: true,
-            tools: vec![Tool::new("get_player_state", description, state)],
-        }
+        let mut toolbox = (self.options.toolbox)(&self.session);
+        toolbox.tools.push(Tool::new(
+            "get_player_state",
+            "The player's id, state, strategy, record and all its results so far.",
+            |_: NoArguments, _| Ok(self.state()),
+        ));
+        toolbox
     }
 }
 
@@ -251,7 +264,7 @@ impl Player {
             Message::LeagueCompleted(league) => {
                 self.save_history();
                 if self.session.end_league() {
-                    print_line(&display::league_over(&card.agent_id, &league));
+                    (self.options.on_league_over)(&display::league_over(&card.agent_id, &league));
                 }
             }
             Message::LeagueError(error) => {
@@ -294,7 +307,7 @@ impl Player {
         call: ChooseMoveCall,
     ) -> Result<String, HandlerError> {
         // Check the call.
-        if !self.strategy.game_types.contains(&&*call.game_type) {
+        if !self.options.game_types.contains(&&*call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
         let joined = self.find_match(request, &call.match_id)?;
@@ -321,7 +334,7 @@ impl Player {
         };
         Ok(joined
             .moves
-            .get(turn.move_number, || (self.strategy.choose)(&turn))?)
+            .get(turn.move_number, || (self.options.choose)(&turn))?)
     }
 
     /// Remembers and prints the result of a match. If the manager proves itself, a match that it has
@@ -387,7 +400,7 @@ impl Player {
         PlayerState {
             display_name: self.session.program.entry.display_name.clone(),
             state: self.session.state(),
-            strategy: self.strategy.name.clone(),
+            strategy: self.options.strategy.clone(),
             record: record(player_id.as_deref().unwrap_or_default(), &matches),
             matches,
             player_id,

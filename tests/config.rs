@@ -211,7 +211,7 @@ const WRONG_USE: &str = "
     all | --data-dir x | --data-dir --help lists all
     league_manager | strat | did you mean start?
     player | --port TAKEN --seed x | --seed x
-    player | --port TAKEN --strategy wild | --strategy contrary
+    player | --port TAKEN --strategy wild | wild contrary
     player | --port TAKEN --display-nam x | did you mean --display-name?
     player | --port TAKEN --player-id a:b | --player-id letters, digits
     referee | --port TAKEN --max-concurrent-matches 11 | --max-concurrent-matches 1 to 10

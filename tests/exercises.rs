@@ -23,10 +23,10 @@ fn matches(world: &World, folder: &str) -> Vec<Value> {
 /// The player that `MINE` names, or `ada`, differs from whoever can be predicted.
 #[test]
 fn memory() {
-    let finished = env!("CARGO_BIN_EXE_player");
+    let finished = env!("CARGO_BIN_EXE_league");
     let mine = env::var("MINE").unwrap_or("ada".into());
     let rivals = ["even", "odd", "alternate"];
-    let rivals = rivals.map(|name| format!("{finished} --strategy {name}"));
+    let rivals = rivals.map(|name| format!("{finished} play {name}"));
     let all = format!("{mine},{}", rivals.join(","));
     let world = World::new("");
     world.local(&format!("--players 4 --cycles 40 --mine `{all}`"));

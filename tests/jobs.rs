@@ -39,7 +39,7 @@ fn said(command: &mut Command, code: i32) -> [String; 2] {
 fn entrants(count: usize) -> Vec<Entrant> {
     let entrant = |n: usize| Entrant {
         name: format!("Agent {n}"),
-        command: "player --strategy random".into(),
+        command: "league play random".into(),
     };
     (1..=count).map(entrant).collect()
 }

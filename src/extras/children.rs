@@ -94,7 +94,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     let finished = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
-        Some(name) if finished.contains(&name) => format!("player --strategy {name}"),
+        Some(name) if finished.contains(&name) => format!("league play {name}"),
         Some(line) => line.to_string(),
     };
     let mut words = line.split_whitespace();

@@ -2,7 +2,7 @@
 //! player had in that match, as its history has it. So a wrong choice can be examined, also in a
 //! debugger.
 
-use super::Strategy;
+use super::Options;
 use super::history::HistoryFile;
 use super::turn::{PastMatch, Turn, record};
 use crate::games::{self, Game, Move};
@@ -12,7 +12,7 @@ use crate::program::{self, storage};
 use std::sync::Arc;
 
 /// Calls `choose` with every turn of a match.
-pub fn run(args: &Args, match_id: &str, strategy: &Strategy) -> Result<(), Exit> {
+pub fn run(args: &Args, match_id: &str, options: &Options) -> Result<(), Exit> {
     let played = PlayedMatch::find(args, &match_id.to_uppercase())?;
     let (game, moves) = (played.game, &played.moves);
 
@@ -22,7 +22,7 @@ pub fn run(args: &Args, match_id: &str, strategy: &Strategy) -> Result<(), Exit>
             continue;
         }
         let turn = played.turn(n);
-        let chosen = (strategy.choose)(&turn);
+        let chosen = (options.choose)(&turn);
 
         // Compare it with the move that was played.
         let then = match moves[n..]

@@ -66,15 +66,22 @@ impl World {
     }
 
     /// A command for one of the three programs, in this world, with the arguments as they are
-    /// typed; no port is fixed.
+    /// typed; no port is fixed. A player with `--strategy NAME` is one of `league play NAME`.
     pub fn command(&self, program: &str, arguments: &str) -> Command {
+        let mut arguments: Vec<String> = typed(arguments).collect();
+        let strategy = arguments.iter().position(|it| it == "--strategy");
         let exe = match program {
             "league_manager" => env!("CARGO_BIN_EXE_league_manager"),
             "referee" => env!("CARGO_BIN_EXE_referee"),
+            _ if strategy.is_some() => env!("CARGO_BIN_EXE_league"),
             _ => env!("CARGO_BIN_EXE_player"),
         };
+        if let Some(n) = strategy {
+            arguments[n] = "play".into();
+            arguments[..n + 2].rotate_right(2);
+        }
         let mut command = Command::new(exe);
-        command.args(typed(arguments));
+        command.args(arguments);
         for folder in ["config", "data", "logs"] {
             let option = format!("--{folder}");
             command.arg(option).arg(self.folder.join(folder));
