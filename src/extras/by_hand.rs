@@ -269,10 +269,11 @@ fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, ProtocolError>
 
 /// Whether somebody may choose for us: from this machine, or with our own token.
 fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), HandlerError> {
-    let own = session.credentials().and_then(|card| card.token);
+    let credentials = session.credentials();
+    let own = credentials.as_ref().and_then(|known| known.token.as_ref());
     let is_own = token
         .zip(own)
-        .is_some_and(|(token, own)| constant_time_eq(token, &own));
+        .is_some_and(|(token, own)| constant_time_eq(token, own));
     if is_own || peer.is_loopback() {
         return Ok(());
     }

@@ -43,7 +43,7 @@ use crate::net::sync::lock;
 use crate::program::args::{Args, Exit};
 use crate::program::config::Timeouts;
 use crate::program::terminal::{print_error, print_line, sanitize};
-use crate::program::{Program, end_with_stdin};
+use crate::program::{Program, exit_when_stdin_closes};
 use crate::protocol::*;
 use crate::values::{Timestamp, redact_and_truncate};
 use exam::*;

@@ -22,7 +22,7 @@ pub fn fill_in(args: &mut Args) -> Result<(), Exit> {
     if args.has("--contact-endpoint") {
         return Ok(());
     }
-    let network = program::load(args)?.system.network;
+    let network = program::load_config(args)?.system.network;
     let usual = network.default_league_manager_port;
     let port = args.number("--port", 0..=u16::MAX)?.unwrap_or(usual);
     let address = match args.text("--host") {

@@ -36,7 +36,7 @@ pub fn is_meant(args: &Args) -> bool {
 /// Shows the table over all groups that are over, and prints the entrants of the next stage, if
 /// they are asked for; or says in a line for each group how far it is.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let league_id = program::load(args)?.league.league_id;
+    let league_id = program::load_config(args)?.league.league_id;
     let most: Option<usize> = args.number("--promote", 0..=usize::MAX)?;
     let measure = match args.text("--by") {
         None | Some("points") => Measure::Points,

@@ -15,7 +15,7 @@ pub use diagram::diagram;
 use crate::net::http::Response;
 use crate::program::args::{Args, Exit};
 use crate::program::terminal::print_line;
-use crate::program::{load, logs};
+use crate::program::{load_config, log_folder};
 use crate::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
 use crate::values::truncate;
 use diagram::{MOST, text};
@@ -33,7 +33,7 @@ static READING: Mutex<()> = Mutex::new(());
 
 /// Prints the diagram of the match that stands behind the word.
 pub fn trace(args: &Args) -> Result<(), Exit> {
-    let (config, folder) = (load(args)?, logs(args));
+    let (config, folder) = (load_config(args)?, log_folder(args));
     let match_id = args.operands.concat().to_uppercase();
     let drawn = diagram(&about(&folder, &config.league.league_id, &match_id)?);
     print_line(&drawn.ok_or_else(|| {

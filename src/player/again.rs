@@ -57,7 +57,7 @@ impl PlayedMatch {
     /// Finds a match in the history of the player that the arguments name.
     fn find(args: &Args, match_id: &str) -> Result<PlayedMatch, Exit> {
         let player_id = args.text("--player-id").unwrap_or("P01");
-        let path = program::data(args).join(format!("players/{player_id}/history.json"));
+        let path = program::data_folder(args).join(format!("players/{player_id}/history.json"));
         let history: HistoryFile = storage::read_json(&path).unwrap_or_default();
         let position = history
             .matches

@@ -1,14 +1,14 @@
 //! The messages of a match: what players are asked, which replies are valid, what they are told
 //! about failures and about the result.
 
+use super::assignments::Assignment;
+use super::match_play::Question;
 use crate::games::Move;
 use crate::net::call_error::CallError;
 use crate::protocol::{
     ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameJoinAck, GameOver,
     GameResult, Message, MessageSpec, ProtocolError, RetryInfo, TurnContext,
 };
-use crate::referee::assignments::Assignment;
-use crate::referee::match_play::Question;
 use crate::values::{Timestamp, truncate};
 use serde_json::Value;
 use std::fmt::Debug;

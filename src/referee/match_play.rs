@@ -7,11 +7,11 @@
 //! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
 //! `manager/league.rs`, where the result is recorded.
 
+use super::assignments::Assignment;
 use crate::games::{self, Move};
 use crate::net::call_error::CallError;
 use crate::program::config::SystemFile;
 use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
-use crate::referee::assignments::Assignment;
 use crate::values::Timestamp;
 use std::time::Duration;
 
