@@ -13,7 +13,7 @@ const USAGE: Usage = Usage {
     commands: "",
     options: &["
   --display-name NAME            shown on the manager's screen [as listed, or defaults/referee.json]
-  --referee-id ID                the id to ask for, and whose card to use [any]
+  --referee-id ID                the id to ask for, with its saved credentials [any]
   --max-concurrent-matches N     matches at once, 1 to 10 [as listed, or defaults/referee.json]"],
 };
 

@@ -17,7 +17,6 @@ pub use crate::player::turn::{PastMatch, Turn, record};
 pub use crate::protocol::Parity;
 
 use crate::games::{self, even_odd};
-use crate::json::nullable;
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
@@ -27,7 +26,11 @@ use crate::program::args::{Args, Exit, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line};
-use crate::protocol::*;
+use crate::protocol::{
+    AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
+    ChooseParityResponse, ErrorCode, GameInvitation, GameJoinAck, GameOver, Message, ProtocolError,
+    Record,
+};
 use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,7 +47,7 @@ pub const USAGE: Usage = Usage {
     commands: "",
     options: &["
   --display-name NAME            shown in the table [as listed, or defaults/player.json]
-  --player-id ID                 the id to ask for, and whose card to use [any]
+  --player-id ID                 the id to ask for, with its saved credentials [any]
   --again MATCH                  calls `choose` as in a match of this player's history"],
 };
 
@@ -61,62 +64,78 @@ const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches th
 /// Runs a player of Even/Odd until the league is over. `choose` is called once in each match (again
 /// if it panics), in a thread of its own; it must not take longer than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
-    main(Strategy {
-        name: "choose".into(),
-        game_types: vec![even_odd::GAME.game_type],
-        choose: Box::new(move |turn| choose(turn).to_string()),
-    })
+    let game_types = vec![even_odd::GAME.game_type];
+    let options = Options::new("choose", game_types, move |turn| choose(turn).to_string());
+    USAGE.main(|args| start(args, options))
 }
 
 /// Runs a player of any game. `choose` is called for each move, and returns one of
 /// `turn.legal_moves`.
 pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCode {
-    main(Strategy {
-        name: "choose".into(),
-        game_types: games::names(),
-        choose: Box::new(choose),
-    })
+    let options = Options::new("choose", games::names(), choose);
+    USAGE.main(|args| start(args, options))
 }
 
-fn main(strategy: Strategy) -> ExitCode {
-    USAGE.main(|args| start(args, strategy))
-}
-
-/// Runs a player with a strategy until the league is over.
-pub fn start(args: Args, strategy: Strategy) -> Result<(), Exit> {
+/// Runs a player until the league is over.
+pub fn start(args: Args, options: Options) -> Result<(), Exit> {
     if let Some(match_id) = args.text("--again") {
-        return again::run(&args, match_id, &strategy);
+        return again::run(&args, match_id, &options);
     }
     session::run(args, AgentKind::Player, |session| {
-        Player::new(session, strategy)
+        Player::new(session, options)
     })
 }
 
-/// How a player chooses.
-pub struct Strategy {
-    /// Its name, as `get_player_state` shows it.
-    pub name: String,
+/// The properties in which players differ.
+pub struct Options {
+    /// The name of the strategy, as `get_player_state` shows it.
+    pub strategy: String,
     /// The games that it can play.
     pub game_types: Vec<&'static str>,
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
+    /// Returns the tools that are offered in addition to `get_player_state`.
+    pub toolbox: Box<dyn Fn(&Session) -> Toolbox<'_> + Send + Sync>,
+    /// Is called with a line for the user when the league is over.
+    pub on_league_over: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Options {
+    /// Returns the options of a player that chooses with a function.
+    pub fn new(
+        strategy: &str,
+        game_types: Vec<&'static str>,
+        choose: impl Fn(&Turn) -> String + Send + Sync + 'static,
+    ) -> Options {
+        Options {
+            strategy: strategy.into(),
+            game_types,
+            choose: Box::new(choose),
+            toolbox: Box::new(|_| Toolbox {
+                instructions: INSTRUCTIONS,
+                lists_messages: true,
+                tools: Vec::new(),
+            }),
+            on_league_over: Box::new(print_line),
+        }
+    }
 }
 
 /// A player in its league.
-pub struct Player {
+struct Player {
     session: Arc<Session>,
-    strategy: Strategy,
+    options: Options,
     invitations: Mutex<Invitations>,
     history: Mutex<History>,
 }
 
 impl Player {
     /// Returns a player that saves its history at intervals.
-    pub fn new(session: Arc<Session>, strategy: Strategy) -> Arc<Player> {
+    fn new(session: Arc<Session>, options: Options) -> Arc<Player> {
         let checks_tokens = session.program.config.system.security.enable_auth_tokens;
         let player = Arc::new(Player {
             session,
-            strategy,
+            options,
             invitations: Mutex::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
         });
@@ -133,25 +152,16 @@ impl Player {
 
 impl Participant for Player {
     fn game_types(&self) -> Vec<&'static str> {
-        self.strategy.game_types.clone()
+        self.options.game_types.clone()
     }
 
-    fn on_registered(&self, card: &Credentials, is_new_registration: bool) -> Result<(), Exit> {
-        if is_new_registration {
+    fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
+        if is_new {
             lock(&self.invitations).clear();
         }
-        let folder = self
-            .session
-            .program
-            .data
-            .join("players")
-            .join(&card.agent_id);
-        *lock(&self.history) = History::open(
-            &folder,
-            &card.agent_id,
-            &card.league_id,
-            is_new_registration,
-        )?;
+        let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
+        let folder = self.session.program.data.join("players").join(id);
+        *lock(&self.history) = History::open(&folder, id, league_id, is_new)?;
         Ok(())
     }
 }
@@ -162,44 +172,33 @@ impl Agent for Player {
     }
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
-        let card = self.session.wait_until_registered()?;
-        let auth_token = request.envelope.auth_token.clone();
-        match message {
-            Message::GameInvitation(invitation) => self.join(&card, request, invitation),
+        let credentials = self.session.wait_until_registered()?;
+        let reply = match message {
+            Message::GameInvitation(invitation) => {
+                self.join(&credentials, request, invitation)?.into()
+            }
+            Message::ChooseMoveCall(call) => self.choose(&credentials, request, call)?.into(),
             Message::ChooseParityCall(call) => {
-                let match_id = call.match_id.clone();
-                let choice = self.choose_move(&card, request, as_move_call(call))?;
-                let response = ChooseParityResponse {
-                    match_id,
-                    player_id: card.agent_id,
-                    parity_choice: choice.into(),
-                    auth_token,
-                };
-                Ok(Some(response.into()))
+                let response = self.choose(&credentials, request, as_move_call(call))?;
+                as_parity_response(response).into()
             }
-            Message::ChooseMoveCall(call) => {
-                let (match_id, move_number) = (call.match_id.clone(), call.move_number);
-                let choice = self.choose_move(&card, request, call)?;
-                let response = ChooseMoveResponse {
-                    match_id,
-                    player_id: card.agent_id,
-                    move_number,
-                    r#move: choice.into(),
-                    auth_token,
-                };
-                Ok(Some(response.into()))
+            Message::GameOver(over) => {
+                self.remember(&credentials, request, over)?;
+                return Ok(None);
             }
-            Message::GameOver(over) => self.on_game_over(&card, request, over),
             Message::GameError(error) => {
                 self.warn(&display::game_error(&error));
                 self.find_match(request, &error.match_id)?;
-                Ok(None)
+                return Ok(None);
             }
             other => {
-                self.session.check_manager(auth_token.as_deref())?;
-                self.handle_manager(&card, other)
+                self.session
+                    .check_manager(request.envelope.auth_token.as_deref())?;
+                self.handle_manager(&credentials, other)?;
+                return Ok(None);
             }
-        }
+        };
+        Ok(Some(reply))
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
@@ -211,13 +210,13 @@ impl Agent for Player {
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        let description = "The player's id, state, strategy, record and all its results so far.";
-        let state = |_: NoArguments, _| Ok(self.state());
-        Toolbox {
-            instructions: INSTRUCTIONS,
-            lists_messages: true,
-            tools: vec![Tool::new("get_player_state", description, state)],
-        }
+        let mut toolbox = (self.options.toolbox)(&self.session);
+        toolbox.tools.push(Tool::new(
+            "get_player_state",
+            "The player's id, state, strategy, record and all its results so far.",
+            |_: NoArguments, _| Ok(self.state()),
+        ));
+        toolbox
     }
 }
 
@@ -230,7 +229,7 @@ pub struct PlayerState {
     pub strategy: String,
     pub record: Record,
     pub matches: Arc<Vec<PastMatch>>,
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
 }
 
@@ -238,64 +237,64 @@ impl Player {
     /// Handles a message of the manager.
     fn handle_manager(
         &self,
-        card: &Credentials,
+        credentials: &Credentials,
         message: Message,
-    ) -> Result<Option<Message>, HandlerError> {
+    ) -> Result<(), HandlerError> {
+        let player_id = &credentials.agent_id;
         match message {
             Message::RoundAnnouncement(round) => {
-                lock(&self.invitations).announce(&card.agent_id, round);
+                lock(&self.invitations).announce(player_id, round);
             }
             Message::LeagueCompleted(league) => {
                 self.save_history();
                 if self.session.end_league() {
-                    print_line(&display::league_over(&card.agent_id, &league));
+                    (self.options.on_league_over)(&display::league_over(player_id, &league));
                 }
             }
             Message::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
-                self.warn(&display::about("the league manager says", &text));
+                self.warn(&format!("the league manager says: {text}"));
             }
             Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {}
             other => return Err(HandlerError::not_found(AgentKind::Player, other.name())),
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Accepts an invitation.
     fn join(
         &self,
-        card: &Credentials,
+        credentials: &Credentials,
         request: &Request,
         invitation: GameInvitation,
-    ) -> Result<Option<Message>, HandlerError> {
+    ) -> Result<GameJoinAck, ProtocolError> {
         if let Some(player_id) = &invitation.player_id {
-            check_player_id(card, player_id)?;
+            check_player_id(credentials, player_id)?;
         }
         let match_id = invitation.match_id.clone();
         lock(&self.invitations).join(&request.envelope, invitation)?;
-        let ack = GameJoinAck {
+        Ok(GameJoinAck {
             match_id,
-            player_id: card.agent_id.clone(),
+            player_id: credentials.agent_id.clone(),
             arrival_timestamp: Timestamp::now(),
             accept: true,
             auth_token: request.envelope.auth_token.clone(),
-        };
-        Ok(Some(ack.into()))
+        })
     }
 
-    /// Returns our move, which is the same whenever it is asked for again.
-    fn choose_move(
+    /// Answers a call for a move. The same call again gets the same move.
+    fn choose(
         &self,
-        card: &Credentials,
+        credentials: &Credentials,
         request: &Request,
         call: ChooseMoveCall,
-    ) -> Result<String, HandlerError> {
+    ) -> Result<ChooseMoveResponse, HandlerError> {
         // Check the call.
-        if !self.strategy.game_types.contains(&&*call.game_type) {
+        if !self.options.game_types.contains(&&*call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
         let joined = self.find_match(request, &call.match_id)?;
-        check_player_id(card, &call.player_id)?;
+        check_player_id(credentials, &call.player_id)?;
 
         // The deadline is by the referee's clock, which may differ from ours.
         let sent = request.envelope.timestamp;
@@ -304,7 +303,7 @@ impl Player {
         let turn = Turn {
             is_announced: lock(&self.invitations).is_announced(&call.match_id),
             player_id: call.player_id,
-            opponent_id: joined.opponent_id,
+            opponent_id: joined.opponent_id.clone(),
             match_id: call.match_id,
             round_id: joined.round_id,
             game_type: call.game_type,
@@ -316,19 +315,26 @@ impl Player {
             seed: self.session.program.seed,
             deadline: Instant::now() + time_left,
         };
-        Ok(joined
+        let choice = joined
             .moves
-            .get(turn.move_number, || (self.strategy.choose)(&turn))?)
+            .get(turn.move_number, || (self.options.choose)(&turn))?;
+        Ok(ChooseMoveResponse {
+            match_id: turn.match_id,
+            player_id: turn.player_id,
+            move_number: turn.move_number,
+            r#move: choice.into(),
+            auth_token: request.envelope.auth_token.clone(),
+        })
     }
 
-    /// Remembers and prints the result of a match. If the manager proves itself, a match that it has
-    /// not announced is not remembered.
-    fn on_game_over(
+    /// Adds the result of a match to the history, and prints it. If the manager proves itself, a
+    /// match that it has not announced is not added.
+    fn remember(
         &self,
-        card: &Credentials,
+        credentials: &Credentials,
         request: &Request,
         over: GameOver,
-    ) -> Result<Option<Message>, HandlerError> {
+    ) -> Result<(), ProtocolError> {
         let joined = self.find_match(request, &over.match_id)?;
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
@@ -337,29 +343,31 @@ impl Player {
 
         let is_announced = lock(&self.invitations).is_announced(&over.match_id);
         let mut is_new = true;
-        if card.proves_itself && !is_announced {
+        if credentials.proves_itself && !is_announced {
             text += " (not announced by the manager, so not remembered)";
         } else {
             is_new = lock(&self.history).add(PastMatch {
                 match_id: over.match_id.clone(),
-                conversation_id: joined.conversation_id,
+                conversation_id: joined.conversation_id.clone(),
                 round_id: joined.round_id,
                 game_type: over.game_type,
-                opponent_id: joined.opponent_id,
+                opponent_id: joined.opponent_id.clone(),
                 result,
             });
         }
         if is_new {
-            print_line(&display::about(&over.match_id, &text));
+            print_line(&display::about_match(&over.match_id, &text));
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Returns the match of a referee's message, if the message is genuine.
-    fn find_match(&self, request: &Request, match_id: &str) -> Result<JoinedMatch, ProtocolError> {
-        lock(&self.invitations)
-            .find(&request.envelope, match_id)
-            .cloned()
+    fn find_match(
+        &self,
+        request: &Request,
+        match_id: &str,
+    ) -> Result<Arc<JoinedMatch>, ProtocolError> {
+        lock(&self.invitations).find(&request.envelope, match_id)
     }
 
     fn save_history(&self) {
@@ -372,19 +380,20 @@ impl Player {
 
     /// Prints a problem, with our id: several players may share a terminal.
     fn warn(&self, text: &str) {
-        let card = self.session.credentials();
-        let name = card.map_or("player".into(), |card| card.agent_id);
+        let credentials = self.session.credentials();
+        let name = credentials.map_or("player".into(), |known| known.agent_id.clone());
         print_error(&format!("{name}: {text}"));
     }
 
-    /// Returns what everybody may know: no token, and a choice only when its match is over.
+    /// Returns the public state: no token, and a choice only when its match is over.
     fn state(&self) -> PlayerState {
-        let player_id = self.session.credentials().map(|card| card.agent_id);
+        let credentials = self.session.credentials();
+        let player_id = credentials.map(|known| known.agent_id.clone());
         let matches = lock(&self.history).matches();
         PlayerState {
             display_name: self.session.program.entry.display_name.clone(),
             state: self.session.state(),
-            strategy: self.strategy.name.clone(),
+            strategy: self.options.strategy.clone(),
             record: record(player_id.as_deref().unwrap_or_default(), &matches),
             matches,
             player_id,
@@ -393,11 +402,12 @@ impl Player {
 }
 
 /// Checks that a message is for this player.
-fn check_player_id(card: &Credentials, player_id: &str) -> Result<(), ProtocolError> {
-    if player_id == card.agent_id {
+fn check_player_id(credentials: &Credentials, player_id: &str) -> Result<(), ProtocolError> {
+    let own = &credentials.agent_id;
+    if player_id == own {
         return Ok(());
     }
-    let problem = format!("but this is {}", card.agent_id);
+    let problem = format!("but this is {own}");
     Err(ProtocolError::unexpected(
         ErrorCode::TokenInvalid,
         "player_id",
@@ -417,5 +427,15 @@ fn as_move_call(call: ChooseParityCall) -> ChooseMoveCall {
         position: (even_odd::GAME.position)(&[]),
         legal_moves: vec!["even".into(), "odd".into()],
         context: call.context,
+    }
+}
+
+/// Returns the response of all other games as CHOOSE_PARITY_RESPONSE.
+fn as_parity_response(response: ChooseMoveResponse) -> ChooseParityResponse {
+    ChooseParityResponse {
+        match_id: response.match_id,
+        player_id: response.player_id,
+        parity_choice: response.r#move,
+        auth_token: response.auth_token,
     }
 }

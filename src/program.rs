@@ -22,7 +22,7 @@ use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config};
 use crate::program::terminal::{print_error, print_line};
 use crate::protocol::AgentKind;
-use crate::values::Endpoint;
+use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,22 +38,22 @@ pub struct Program {
     pub kind: AgentKind,
     /// The command line.
     pub args: Args,
-    /// The files.
+    /// The configuration files.
     pub config: Config,
     /// The id that a referee or a player asks for.
     pub requested_id: Option<String>,
     /// The description of a referee or a player: as listed, or the defaults.
     pub entry: AgentEntry,
-    /// Makes a league, a draw or a choice repeatable.
+    /// The seed of repeatable leagues, draws and choices.
     pub seed: Option<u64>,
-    /// Shows that the operator has let us in.
+    /// The secret with which the operator lets an agent in.
     pub operator_token: Option<String>,
     /// The data folder.
     pub data: PathBuf,
-    /// The URL under which others reach us.
+    /// The URL under which others reach this program.
     pub endpoint: String,
-    /// The URL under which we listen.
-    address: String,
+    /// The URL under which it listens.
+    local_url: String,
     /// The port.
     pub port: u16,
     /// The socket of the port.
@@ -67,37 +67,43 @@ pub struct Program {
 impl Program {
     /// Reads the configuration and takes a port.
     pub fn new(args: Args, kind: AgentKind) -> Result<Program, Exit> {
-        let config = load(&args)?;
-        let operator_token = operator_token(&args)?;
-        let seed = args.value("--seed")?;
+        let config = load_config(&args)?;
+        let operator_token = read_operator_token(&args)?;
+        let seed = args.number("--seed", 0..=u64::MAX)?;
 
-        // The description of the agent.
-        let requested_id = args.value::<String>(&format!("--{kind}-id"))?;
+        // Describe the agent.
+        let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
         let id = requested_id.as_deref().unwrap_or("new");
         let mut entry = config.agent(kind, id).clone();
-        if let Some(name) = args.value("--display-name")? {
+        if let Some(name) = args.checked_text("--display-name", check_display_name)? {
             entry.display_name = name;
         }
-        if let Some(number) = args.value("--max-concurrent-matches")? {
+        if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
             entry.max_concurrent_matches = Some(number);
         }
 
-        // The port and the address.
-        let contact_endpoint = args.value("--contact-endpoint")?;
-        let (host, name) = hosts(&args, &config, kind)?;
-        let listener = listen(&args, &config, kind, &entry, &host)?;
+        // Take the port.
+        let manager = Endpoint::parse(config.manager()).map_err(Exit::usage)?;
+        let is_local = kind == AgentKind::Manager || manager.is_loopback();
+        let default_host = if is_local { "127.0.0.1" } else { "0.0.0.0" };
+        let host = args.text("--host").unwrap_or(default_host).to_string();
+        let contact_endpoint = args.checked_text("--contact-endpoint", check_url)?;
+        let public_host = match &contact_endpoint {
+            Some(_) => String::new(),
+            None => public_host(&args, &config, (!is_local).then_some(&manager))?,
+        };
+        let listener = take_port(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
-        let url = |host: &str| format!("http://{host}:{port}/mcp");
 
         let sender = match kind {
             AgentKind::Manager => kind.to_string(),
             _ => format!("{kind}:{id}"),
         };
         Ok(Program {
-            client: Arc::new(Client::new(&sender, log(&args, &sender))),
-            data: data(&args),
-            endpoint: contact_endpoint.unwrap_or(url(&name)),
-            address: url(&host.replace("127.0.0.1", "localhost")),
+            client: Arc::new(Client::new(&sender, open_log(&args, &sender))),
+            data: data_folder(&args),
+            endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),
+            local_url: url(&host.replace("127.0.0.1", "localhost"), port),
             started: Instant::now(),
             kind,
             args,
@@ -113,43 +119,46 @@ impl Program {
 
     /// Starts to answer requests for an agent, and prints where. `max_body` is in bytes.
     pub fn serve(&self, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
-        let port = self.port;
-        let mut own_origins = vec![self.address.clone(), self.endpoint.clone()];
-        for host in ["127.0.0.1", "localhost", "[::1]"] {
-            own_origins.push(format!("http://{host}:{port}"));
-        }
-        for origin in &mut own_origins {
-            // a browser leaves out port 80
-            *origin = origin
-                .trim_end_matches("/mcp")
-                .trim_end_matches(":80")
-                .into();
-        }
         let rpc = RpcServer {
             agent,
             client: Arc::clone(&self.client),
-            own_origins,
+            own_origins: self.own_origins(),
             print_error,
         };
         let listener = self.listener.try_clone()?;
         let server = http::serve(listener, max_body, Box::new(move |http| rpc.handle(http)))?;
 
-        let log = Arc::clone(&self.client.log);
+        // Restart or end the process when it must.
+        let (port, log) = (self.port, Arc::clone(&self.client.log));
         spawn("restart", move || {
             restart::watch(|reason| restart_process(&log, port, reason))
         });
         let log = Arc::clone(&self.client.log);
-        end_with_stdin(&self.args, 0, move || {
+        exit_when_stdin_closes(&self.args, 0, move || {
             log.system_event(Level::Info, "ended", "standard input has closed");
         });
 
-        print_line(&format!("listening on {}", self.address));
-        if !Endpoint::is_same_address(&self.address, &self.endpoint) {
+        print_line(&format!("listening on {}", self.local_url));
+        if !Endpoint::is_same_address(&self.local_url, &self.endpoint) {
             print_line(&format!("others reach us at {}", self.endpoint));
         }
         self.log()
-            .system_event(Level::Info, "started", &self.address);
+            .system_event(Level::Info, "started", &self.local_url);
         Ok(server)
+    }
+
+    /// Returns the origins of web pages that may call this program: those that it serves itself.
+    fn own_origins(&self) -> Vec<String> {
+        let mut urls = vec![self.local_url.clone(), self.endpoint.clone()];
+        for host in ["127.0.0.1", "localhost", "[::1]"] {
+            urls.push(url(host, self.port));
+        }
+        let mut origins = Vec::new();
+        for url in urls {
+            let origin = url.trim_end_matches("/mcp");
+            origins.push(origin.trim_end_matches(":80").into()); // a browser leaves out port 80
+        }
+        origins
     }
 
     /// Returns the id of the league.
@@ -170,15 +179,16 @@ impl Program {
 
     /// Logs how the program ends.
     pub fn log_exit(&self, end: &Result<(), Exit>) {
-        match end {
-            Ok(()) => self
-                .log()
-                .system_event(Level::Info, "ended", "the league is over"),
-            Err(exit) => self
-                .log()
-                .system_event(Level::Error, "ended", &exit.message),
-        }
+        let (level, text) = match end {
+            Ok(()) => (Level::Info, "the league is over"),
+            Err(exit) => (Level::Error, &*exit.message),
+        };
+        self.log().system_event(level, "ended", text);
     }
+}
+
+fn url(host: &str, port: u16) -> String {
+    format!("http://{host}:{port}/mcp")
 }
 
 fn restart_process(log: &Log, port: u16, reason: &str) {
@@ -189,33 +199,23 @@ fn restart_process(log: &Log, port: u16, reason: &str) {
     print_error(&format!("the process cannot be restarted: {error}"));
 }
 
-/// Returns the host on which we listen, and the host under which others reach us unless
-/// `--contact-endpoint` names it: `base_host`, or, if the manager is on another machine, the address
-/// that the manager sees.
-fn hosts(args: &Args, config: &Config, kind: AgentKind) -> Result<(String, String), Exit> {
-    let base_host = config.system.network.base_host.clone();
-    let manager = Endpoint::parse(config.manager()).map_err(Exit::usage)?;
-    let is_near = kind == AgentKind::Manager || manager.is_loopback();
-    let default = if is_near { "127.0.0.1" } else { "0.0.0.0" };
-    let host = args.text("--host").unwrap_or(default).to_string();
-    if args.has("--contact-endpoint") {
-        return Ok((host, base_host));
-    }
-
+/// Returns the host under which others reach this program: `base_host`, or the address that this
+/// machine has on its way to a manager on another machine.
+fn public_host(args: &Args, config: &Config, manager: Option<&Endpoint>) -> Result<String, Exit> {
     let hint = "say with --contact-endpoint URL where others reach us";
-    if args.has("--host") && ["0.0.0.0", "::", "[::]"].contains(&&*host) {
-        return Err(Exit::usage(format!(
-            "--host {host} means every address: {hint}"
-        )));
+    if let Some(host) = args.text("--host")
+        && ["0.0.0.0", "::", "[::]"].contains(&host)
+    {
+        let problem = format!("--host {host} means every address: {hint}");
+        return Err(Exit::usage(problem));
     }
-    if is_near {
-        return Ok((host, base_host));
-    }
-    let name = own_address_towards(&manager.host, manager.port).map_err(|error| {
+    let Some(manager) = manager else {
+        return Ok(config.system.network.base_host.clone());
+    };
+    own_address_towards(&manager.host, manager.port).map_err(|error| {
         let url = config.manager();
         Exit::usage(format!("--manager {url}: {error}; name another, or {hint}"))
-    })?;
-    Ok((host, name))
+    })
 }
 
 /// Returns the address that this machine has on its way to another. Nothing is sent.
@@ -225,63 +225,9 @@ pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
     Ok(socket.local_addr()?.ip().to_string())
 }
 
-/// Returns the data folder.
-pub fn data(args: &Args) -> PathBuf {
-    args.text("--data").unwrap_or("data").into()
-}
-
-/// Returns the folder of the logs.
-pub fn logs(args: &Args) -> PathBuf {
-    args.text("--logs").unwrap_or("logs").into()
-}
-
-/// Returns a log in that folder.
-pub fn log(args: &Args, component: &str) -> Arc<Log> {
-    Arc::new(Log::new(&logs(args), component))
-}
-
-/// Reads the configuration files. `--manager` replaces the listed URL; a URL without a path gets
-/// `/mcp`.
-pub fn load(args: &Args) -> Result<Config, Exit> {
-    let manager = args.value("--manager")?;
-    let league_id = args.value::<String>("--league-id")?;
-    let folder = Path::new(args.text("--config").unwrap_or("config"));
-    let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
-
-    let endpoint = &mut config.agents.league_manager.endpoint;
-    if let Some(manager) = manager {
-        *endpoint = manager;
-    }
-    if endpoint.trim_end_matches('/').matches('/').count() == 2 {
-        *endpoint = format!("{}/mcp", endpoint.trim_end_matches('/'));
-    }
-    Ok(config)
-}
-
-/// Reads the operator token, if a file with it is named.
-pub fn operator_token(args: &Args) -> Result<Option<String>, Exit> {
-    let Some(path) = args.text("--operator-token-file") else {
-        return Ok(None);
-    };
-    let token = fs::read_to_string(path)
-        .map_err(|error| Exit::usage(format!("--operator-token-file {path}: {error}")))?;
-    Ok(Some(token.trim().to_string()))
-}
-
-/// Ends the program when its standard input closes, if an option says so, after a last act.
-pub fn end_with_stdin(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
-    if args.has("--until-stdin-closes") {
-        spawn("stdin", move || {
-            let _ = io::copy(&mut io::stdin(), &mut io::sink());
-            last();
-            process::exit(code);
-        });
-    }
-}
-
 /// Takes the port of `--port`; else that of the files, which for a manager is
 /// `default_league_manager_port`; else the first free one of the range that is not listed.
-fn listen(
+fn take_port(
     args: &Args,
     config: &Config,
     kind: AgentKind,
@@ -292,7 +238,7 @@ fn listen(
         AgentKind::Manager => Some(config.system.network.default_league_manager_port),
         _ => listed_port(entry),
     };
-    let mut ports: Vec<u16> = match args.value("--port")?.or(configured) {
+    let mut ports: Vec<u16> = match args.number("--port", 0..=u16::MAX)?.or(configured) {
         Some(port) => vec![port],
         None => {
             let listed = config.agents.referees.iter().chain(&config.agents.players);
@@ -317,4 +263,59 @@ fn listen(
 
 fn listed_port(entry: &AgentEntry) -> Option<u16> {
     Some(Endpoint::parse(&entry.endpoint).ok()?.port)
+}
+
+/// Reads the configuration files. `--manager` replaces the listed URL; a URL without a path gets
+/// `/mcp`.
+pub fn load_config(args: &Args) -> Result<Config, Exit> {
+    let manager = args.checked_text("--manager", check_url)?;
+    let league_id = args.checked_text("--league-id", check_identifier)?;
+    let folder = Path::new(args.text("--config").unwrap_or("config"));
+    let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
+
+    let endpoint = &mut config.agents.league_manager.endpoint;
+    if let Some(manager) = manager {
+        *endpoint = manager;
+    }
+    let base = endpoint.trim_end_matches('/');
+    if base.matches('/').count() == 2 {
+        *endpoint = format!("{base}/mcp");
+    }
+    Ok(config)
+}
+
+/// Reads the operator token, if a file with it is named.
+pub fn read_operator_token(args: &Args) -> Result<Option<String>, Exit> {
+    let Some(path) = args.text("--operator-token-file") else {
+        return Ok(None);
+    };
+    let token = fs::read_to_string(path)
+        .map_err(|error| Exit::usage(format!("--operator-token-file {path}: {error}")))?;
+    Ok(Some(token.trim().to_string()))
+}
+
+/// Returns the data folder.
+pub fn data_folder(args: &Args) -> PathBuf {
+    args.text("--data").unwrap_or("data").into()
+}
+
+/// Returns the folder of the logs.
+pub fn log_folder(args: &Args) -> PathBuf {
+    args.text("--logs").unwrap_or("logs").into()
+}
+
+/// Returns the log of a component in that folder.
+pub fn open_log(args: &Args, component: &str) -> Arc<Log> {
+    Arc::new(Log::new(&log_folder(args), component))
+}
+
+/// Exits after a last action when the standard input closes, if an option demands it.
+pub fn exit_when_stdin_closes(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
+    if args.has("--until-stdin-closes") {
+        spawn("stdin", move || {
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            last();
+            process::exit(code);
+        });
+    }
 }

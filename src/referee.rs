@@ -12,7 +12,6 @@ pub mod match_play;
 pub mod outbox;
 
 use crate::games;
-use crate::json::nullable;
 use crate::net::agent::{Agent, HandlerError, Request, StatusOk, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
@@ -22,7 +21,9 @@ use crate::program::args::{Args, Exit};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line, sanitize};
-use crate::protocol::*;
+use crate::protocol::{
+    AgentKind, ErrorCode, MatchState, Message, ProtocolError, ResultDetails, StartMatch,
+};
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::http_match::HttpMatch;
 use crate::referee::outbox::PendingResult;
@@ -86,29 +87,23 @@ impl Referee {
     /// Waits for a match and plays it. If our own machine fails, the match is queued again.
     fn play_next(&self) {
         let assignment = self.assignments.wait_for(Assignments::start_next);
+        let match_id = &assignment.match_id;
         let io = HttpMatch {
             referee: self,
             assignment: &assignment,
             started: Instant::now(),
         };
         let played = catch_unwind(AssertUnwindSafe(|| match_play::play(&assignment, &io)));
-        let match_id = &assignment.match_id;
 
         if let Ok(Ok(result)) = played {
-            print_line(&format!(
-                "{match_id}: {}",
-                sanitize(&result.reason.unwrap_or_default())
-            ));
+            let reason = sanitize(&result.reason.unwrap_or_default());
+            print_line(&format!("{match_id}: {reason}"));
             self.assignments.update(|all| all.finish(&assignment));
         } else if self.assignments.lock().current(&assignment).is_some() {
             let problem = "could not be played, by a fault of our own machine";
             self.report_fault(&format!("{match_id} {problem}; it is played again"));
             self.pause();
-            self.assignments.update(|all| {
-                if let Some(current) = all.current(&assignment) {
-                    current.is_in_play = false;
-                }
-            });
+            self.assignments.update(|all| all.play_again(&assignment));
         }
     }
 
@@ -123,16 +118,17 @@ impl Referee {
     /// manager has refused it for good.
     fn report_next(&self) {
         let result = self.assignments.wait_for(|all| all.outbox.pop());
-        let Ok(card) = self.session.wait_until_registered() else {
+        let Ok(credentials) = self.session.wait_until_registered() else {
             return self.assignments.lock().outbox.requeue(&result);
         };
-        match self.send(&card, &result) {
+        match self.send(&credentials, &result) {
             Ok(Message::MatchResultAck(_)) => {
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Ok(Message::LeagueError(error)) if AUTH_ERRORS.contains(&&*error.error_code) => {
-                if let Err(stop) = self.session.register(self, card) {
-                    self.session.finish(Err(stop));
+                let credentials = Credentials::clone(&credentials);
+                if let Err(exit) = self.session.register(self, credentials) {
+                    self.session.finish(Err(exit));
                 }
             }
             Ok(Message::LeagueError(error)) => return self.discard(&result, &error.explain()),
@@ -140,7 +136,7 @@ impl Referee {
             Err(error @ CallError::Status(413, _)) => {
                 return self.discard(&result, &error.explain());
             }
-            Err(error) => self.warn(&card, &error),
+            Err(error) => self.warn(&credentials.manager, &error),
         }
         self.pause();
         self.assignments.lock().outbox.requeue(&result);
@@ -153,9 +149,9 @@ impl Referee {
     }
 
     /// Prints once that results wait for the manager.
-    fn warn(&self, card: &Credentials, error: &CallError) {
+    fn warn(&self, manager: &str, error: &CallError) {
         if !self.has_warned.swap(true, Ordering::SeqCst) {
-            let (manager, problem) = (&card.manager, error.explain());
+            let problem = error.explain();
             print_error(&format!(
                 "results wait for the league manager at {manager}: it {problem}"
             ));
@@ -163,19 +159,22 @@ impl Referee {
     }
 
     /// Sends a result to the manager.
-    fn send(&self, card: &Credentials, result: &PendingResult) -> Result<Message, CallError> {
-        let about = MessageContext {
+    fn send(
+        &self,
+        credentials: &Credentials,
+        result: &PendingResult,
+    ) -> Result<Message, CallError> {
+        let context = MessageContext {
             conversation_id: result.conversation_id.clone(),
-            auth_token: card.token.clone(),
+            auth_token: credentials.token.clone(),
             round_id: Some(result.report.round_id),
             match_id: Some(result.report.match_id.clone()),
         };
         let program = &self.session.program;
-        let manager = Peer::manager(&card.manager, program.config.generic_limit());
+        let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
+        let report = result.report.clone().into();
         let _sending = lock(&self.sending);
-        program
-            .client
-            .request(&manager, &result.report.clone().into(), &about)
+        program.client.request(&manager, &report, &context)
     }
 
     /// Drops a result that the manager has refused for good.
@@ -195,16 +194,10 @@ impl Participant for Referee {
         games::names()
     }
 
-    fn on_registered(&self, card: &Credentials, is_new_registration: bool) -> Result<(), Exit> {
-        let folder = self
-            .session
-            .program
-            .data
-            .join("referees")
-            .join(&card.agent_id);
-        let opened = self
-            .assignments
-            .update(|all| all.open(&folder, is_new_registration));
+    fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
+        let folder = self.session.program.data.join("referees");
+        let folder = folder.join(&credentials.agent_id);
+        let opened = self.assignments.update(|all| all.open(&folder, is_new));
         opened.map_err(|error| Exit::failed(format!("the outbox cannot be used: {error}")))
     }
 }
@@ -281,40 +274,36 @@ pub struct MatchShown {
     pub match_id: String,
     pub round_id: u32,
     pub state: MatchState,
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultDetails>,
 }
 
 impl Referee {
     /// Accepts one match, which is assigned without an announcement.
     fn start_match(&self, given: StartMatch) -> Result<StatusOk, HandlerError> {
-        self.session.check_manager(given.auth_token.as_deref())?;
-        let league_id = self.session.wait_until_registered()?.league_id;
-        if given.league_id != league_id {
-            let expected = format_args!("expected {league_id:?}");
-            return Err(ProtocolError::unexpected(
-                ErrorCode::MissingField,
-                "league_id",
-                &given.league_id,
-                expected,
-            )
-            .into());
+        let credentials = self.session.check_manager(given.auth_token.as_deref())?;
+        let league_id = &credentials.league_id;
+        if given.league_id != *league_id {
+            let (code, expected) = (ErrorCode::MissingField, format!("expected {league_id:?}"));
+            let received = &given.league_id;
+            return Err(ProtocolError::unexpected(code, "league_id", received, expected).into());
         }
-        let assignment = Assignment::new(&league_id, given.round_id, given.r#match);
-        let assignment =
-            assignment.map_err(|fault| ProtocolError::from(fault.in_field("match")))?;
+        let assignment = Assignment::new(league_id, given.round_id, given.r#match)
+            .map_err(|error| ProtocolError::from(error.in_field("match")))?;
         self.assignments.update(|all| all.accept(assignment));
-        let status = "ok".into();
-        Ok(StatusOk { status })
+        Ok(StatusOk {
+            status: "ok".into(),
+        })
     }
 
+    /// Returns how far a match has come.
     fn match_state(&self, match_id: String) -> Result<MatchShown, HandlerError> {
         let assignments = self.assignments.lock();
-        if let Some(played) = assignments.matches.get(&match_id) {
+        if let Some(open) = assignments.matches.get(&match_id) {
             return Ok(MatchShown {
                 match_id,
-                round_id: played.round_id,
-                state: played.state,
+                round_id: open.round_id,
+                state: open.state,
                 result: None,
             });
         }
@@ -326,10 +315,10 @@ impl Referee {
                 result: Some(over.report.result.details.clone()),
             });
         }
-        let problem = "which is not a match of this referee";
-        Err(
-            ProtocolError::unexpected(ErrorCode::MatchMismatch, "match_id", &match_id, problem)
-                .into(),
-        )
+        let (code, problem) = (
+            ErrorCode::MatchMismatch,
+            "which is not a match of this referee",
+        );
+        Err(ProtocolError::unexpected(code, "match_id", &match_id, problem).into())
     }
 }

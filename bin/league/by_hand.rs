@@ -1,4 +1,4 @@
-//! A player whose choices come from outside: `--strategy mcp` leaves them to whoever calls its
+//! A player whose choices come from outside: `league play mcp` leaves them to the clients of its
 //! tools, a person with the Inspector or an assistant. `next_turn` waits for a match in which the
 //! player is asked, `make_choice` answers it.
 //!
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a model is told before it calls a tool.
@@ -174,29 +175,6 @@ impl ByHand {
         });
     }
 
-    /// The tools for whoever chooses.
-    pub fn toolbox<'a>(&'a self, session: &'a Session) -> Toolbox<'a> {
-        let next_turn = move |asked: NextTurn, peer| {
-            check_caller(session, asked.auth_token.as_deref(), peer)?;
-            Ok(self.next_turn())
-        };
-        let make_choice = move |made: MakeChoice, peer| {
-            check_caller(session, made.auth_token.as_deref(), peer)?;
-            Ok(self.make_choice(&made)?)
-        };
-        Toolbox {
-            instructions: INSTRUCTIONS,
-            lists_messages: false, // those are for referees and the manager
-            tools: vec![
-                Tool::new("next_turn", NEXT_TURN, next_turn),
-                Tool {
-                    read_only: false,
-                    ..Tool::new("make_choice", MAKE_CHOICE, make_choice)
-                },
-            ],
-        }
-    }
-
     /// `next_turn`: waits until we are asked; the most urgent match comes first.
     pub fn next_turn(&self) -> Offer {
         let is_news = |table: &Table| table.is_over || !table.asked.is_empty();
@@ -227,6 +205,35 @@ impl ByHand {
     /// `make_choice`: answers the match, if it is still asked for.
     pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
         self.table.update(|table| chosen(table, made))
+    }
+}
+
+/// Returns the tools of a player that is played by hand. The messages of the league are not listed,
+/// since they are for referees and the manager.
+pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
+    let (asked, made) = (Arc::clone(by_hand), Arc::clone(by_hand));
+    let next_turn = Tool::new("next_turn", NEXT_TURN, move |arguments: NextTurn, peer| {
+        check_caller(session, arguments.auth_token.as_deref(), peer)?;
+        Ok(asked.next_turn())
+    });
+    let make_choice = Tool::new(
+        "make_choice",
+        MAKE_CHOICE,
+        move |arguments: MakeChoice, peer| {
+            check_caller(session, arguments.auth_token.as_deref(), peer)?;
+            Ok(made.make_choice(&arguments)?)
+        },
+    );
+    Toolbox {
+        instructions: INSTRUCTIONS,
+        lists_messages: false,
+        tools: vec![
+            next_turn,
+            Tool {
+                read_only: false,
+                ..make_choice
+            },
+        ],
     }
 }
 
@@ -262,10 +269,11 @@ fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, ProtocolError>
 
 /// Whether somebody may choose for us: from this machine, or with our own token.
 fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), HandlerError> {
-    let own = session.credentials().and_then(|card| card.token);
+    let credentials = session.credentials();
+    let own = credentials.as_ref().and_then(|known| known.token.as_ref());
     let is_own = token
         .zip(own)
-        .is_some_and(|(token, own)| constant_time_eq(token, &own));
+        .is_some_and(|(token, own)| constant_time_eq(token, own));
     if is_own || peer.is_loopback() {
         return Ok(());
     }

@@ -45,7 +45,7 @@ use league::net::sync::lock;
 use league::program::args::{Args, Exit};
 use league::program::config::Timeouts;
 use league::program::terminal::{print_error, print_line, sanitize};
-use league::program::{Program, end_with_stdin};
+use league::program::{Program, exit_when_stdin_closes};
 use league::protocol::*;
 use league::values::{Timestamp, redact_and_truncate};
 use messages::*;

@@ -25,7 +25,10 @@ impl Children {
     /// an interrupted league come back where they were: an agent that took the port of another
     /// could not be told from it. `before` is the journal of that league.
     pub fn start(program: &Program, entrants: &[Entrant], before: &str) -> Result<Children, Exit> {
-        let referees = program.args.value("--referees")?.unwrap_or_default();
+        let referees = program
+            .args
+            .number("--referees", 1..=100)?
+            .unwrap_or_default();
         let players = (1..).zip(entrants).filter(|(_, it)| !it.is_elsewhere());
         let players = players.map(|(n, entrant)| (AgentKind::Player.format_id(n), Some(entrant)));
         let referees = (1..=referees).map(|n| (AgentKind::Referee.format_id(n), None));

@@ -22,9 +22,9 @@ pub fn fill_in(args: &mut Args) -> Result<(), Exit> {
     if args.has("--contact-endpoint") {
         return Ok(());
     }
-    let network = program::load(args)?.system.network;
+    let network = program::load_config(args)?.system.network;
     let usual = network.default_league_manager_port;
-    let port = args.value("--port")?.unwrap_or(usual);
+    let port = args.number("--port", 0..=u16::MAX)?.unwrap_or(usual);
     let address = match args.text("--host") {
         Some(host) => host.to_string(),
         None => own_address_towards(EXAMPLE, 9).unwrap_or("127.0.0.1".into()),

@@ -112,14 +112,20 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     let needed = |option| args.text(option).ok_or_else(|| missing(option));
     let entrants = read(Path::new(needed("--entrants")?))?;
     let folder = Path::new(needed("--out")?).join(FOLDER);
-    let size = args.value("--size")?.ok_or_else(|| missing("--size"))?;
+    let size = args
+        .number("--size", 0..=usize::MAX)?
+        .ok_or_else(|| missing("--size"))?;
     if size < SMALLEST || entrants.len() < 2 {
         let words = format!("got {} in groups of {size}", entrants.len());
         let legal = format!("at least 2 entrants, in groups of {SMALLEST} or more");
         return Err(Exit::usage(format!("{words}, expected {legal}")));
     }
     let count = plural(entrants.len() as u32, "entrant");
-    let groups = deal(entrants, size, args.value("--seed")?.unwrap_or_default());
+    let groups = deal(
+        entrants,
+        size,
+        args.number("--seed", 0..=u64::MAX)?.unwrap_or_default(),
+    );
     let most = groups.first().map_or(0, Vec::len);
     let made = plural(groups.len() as u32, "group");
     let files = (1..).zip(&groups);

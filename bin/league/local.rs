@@ -43,13 +43,13 @@ impl Local {
     /// Takes the data folder, and refuses to set a league aside that was not local, or not of these
     /// entrants.
     pub fn new(args: &mut Args) -> Result<Local, Exit> {
-        let cycles: Option<u32> = args.value("--cycles")?;
+        let cycles: Option<u32> = args.number("--cycles", 1..=100)?;
         let is_comparison = args.has("--new");
         let is_practice = cycles.is_some() || args.has("--mine") || is_comparison;
         let entrants = enter(args, is_practice)?;
         let alone = match is_practice {
             true => replace_the_last(args)?,
-            false => credentials::lock(&program::data(args), "local")?,
+            false => credentials::lock(&program::data_folder(args), "local")?,
         };
         let (folder, before) = before(args)?;
         let mark = fs::read_to_string(folder.join(groups::FILE));
@@ -83,8 +83,8 @@ impl Local {
 
 /// The folder of the league that the command line names, and the journal that lies there.
 pub fn before(args: &Args) -> Result<(PathBuf, String), Exit> {
-    let league_id = program::load(args)?.league.league_id;
-    let folder = storage::league_folder(&program::data(args), &league_id);
+    let league_id = program::load_config(args)?.league.league_id;
+    let folder = storage::league_folder(&program::data_folder(args), &league_id);
     let journal = fs::read_to_string(folder.join("journal.jsonl"));
     Ok((folder, journal.unwrap_or_default()))
 }
@@ -121,7 +121,7 @@ fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
 /// The players that the command line chooses, and as many strategies of the game as are missing. In
 /// a single league they are called as the files call them.
 fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
-    let config = program::load(args)?;
+    let config = program::load_config(args)?;
     let mut finished = strategies::names(&config.league.game_type);
     if !is_practice {
         finished.truncate(UNLEARNED);
@@ -133,7 +133,7 @@ fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
         least = FEWEST_COMPARED;
         usual = least.max(mine.len() + finished.len());
     }
-    let players = args.value("--players")?.unwrap_or(usual);
+    let players = args.number("--players", 0..=usize::MAX)?.unwrap_or(usual);
     if players < least {
         let words = format!("--players: got {players}, expected at least {least}");
         return Err(Exit::usage(words));
@@ -174,7 +174,7 @@ pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant
 /// practice left there. What no practice made is left alone: the lock of the first one stays beside
 /// the folders, as a mark that they are ours.
 fn replace_the_last(args: &mut Args) -> Result<File, Exit> {
-    let (data, logs) = (program::data(args), program::logs(args));
+    let (data, logs) = (program::data_folder(args), program::log_folder(args));
     let is_ours = data.join("agents/practice.lock").exists();
     let folders = [("--data", &data), ("--logs", &logs)].map(|(option, above)| {
         let folder = above.join("practice");

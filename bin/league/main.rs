@@ -79,7 +79,10 @@ const USAGE: Usage = Usage {
 
 fn main() -> ExitCode {
     USAGE.main(|args| match args.command {
-        Some("play") => coach::run(args),
+        Some("play") => {
+            let name = args.operands[0].clone();
+            coach::run(args, &name)
+        }
         Some("verify") => verify::run(&args),
         _ => surroundings::run(args),
     })

@@ -46,7 +46,7 @@ pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
 
 /// Says the word of the command line to the manager, and shows what it answers.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let config = program::load(args)?;
+    let config = program::load_config(args)?;
     let manager = Peer::manager(&address(args, &config), config.generic_limit());
     let place = &manager.endpoint;
     let failed = |words: &str| Exit::failed(format!("the league manager at {place}: {words}"));
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
         let cure = "start one, or name it with --manager URL";
         failed(&format!("{}; {cure}", error.explain()))
     };
-    let client = Client::new("launcher", program::log(args, "launcher"));
+    let client = Client::new("launcher", program::open_log(args, "launcher"));
     client.set_identity("launcher", &config.league.league_id);
     let view = || {
         let answer = client.call(&manager, "get_league", "{}");
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     let order = order(args, config.league.league_id, id)?;
     let about = MessageContext {
         conversation_id: new_conversation("operator"),
-        auth_token: program::operator_token(args)?,
+        auth_token: program::read_operator_token(args)?,
         ..MessageContext::default()
     };
     let status = match client
@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
 
 /// Where the manager is: the one that the command line names, or whose data folder this is.
 fn address(args: &Args, config: &Config) -> String {
-    let file = address_file(&program::data(args), &config.league.league_id);
+    let file = address_file(&program::data_folder(args), &config.league.league_id);
     match fs::read_to_string(file) {
         Ok(here) if !args.has("--manager") => here.trim().into(),
         _ => config.manager().into(),

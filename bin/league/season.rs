@@ -81,8 +81,11 @@ fn name(league: &LeagueView, row: &Standing) -> String {
 
 /// Prints the leagues and the table, and writes the table as CSV beside the leagues.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let league = program::load(args)?.league;
-    let (id, folder) = (&league.league_id, program::data(args).join("leagues"));
+    let league = program::load_config(args)?.league;
+    let (id, folder) = (
+        &league.league_id,
+        program::data_folder(args).join("leagues"),
+    );
     let leagues = find(args, id);
     if leagues.is_empty() {
         let more = match args.has("--all") {
@@ -121,7 +124,7 @@ pub fn say_table(players: &[(String, Sums)], say: impl Fn(&str)) {
 /// The documents of the leagues that were played to their end, the oldest first.
 fn find(args: &Args, id: &str) -> Vec<LeagueView> {
     let all = args.has("--all");
-    let data = program::data(args);
+    let data = program::data_folder(args);
     let folders = [data.join("leagues"), data.join("practice/leagues")];
     let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
     let documents = entries.filter_map(|entry| read_json(&entry.path().join("league.json")));

@@ -16,15 +16,13 @@ use league::program::args::{Args, Exit};
 use league::program::storage;
 use league::program::terminal::{print_error, print_line, sanitize};
 use league::protocol::Standing;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// By what the best of a group are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measure {
     Points,
     Expected,
@@ -38,9 +36,16 @@ pub fn is_meant(args: &Args) -> bool {
 /// Shows the table over all groups that are over, and prints the entrants of the next stage, if
 /// they are asked for; or says in a line for each group how far it is.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let league_id = program::load(args)?.league.league_id;
-    let most: Option<usize> = args.value("--promote")?;
-    let measure = args.value("--by")?.unwrap_or(Measure::Points);
+    let league_id = program::load_config(args)?.league.league_id;
+    let most: Option<usize> = args.number("--promote", 0..=usize::MAX)?;
+    let measure = match args.text("--by") {
+        None | Some("points") => Measure::Points,
+        Some("expected") => Measure::Expected,
+        Some(other) => {
+            let words = format!("--by: got {other}, expected points or expected");
+            return Err(Exit::usage(words));
+        }
+    };
     let is_status = args.has("--status");
     let folders = folders(&args.operands);
     if folders.is_empty() {

@@ -1,4 +1,4 @@
-//! Finished examples of a `choose`, with which `league play` plays.
+//! Finished examples of a `choose`, for `league play NAME`.
 //!
 //! A strategy is a function from a `Turn` to one of its legal moves. Here are those of Even/Odd and
 //! those that play any game; `strategies/tic_tac_toe.rs` has others. To add one to the examples,

@@ -89,12 +89,12 @@ impl Surroundings {
             }
             _ => {}
         }
-        let logs = program::logs(args);
+        let logs = program::log_folder(args);
         let quiet = args.has("--quiet") || local.is_practice;
         Ok(Surroundings {
             local,
             site: Site::new(logs.clone()),
-            pages: Arc::new(Mutex::new(Pages::new(program::data(args), logs))),
+            pages: Arc::new(Mutex::new(Pages::new(program::data_folder(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
             terminal: Terminal { quiet },
@@ -168,7 +168,7 @@ impl Hooks for Surroundings {
     }
 
     fn league_played(&self, manager: &Manager) {
-        let logs = program::logs(&manager.program.args);
+        let logs = program::log_folder(&manager.program.args);
         let view = self.document.newest(manager);
         let figures = Figures::of(&view);
         let kept = lock(&self.pages).keep(&view, &figures);

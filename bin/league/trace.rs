@@ -16,7 +16,7 @@ use diagram::{MOST, text};
 use league::net::http::Response;
 use league::program::args::{Args, Exit};
 use league::program::terminal::print_line;
-use league::program::{load, logs};
+use league::program::{load_config, log_folder};
 use league::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
 use league::values::truncate;
 use serde_json::Value;
@@ -33,7 +33,7 @@ static READING: Mutex<()> = Mutex::new(());
 
 /// Prints the diagram of the match that stands behind the word.
 pub fn trace(args: &Args) -> Result<(), Exit> {
-    let (config, folder) = (load(args)?, logs(args));
+    let (config, folder) = (load_config(args)?, log_folder(args));
     let match_id = args.operands.concat().to_uppercase();
     let drawn = diagram(&about(&folder, &config.league.league_id, &match_id)?);
     print_line(&drawn.ok_or_else(|| {

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// Checks the league that the command line names, and prints what was found.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let config = program::load(args)?;
-    let data = program::data(args);
-    let checked = Checked::new(config, &data, &program::logs(args))?;
+    let config = program::load_config(args)?;
+    let data = program::data_folder(args);
+    let checked = Checked::new(config, &data, &program::log_folder(args))?;
     print_line(&checked.summary());
     if checked.differences.is_empty() {
         return Ok(());

@@ -16,7 +16,7 @@ use std::{fs, io, path::PathBuf, time::Duration};
 pub fn rules(program: &Program, most: Option<u32>) -> Result<Config, Exit> {
     let mut config = program.config.clone();
     let league = &mut config.league;
-    if let Some(cycles) = program.args.value("--cycles")? {
+    if let Some(cycles) = program.args.number("--cycles", 1..=100)? {
         league.scheduling.cycles = Some(cycles);
     }
     if let Some(most) = most {
@@ -27,18 +27,16 @@ pub fn rules(program: &Program, most: Option<u32>) -> Result<Config, Exit> {
 
 /// How many players and referees start the league, if the command line says so.
 pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
-    let Some(players) = program.args.value("--players")? else {
-        return Ok(None);
-    };
-    let referees = program.args.value("--referees")?;
-    let people = &program.config.league.participants;
-    let (least, most) = (people.min_players, people.max_players);
-    if !(least..=most).contains(&players) {
-        let legal = format!("{least} to {most}, as in the league file (participants)");
-        let words = format!("--players: got {players}, expected {legal}");
-        return Err(Exit::usage(words));
-    }
-    Ok(Some((players, referees.unwrap_or(1))))
+    let legal = &program.config.league.participants;
+    let players = program
+        .args
+        .number("--players", legal.min_players..=legal.max_players)
+        .map_err(|exit| {
+            let source = "as in the league file (participants)";
+            Exit::usage(format!("{}, {source}", exit.message))
+        })?;
+    let referees = program.args.number("--referees", 1..=100)?.unwrap_or(1);
+    Ok(players.map(|players| (players, referees)))
 }
 
 /// Between a round's announcement and its matches: 60 seconds, unless the league file or the
@@ -46,7 +44,10 @@ pub fn awaited(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
 pub fn lead(program: &Program) -> Result<Duration, Exit> {
     let file = &program.config.league.scheduling.round_announcement_lead_sec;
     let usual = file.as_ref().map_or(60.0, |lead| f64::from(*lead));
-    let seconds: f64 = program.args.value("--lead-sec")?.unwrap_or(usual);
+    let seconds: f64 = program
+        .args
+        .number("--lead-sec", 0.0..=86_400.0)?
+        .unwrap_or(usual);
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         let words = format!("--lead-sec: got {seconds}, expected seconds, 0 or more");
         Exit::usage(words)

@@ -12,8 +12,8 @@ use std::net::IpAddr;
 /// Maximum length of an id or a name.
 const MAX_NAME: usize = 60;
 
-/// Describes something about a match.
-pub fn about(match_id: &str, text: &str) -> String {
+/// Returns a line about a match.
+pub fn about_match(match_id: &str, text: &str) -> String {
     sanitize(&format!("{}: {text}", truncate(match_id, MAX_NAME)))
 }
 
@@ -30,7 +30,7 @@ pub fn game_error(error: &GameError) -> String {
     if let Some(consequence) = &error.consequence {
         text += &format!("; {}", truncate(consequence, MAX_SHOWN_CHARS));
     }
-    about(&error.match_id, &text)
+    about_match(&error.match_id, &text)
 }
 
 /// Describes a message that was refused. A message that only informs is shown even if it is faulty.

@@ -3,7 +3,7 @@
 //!
 //! The file is written every two seconds if it has changed, and at the end of the league.
 
-use crate::player::turn::PastMatch;
+use super::turn::PastMatch;
 use crate::program::storage::{self, Access};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -37,7 +37,7 @@ impl History {
         is_new_registration: bool,
     ) -> io::Result<History> {
         if is_new_registration {
-            storage::archive(folder).map_err(|error| storage::with_path(folder, error))?;
+            storage::archive(folder)?;
         }
         let path = folder.join("history.json");
         let mut file: HistoryFile = storage::read_json(&path).unwrap_or_default();

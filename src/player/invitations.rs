@@ -17,17 +17,18 @@ const MAX_UNANNOUNCED: usize = 100;
 const MAX_MOVES: u32 = 1000;
 
 /// A match that we have joined, as in its newest invitation.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "fields of the invitation")]
 pub struct JoinedMatch {
     pub round_id: u32,
     pub opponent_id: String,
     pub conversation_id: String,
     pub token: Option<String>,
-    pub moves: Arc<Moves>,
+    /// The moves that we have chosen.
+    pub moves: Moves,
 }
 
-/// The moves that we have chosen in a match, by number.
+/// The moves of a match, by number.
 #[derive(Debug, Default)]
 pub struct Moves(Mutex<BTreeMap<u32, Arc<OnceLock<String>>>>);
 
@@ -57,7 +58,7 @@ pub struct Invitations {
     checks_tokens: bool,
     /// The tokens that the manager has announced, by match.
     announced: HashMap<String, Option<String>>,
-    joined: HashMap<String, JoinedMatch>,
+    joined: HashMap<String, Arc<JoinedMatch>>,
 }
 
 impl Invitations {
@@ -112,12 +113,11 @@ impl Invitations {
         }
 
         // Other programs must not fill our memory.
+        let is_known = self.is_announced(&match_id) || self.joined.contains_key(&match_id);
         let unannounced = self.joined.keys().filter(|id| !self.is_announced(id));
-        if !self.is_announced(&match_id)
-            && !self.joined.contains_key(&match_id)
-            && unannounced.count() >= MAX_UNANNOUNCED
-        {
-            let problem = "the league manager has not announced it, and too many such matches were joined already";
+        if !is_known && unannounced.count() >= MAX_UNANNOUNCED {
+            let problem = "the league manager has not announced it, and too many such matches \
+                were joined already";
             return Err(ProtocolError::field(
                 ErrorCode::MatchMismatch,
                 "match_id",
@@ -132,23 +132,25 @@ impl Invitations {
                 opponent_id: invitation.opponent_id,
                 conversation_id: envelope.conversation_id.clone(),
                 token: envelope.auth_token.clone(),
-                moves: Arc::default(),
+                moves: Moves::default(),
             };
-            self.joined.insert(match_id, joined);
+            self.joined.insert(match_id, Arc::new(joined));
         }
         Ok(())
     }
 
     /// Returns the match of a referee's message, which must carry the token and the conversation of
     /// the newest invitation.
-    pub fn find(&self, envelope: &Envelope, match_id: &str) -> Result<&JoinedMatch, ProtocolError> {
+    pub fn find(
+        &self,
+        envelope: &Envelope,
+        match_id: &str,
+    ) -> Result<Arc<JoinedMatch>, ProtocolError> {
         let Some(joined) = self.joined.get(match_id) else {
+            let code = ErrorCode::MatchMismatch;
             let problem = "which we have not joined";
             return Err(ProtocolError::unexpected(
-                ErrorCode::MatchMismatch,
-                "match_id",
-                match_id,
-                problem,
+                code, "match_id", match_id, problem,
             ));
         };
         if !self.is_valid(envelope, joined.token.as_ref()) {
@@ -167,7 +169,7 @@ impl Invitations {
                 problem,
             ));
         }
-        Ok(joined)
+        Ok(Arc::clone(joined))
     }
 
     /// Returns true if a message carries this token.

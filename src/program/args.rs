@@ -1,15 +1,17 @@
 //! The command line. The options are read from the text that `--help` prints. Read next: `config.rs`,
 //! the files.
 
-use crate::json::{FieldError, decode, is_one_typo_apart};
-use crate::program::config::check_value;
-use crate::program::terminal::print_error;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use super::terminal::print_error;
+use crate::json::is_one_typo_apart;
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::iter::Peekable;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::vec::IntoIter;
 
-/// The options of every program. The last ones are for programs that start others.
+/// The options of every program.
 const COMMON: &str = "
   --help                         show this and end
   --version                      show the version and end
@@ -23,9 +25,12 @@ const COMMON: &str = "
   --logs DIR                     log files [logs]
   --league-id ID                 which league [default_league_id of system.json]
   --operator-token-file FILE     the operator token, for a manager on another machine
-  --stay                         do not end with the league: serve on, or wait for the next one
-  --any-port                     for other programs: where the port is in use, take any
-  --until-stdin-closes           for other programs: end when standard input closes";
+  --stay                         do not end with the league: serve on, or wait for the next one";
+
+/// The options for programs that start others, which `--help` does not show.
+const HIDDEN: &str = "
+  --any-port                     take any port if the wanted one is in use
+  --until-stdin-closes           end when standard input closes";
 
 /// The command line of a program. A line of `commands` or `options` is a name, the name of its value
 /// if it has one, and behind two spaces a description.
@@ -79,29 +84,42 @@ pub struct Args {
     options: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// A command or an option.
-struct MessageSpec {
+/// A command or an option, as its line in the help text says.
+struct ArgSpec {
     name: &'static str,
     /// The name of its value; empty if it has none.
     value: &'static str,
 }
 
 /// Reads the lines of a help text.
-fn entries(help: &'static str) -> Vec<MessageSpec> {
-    let mut entries = Vec::new();
+fn arg_specs(help: &'static str) -> Vec<ArgSpec> {
+    let mut specs = Vec::new();
     for line in help.lines() {
         if let Some((left, _)) = line.trim_start().split_once("  ") {
             let (name, value) = left.split_once(' ').unwrap_or((left, ""));
-            entries.push(MessageSpec { name, value });
+            specs.push(ArgSpec { name, value });
         }
     }
-    entries
+    specs
+}
+
+/// Returns the arguments of the process, without the name of the program.
+fn process_arguments() -> Result<Vec<String>, Exit> {
+    let mut arguments = Vec::new();
+    for argument in std::env::args_os().skip(1) {
+        let text = argument.into_string();
+        arguments.push(
+            text.map_err(|other| Exit::usage(format!("the argument {other:?} is not UTF-8 text")))?,
+        );
+    }
+    Ok(arguments)
 }
 
 impl Usage<'_> {
     /// Runs the program and prints why it ends.
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Exit>) -> ExitCode {
-        let Err(exit) = self.parse(std::env::args().skip(1)).and_then(run) else {
+        let args = process_arguments().and_then(|arguments| self.parse(arguments));
+        let Err(exit) = args.and_then(run) else {
             return ExitCode::SUCCESS;
         };
         if exit.code == 0 {
@@ -113,20 +131,18 @@ impl Usage<'_> {
     }
 
     /// Reads the arguments.
-    pub fn parse(&self, arguments: impl Iterator<Item = String>) -> Result<Args, Exit> {
-        let commands = entries(self.commands);
-        let mut options: Vec<MessageSpec> =
-            self.options.iter().flat_map(|help| entries(help)).collect();
-        options.extend(entries(COMMON));
-
+    pub fn parse(&self, arguments: Vec<String>) -> Result<Args, Exit> {
         let mut args = Args::default();
-        let mut arguments = arguments.peekable();
+        let mut arguments = arguments.into_iter().peekable();
+
+        // The command, and the number of arguments that it takes.
         let mut max_operands = 0;
         let first = arguments.peek().cloned().unwrap_or_default();
-        let command = commands.iter().find(|entry| entry.name == first);
+        let commands = arg_specs(self.commands);
+        let command = commands.iter().find(|command| command.name == first);
         if let Some(command) = command {
-            args.command = Some(command.name);
             arguments.next();
+            args.command = Some(command.name);
             max_operands = match command.value {
                 "" => 0,
                 value if value.ends_with('…') => usize::MAX,
@@ -134,57 +150,75 @@ impl Usage<'_> {
             };
         }
 
+        // Its arguments, and the options.
         while let Some(argument) = arguments.next() {
             if !argument.starts_with("--") && args.operands.len() < max_operands {
                 args.operands.push(argument);
-                continue;
+            } else {
+                self.parse_option(&argument, &mut arguments, &mut args)?;
             }
-            let (name, joined) = match argument.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_string())),
-                None => (&*argument, None),
-            };
-            let Some(option) = options.iter().find(|entry| entry.name == name) else {
-                return Err(self.unknown(name, [commands, options]));
-            };
-            let value = match (option.value, joined) {
-                ("", None) => String::new(),
-                ("", Some(value)) => return Err(self.unknown(&value, [commands, options])),
-                (_, Some(value)) => value,
-                (_, None) => {
-                    let next = arguments.next_if(|next| !next.starts_with("--"));
-                    next.ok_or_else(|| missing_value(option))?
-                }
-            };
-            args.options.entry(option.name).or_default().push(value);
         }
 
         if args.has("--help") {
-            return Err(Exit {
-                code: 0,
-                message: self.help(),
-            });
+            let message = self.help();
+            return Err(Exit { code: 0, message });
         }
         if args.has("--version") {
             let message = format!("{} {}", self.name, env!("CARGO_PKG_VERSION"));
             return Err(Exit { code: 0, message });
         }
-        if max_operands == 1
-            && args.operands.is_empty()
-            && let Some(command) = command
-        {
-            return Err(missing_value(command));
+        match command {
+            Some(command) if max_operands == 1 && args.operands.is_empty() => {
+                Err(missing_value(command))
+            }
+            _ => Ok(args),
         }
-        Ok(args)
+    }
+
+    /// Reads an option with its value, if it has one: `--port 8101` or `--port=8101`.
+    fn parse_option(
+        &self,
+        argument: &str,
+        rest: &mut Peekable<IntoIter<String>>,
+        args: &mut Args,
+    ) -> Result<(), Exit> {
+        let (name, joined) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_string())),
+            None => (argument, None),
+        };
+        let options = self.options();
+        let Some(option) = options.iter().find(|option| option.name == name) else {
+            return Err(self.unknown(name));
+        };
+
+        let value = match joined {
+            Some(value) if option.value.is_empty() => return Err(self.unknown(&value)),
+            None if option.value.is_empty() => Some(String::new()),
+            None => rest.next_if(|next| !next.starts_with("--")),
+            joined => joined,
+        };
+        let value = value.ok_or_else(|| missing_value(option))?;
+        args.options.entry(option.name).or_default().push(value);
+        Ok(())
+    }
+
+    fn options(&self) -> Vec<ArgSpec> {
+        let texts = self.options.iter().chain(&[COMMON, HIDDEN]);
+        texts.flat_map(|help| arg_specs(help)).collect()
     }
 
     /// Returns the error for an unknown argument, with the known one that was perhaps meant.
-    fn unknown(&self, name: &str, known: [Vec<MessageSpec>; 2]) -> Exit {
-        let mut known = known.iter().flatten().map(|entry| entry.name);
-        let hint = match known.find(|known| is_one_typo_apart(name, known)) {
-            Some(known) => format!("did you mean {known}?"),
+    fn unknown(&self, argument: &str) -> Exit {
+        let mut known = self.options();
+        known.extend(arg_specs(self.commands));
+        let meant = known
+            .iter()
+            .find(|known| is_one_typo_apart(argument, known.name));
+        let hint = match meant {
+            Some(meant) => format!("did you mean {}?", meant.name),
             None => format!("{} --help lists all", self.name),
         };
-        Exit::usage(format!("unknown argument {name:?}; {hint}"))
+        Exit::usage(format!("unknown argument {argument:?}; {hint}"))
     }
 
     fn help(&self) -> String {
@@ -201,11 +235,9 @@ impl Usage<'_> {
     }
 }
 
-fn missing_value(entry: &MessageSpec) -> Exit {
-    Exit::usage(format!(
-        "{0} needs a value: {0} {1}",
-        entry.name, entry.value
-    ))
+fn missing_value(spec: &ArgSpec) -> Exit {
+    let (name, value) = (spec.name, spec.value);
+    Exit::usage(format!("{name} needs a value: {name} {value}"))
 }
 
 impl Args {
@@ -232,26 +264,36 @@ impl Args {
         self.options.insert(name, vec![value.into()]);
     }
 
-    /// Returns the value of an option as a text or a number of a type that checks it.
-    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Exit> {
+    /// Returns the value of an option as a number in a range.
+    pub fn number<T: FromStr + PartialOrd + Display>(
+        &self,
+        name: &str,
+        legal: RangeInclusive<T>,
+    ) -> Result<Option<T>, Exit> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
-        // A number may begin with zeros, like that of a group.
-        let number = match text.parse::<u64>() {
-            Ok(number) => number.into(),
-            Err(_) => serde_json::from_str(text).unwrap_or(Value::Null),
-        };
-        let value = parse_value(name, &text.into());
-        let value = value.or_else(|error| parse_value(name, &number).map_err(|_| error));
-        let value = value.map_err(|error| Exit::usage(format!("{name}: {error}")))?;
-        Ok(Some(value))
+        match text.parse() {
+            Ok(number) if legal.contains(&number) => Ok(Some(number)),
+            _ => {
+                let (min, max) = (legal.start(), legal.end());
+                let problem = format!("{name}: got {text}, expected {min} to {max}");
+                Err(Exit::usage(problem))
+            }
+        }
     }
-}
 
-/// Checks and decodes the value of an option, as if it stood in a file.
-fn parse_value<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, FieldError> {
-    let key = name.trim_start_matches('-').replace('-', "_");
-    check_value(&key, value)?;
-    decode(value)
+    /// Returns the value of an option as a text that `check` accepts. Its error says what is legal.
+    pub fn checked_text(
+        &self,
+        name: &str,
+        check: fn(&str) -> Result<(), &'static str>,
+    ) -> Result<Option<String>, Exit> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        check(text)
+            .map_err(|legal| Exit::usage(format!("{name}: got {text}, expected {legal}")))?;
+        Ok(Some(text.into()))
+    }
 }

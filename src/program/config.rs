@@ -8,12 +8,10 @@
 
 use crate::games;
 use crate::games::Scoring;
-use crate::json::FieldError;
 use crate::protocol::AgentKind;
-use crate::values::{check_display_name, check_identifier, check_url};
+use crate::values::{check_identifier, check_url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::json;
 use std::fmt::Display;
 use std::fs;
@@ -529,26 +527,4 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
     } = file.participants;
     check_range("participants.min_players", 2..=200, min_players)?;
     check_range("participants.max_players", min_players..=200, max_players)
-}
-
-/// Checks the value of a command-line option by its name.
-pub fn check_value(key: &str, value: &Value) -> Result<(), FieldError> {
-    let text = value.as_str().unwrap_or_default();
-    let result = match key {
-        "display_name" => check_display_name(text).map_err(String::from),
-        "contact_endpoint" | "manager" => check_url(text).map_err(String::from),
-        "player_id" | "referee_id" | "league_id" => check_identifier(text).map_err(String::from),
-        "referees" => check_number(value, 1..=100),
-        "max_concurrent_matches" => check_number(value, 1..=10),
-        "cycles" => check_number(value, 1..=1000),
-        _ => Ok(()),
-    };
-    result.map_err(|expected| FieldError::new(value, &expected))
-}
-
-fn check_number(value: &Value, range: RangeInclusive<u64>) -> Result<(), String> {
-    match value.as_u64() {
-        Some(number) if range.contains(&number) => Ok(()),
-        _ => Err(format!("{} to {}", range.start(), range.end())),
-    }
 }

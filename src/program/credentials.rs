@@ -1,12 +1,12 @@
-//! The saved credentials of an agent, `data/agents/ID.json`, with which it is the same agent after a
+//! The credentials of an agent, `data/agents/ID.json`, with which it is the same agent after a
 //! restart.
 //!
 //! They are saved before the agent registers for the first time, with a key of its own and no token:
 //! an agent that is killed before the answer came shows the key again and gets the same answer. The
-//! lock file beside them belongs to the program that runs with them.
+//! program that uses them holds a lock on `data/agents/ID.lock`.
 
-use crate::program::args::Exit;
-use crate::program::storage::{self, Access};
+use super::args::Exit;
+use super::storage::{self, Access};
 use crate::values::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -56,40 +56,38 @@ fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
 }
 
 impl Credentials {
-    /// Returns the credentials of an earlier run: those of the same id, else of the same endpoint.
-    /// Those with a token are preferred.
-    pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
-        let mut found: Option<Credentials> = None;
-        for entry in fs::read_dir(data.join("agents"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let Some(saved) = storage::read_json::<Credentials>(&entry.path()) else {
-                continue;
-            };
-            let is_ours = saved.agent_id == self.agent_id
-                || Endpoint::is_same_address(&saved.endpoint, &self.endpoint);
-            let is_usable =
-                saved.is_under_way() || Endpoint::is_same_address(&saved.manager, &self.manager);
-            if is_ours
-                && is_usable
-                && found
-                    .as_ref()
-                    .is_none_or(|other| self.prefers(&saved, other))
-            {
-                found = Some(saved);
-            }
-        }
-        if let Some(saved) = &found {
-            saved.check_replaceable(self, data)?;
-        }
-        Ok(found)
+    /// Reads the saved credentials of an agent.
+    pub fn load(data: &Path, id: &str) -> Option<Credentials> {
+        storage::read_json(&file(data, id))
     }
 
-    fn prefers(&self, saved: &Credentials, other: &Credentials) -> bool {
-        let rank = |it: &Credentials| (it.token.is_some(), it.agent_id == self.agent_id);
-        rank(saved) > rank(other)
+    /// Returns the saved credentials of an earlier run of this agent. Those with a token are
+    /// preferred, then those with the same id.
+    pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
+        let mut earlier: Vec<Credentials> = Vec::new();
+        let files = fs::read_dir(data.join("agents")).into_iter().flatten();
+        for file in files.flatten() {
+            if let Some(saved) = storage::read_json(&file.path()) {
+                earlier.push(saved);
+            }
+        }
+        earlier.retain(|saved| self.may_continue(saved));
+        earlier.sort_by_key(|saved| (saved.token.is_some(), saved.agent_id == self.agent_id));
+
+        let best = earlier.pop();
+        if let Some(saved) = &best {
+            saved.check_replaceable(self, data)?;
+        }
+        Ok(best)
+    }
+
+    /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
+    /// of use: their league is not over, or their manager is still the same.
+    fn may_continue(&self, saved: &Credentials) -> bool {
+        let is_same_agent = saved.agent_id == self.agent_id
+            || Endpoint::is_same_address(&saved.endpoint, &self.endpoint);
+        let is_same_manager = Endpoint::is_same_address(&saved.manager, &self.manager);
+        is_same_agent && (is_same_manager || saved.is_under_way())
     }
 
     /// Returns true if the agent is registered in a league that is not over.
@@ -115,5 +113,10 @@ impl Credentials {
     /// Saves the credentials.
     pub fn save(&self, data: &Path) -> io::Result<()> {
         storage::replace_json(&file(data, &self.agent_id), Access::Owner, self)
+    }
+
+    /// Deletes the saved credentials.
+    pub fn delete(&self, data: &Path) {
+        let _ = fs::remove_file(file(data, &self.agent_id));
     }
 }

@@ -4,22 +4,22 @@
 //! It repeats its registration until the manager answers, and says once what it waits for. Requests
 //! that come before it knows its id wait until it does. Read next: `player.rs` and `referee.rs`.
 
+use super::args::{Args, Exit};
+use super::credentials::{self, Credentials};
+use super::terminal::{print_error, print_line, sanitize};
+use super::{Program, SHUTDOWN_TIMEOUT};
 use crate::net::agent::Agent;
 use crate::net::call_error::CallError;
 use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, secret};
-use crate::program::args::{Args, Exit};
-use crate::program::credentials::{self, Credentials};
-use crate::program::terminal::{print_error, print_line, sanitize};
-use crate::program::{Program, SHUTDOWN_TIMEOUT, storage};
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
     Message, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
 };
 use crate::values::{check_identifier, constant_time_eq};
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::fs::File;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -30,29 +30,29 @@ const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// A referee or a player in its league.
 pub struct Session {
     /// Its program.
-    pub program: Arc<Program>,
-    state: Shared<State>,
+    pub program: Program,
+    state: Shared<SessionState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     /// The credentials, once the agent is registered.
-    credentials: Option<Credentials>,
+    credentials: Option<Arc<Credentials>>,
     /// The id that is locked, and its lock.
     id_lock: Option<(String, File)>,
-    /// True when the manager has called.
-    is_called: bool,
-    /// The end, once it has come.
+    /// True if the manager has sent a request.
+    is_active: bool,
+    /// The end of the league, once it has come.
     end: Option<Result<(), Exit>>,
 }
 
-/// The work of a referee or a player beside answering.
+/// A referee or a player, which a session registers.
 pub trait Participant: Agent {
     /// Returns the games that it can play.
     fn game_types(&self) -> Vec<&'static str>;
 
-    /// Is called when the agent is registered. After a new registration it archives what it has kept
-    /// of an older one.
+    /// Is called when the agent is registered. After a new registration it archives its data of an
+    /// older one.
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit>;
 }
 
@@ -60,13 +60,13 @@ pub trait Participant: Agent {
 pub fn run<P: Participant>(
     args: Args,
     kind: AgentKind,
-    make: impl FnOnce(Arc<Session>) -> Arc<P>,
+    new_participant: impl FnOnce(Arc<Session>) -> Arc<P>,
 ) -> Result<(), Exit> {
     let session = Arc::new(Session {
-        program: Arc::new(Program::new(args, kind)?),
+        program: Program::new(args, kind)?,
         state: Shared::default(),
     });
-    let participant = make(Arc::clone(&session));
+    let participant = new_participant(Arc::clone(&session));
     let credentials = session.load_credentials()?;
 
     let agent = Arc::clone(&participant) as Arc<dyn Agent>;
@@ -85,10 +85,10 @@ impl Session {
         mut credentials: Credentials,
     ) -> Result<(), Exit> {
         loop {
-            credentials = self.register(participant, credentials)?;
+            let registered = self.register(participant, credentials)?;
             let name = sanitize(&self.program.entry.display_name);
-            let league = sanitize(&credentials.league_id);
-            print_line(&format!("{name} is {} in {league}", credentials.agent_id));
+            let league = sanitize(&registered.league_id);
+            print_line(&format!("{name} is {} in {league}", registered.agent_id));
 
             self.state.wait_for(|state| state.end.clone())?;
             if !self.program.args.has("--stay") {
@@ -135,11 +135,8 @@ impl Session {
     /// Locks an id instead of the one that is locked.
     fn lock_id(&self, id: &str) -> Result<(), Exit> {
         let mut state = self.state.lock();
-        if state
-            .id_lock
-            .as_ref()
-            .is_none_or(|(locked, _)| locked != id)
-        {
+        let is_locked = matches!(&state.id_lock, Some((locked, _)) if locked == id);
+        if !is_locked {
             let lock = credentials::lock(&self.program.data, id)?;
             state.id_lock = Some((id.into(), lock));
         }
@@ -152,16 +149,16 @@ impl Session {
         &self,
         participant: &dyn Participant,
         old: Credentials,
-    ) -> Result<Credentials, Exit> {
+    ) -> Result<Arc<Credentials>, Exit> {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
         let data = &self.program.data;
         old.save(data)?;
         let new = self.request_registration(&old, &participant.game_types())?;
 
-        // The id may be that of another agent here.
+        // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = storage::read_json::<Credentials>(&credentials::file(data, id)) {
+        if let Some(saved) = Credentials::load(data, id) {
             saved.check_replaceable(&new, data)?;
         }
 
@@ -170,18 +167,18 @@ impl Session {
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
         let is_new = new.token.is_none() || new.token != old.token;
         if !is_new {
-            client
-                .log
-                .system_event(Level::Info, "resumed", format!("{id} is known again"));
+            let text = format!("{id} is known again");
+            client.log.system_event(Level::Info, "resumed", text);
         }
         participant.on_registered(&new, is_new)?;
 
         new.save(data)?;
         if old.agent_id != *id && old.token.is_none() {
-            let _ = fs::remove_file(credentials::file(data, &old.agent_id));
+            old.delete(data);
         }
+        let new = Arc::new(new);
         self.state.update(|state| {
-            state.credentials = Some(new.clone());
+            state.credentials = Some(Arc::clone(&new));
             state.end = None; // of the league before
         });
         Ok(new)
@@ -260,12 +257,12 @@ impl Session {
     }
 
     /// Returns the credentials if the agent is registered.
-    pub fn credentials(&self) -> Option<Credentials> {
+    pub fn credentials(&self) -> Option<Arc<Credentials>> {
         self.state.lock().credentials.clone()
     }
 
     /// Waits until the agent is registered, and returns its credentials.
-    pub fn wait_until_registered(&self) -> Result<Credentials, ProtocolError> {
+    pub fn wait_until_registered(&self) -> Result<Arc<Credentials>, ProtocolError> {
         let state =
             (self.state).wait_until(REGISTRATION_TIMEOUT, |state| state.credentials.is_some());
         state.credentials.clone().ok_or_else(|| {
@@ -276,34 +273,16 @@ impl Session {
 
     /// Checks that a request comes from the manager: it carries our own token. A referee demands it
     /// always, a player if the manager sends it; a wrong one is refused in any case. See "Tokens" in
-    /// `protocol.md`.
-    pub fn check_manager(&self, token: Option<&str>) -> Result<(), ProtocolError> {
+    /// `protocol.md`. Returns the agent's credentials.
+    pub fn check_manager(&self, token: Option<&str>) -> Result<Arc<Credentials>, ProtocolError> {
         let credentials = self.wait_until_registered()?;
         let is_required = self.program.kind == AgentKind::Referee || credentials.proves_itself;
         let are_enabled = self.program.config.system.security.enable_auth_tokens;
-        if let Some(own) = credentials.token.filter(|_| are_enabled) {
-            match token {
-                Some(token) if !constant_time_eq(token, &own) => {
-                    let problem = "only the league manager knows the right one";
-                    return Err(ProtocolError::field(
-                        ErrorCode::TokenInvalid,
-                        "auth_token",
-                        problem,
-                    ));
-                }
-                None if is_required => {
-                    let problem = "missing; the league manager's requests carry it";
-                    return Err(ProtocolError::field(
-                        ErrorCode::TokenMissing,
-                        "auth_token",
-                        problem,
-                    ));
-                }
-                _ => {}
-            }
+        if let Some(own) = credentials.token.as_ref().filter(|_| are_enabled) {
+            check_token(token, own, is_required)?;
         }
-        self.state.lock().is_called = true;
-        Ok(())
+        self.state.lock().is_active = true;
+        Ok(credentials)
     }
 
     /// Returns the state of the agent.
@@ -313,7 +292,7 @@ impl Session {
             AgentState::Shutdown
         } else if state.credentials.is_none() {
             AgentState::Init
-        } else if state.is_called {
+        } else if state.is_active {
             AgentState::Active
         } else {
             AgentState::Registered
@@ -327,14 +306,15 @@ impl Session {
             "kind": self.program.kind,
             "state": self.state(),
             "uptime": self.program.started.elapsed().as_secs(),
-            "id": self.credentials().map(|credentials| credentials.agent_id),
+            "id": self.credentials().map(|credentials| credentials.agent_id.clone()),
         })
     }
 
     /// Ends the agent because its league is over. Returns false if it has ended already: the
     /// notification may come twice.
     pub fn end_league(&self) -> bool {
-        if let Some(mut credentials) = self.credentials() {
+        if let Some(credentials) = self.credentials() {
+            let mut credentials = Credentials::clone(&credentials);
             credentials.is_over = true;
             let _ = credentials.save(&self.program.data);
         }
@@ -349,6 +329,21 @@ impl Session {
             is_first
         })
     }
+}
+
+fn check_token(token: Option<&str>, own: &str, is_required: bool) -> Result<(), ProtocolError> {
+    let (code, problem) = match token {
+        Some(token) if !constant_time_eq(token, own) => {
+            let problem = "only the league manager knows the right one";
+            (ErrorCode::TokenInvalid, problem)
+        }
+        None if is_required => {
+            let problem = "missing; the league manager's requests carry it";
+            (ErrorCode::TokenMissing, problem)
+        }
+        _ => return Ok(()),
+    };
+    Err(ProtocolError::field(code, "auth_token", problem))
 }
 
 /// Returns true if the same registration cannot be answered otherwise. An internal error of the

@@ -82,7 +82,7 @@ pub fn archive(path: &Path) -> io::Result<()> {
     while archived.exists() {
         archived.as_mut_os_string().push("~"); // two within a second
     }
-    fs::rename(path, archived)
+    fs::rename(path, archived).map_err(|error| with_path(path, error))
 }
 
 /// A file of JSON lines that only one program has at a time. The program may be killed at any moment:

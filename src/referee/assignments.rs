@@ -6,13 +6,16 @@
 //! while it is in play, if the manager has refused its result, or if our own machine failed. A match
 //! that is given to another referee is removed. Read next: `outbox.rs`.
 
+use super::outbox::{Outbox, PendingResult};
 use crate::games::{self, Game};
 use crate::json::FieldError;
 use crate::net::client::new_conversation;
 use crate::net::sync::secret;
 use crate::program::storage;
-use crate::protocol::*;
-use crate::referee::outbox::{Outbox, PendingResult};
+use crate::protocol::{
+    MatchEntry, MatchResult, MatchResultReport, MatchState, ProtocolError, Record,
+    RoundAnnouncement,
+};
 use crate::values::{Endpoint, token};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,9 +95,9 @@ pub struct Assignments {
 }
 
 impl Assignments {
-    /// Opens the outbox after a registration. The data of an older registration is archived first.
-    pub fn open(&mut self, folder: &Path, is_new_registration: bool) -> io::Result<()> {
-        if is_new_registration {
+    /// Opens the outbox after a registration. If it is a new one, older data is archived first.
+    pub fn open(&mut self, folder: &Path, is_new: bool) -> io::Result<()> {
+        if is_new {
             storage::archive(folder)?;
             *self = Assignments::default();
         }
@@ -169,6 +172,13 @@ impl Assignments {
             },
         })?;
         Ok(true)
+    }
+
+    /// Marks a match as waiting again, which could not be played.
+    pub fn play_again(&mut self, played: &Assignment) {
+        if let Some(current) = self.current(played) {
+            current.is_in_play = false;
+        }
     }
 
     /// Ends a match whose result was saved: the result is reported now.

@@ -1,16 +1,16 @@
 //! A match over HTTP: what `match_play.rs` needs from outside, with real players, clocks and disk. A
 //! failure of our own machine (no thread, a full disk) aborts the match.
 
+use super::Referee;
+use super::assignments::Assignment;
+use super::match_play::{Aborted, MatchIo};
 use crate::games::match_result;
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
 use crate::program::Program;
 use crate::program::config::SystemFile;
-use crate::protocol::*;
-use crate::referee::Referee;
-use crate::referee::assignments::Assignment;
-use crate::referee::match_play::{Aborted, MatchIo};
+use crate::protocol::{AgentKind, GameResult, MatchState, Message};
 use crate::values::Timestamp;
 use std::sync::Arc;
 use std::thread::{self, Builder};
@@ -27,19 +27,17 @@ pub struct HttpMatch<'a> {
 }
 
 impl HttpMatch<'_> {
-    /// Returns the address of a player and the envelope of a message to it, and records the state of
-    /// the match. Returns `None` if the match is no longer ours.
+    fn program(&self) -> &Program {
+        &self.referee.session.program
+    }
+
+    /// Returns the address of a player and the envelope of a message to it.
     fn recipient(
         &self,
+        current: &Assignment,
         seat: usize,
         timeout: Duration,
-        state: Option<MatchState>,
-    ) -> Option<(Peer, MessageContext)> {
-        let mut assignments = self.referee.assignments.lock();
-        let current = assignments.current(self.assignment)?;
-        if let Some(state) = state {
-            current.state = state;
-        }
+    ) -> (Peer, MessageContext) {
         let peer = Peer {
             kind: AgentKind::Player,
             id: current.players[seat].clone(),
@@ -47,28 +45,27 @@ impl HttpMatch<'_> {
             max_bytes: self.program().config.max_message_bytes(),
             timeout,
         };
-        let about = MessageContext {
+        let context = MessageContext {
             conversation_id: current.conversation_id.clone(),
             auth_token: Some(current.tokens[seat].clone()),
             round_id: Some(current.round_id),
             match_id: Some(current.match_id.clone()),
         };
-        Some((peer, about))
+        (peer, context)
     }
 
-    /// Returns a task that sends a notification to a player.
+    /// Returns a task that sends a notification to a player, unless the match is no longer ours.
     fn notification(&self, seat: usize, message: Message) -> impl FnOnce() + Send + 'static {
-        let program = Arc::clone(self.program());
-        let recipient = self.recipient(seat, program.config.game_over_limit(), None);
+        let client = Arc::clone(&self.program().client);
+        let timeout = self.program().config.game_over_limit();
+        let mut assignments = self.referee.assignments.lock();
+        let current = assignments.current(self.assignment);
+        let recipient = current.map(|current| self.recipient(current, seat, timeout));
         move || {
-            if let Some((peer, about)) = recipient {
-                let _ = program.client.notify(&peer, &message, &about);
+            if let Some((peer, context)) = recipient {
+                let _ = client.notify(&peer, &message, &context);
             }
         }
-    }
-
-    fn program(&self) -> &Arc<Program> {
-        &self.referee.session.program
     }
 }
 
@@ -82,14 +79,17 @@ impl MatchIo for HttpMatch<'_> {
     }
 
     fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
-        let state = match message {
+        let mut assignments = self.referee.assignments.lock();
+        let Some(current) = assignments.current(self.assignment) else {
+            return Err(CallError::Ours("the match is no longer ours".into()));
+        };
+        current.state = match message {
             Message::GameInvitation(_) => MatchState::WaitingForPlayers,
             _ => MatchState::CollectingChoices,
         };
-        let Some((peer, about)) = self.recipient(seat, timeout, Some(state)) else {
-            return Err(CallError::Ours("the match is no longer ours".into()));
-        };
-        self.program().client.request(&peer, message, &about)
+        let (peer, context) = self.recipient(current, seat, timeout);
+        drop(assignments); // no lock is held during a call
+        self.program().client.request(&peer, message, &context)
     }
 
     fn notify(&self, seat: usize, message: Message) {
@@ -135,12 +135,8 @@ impl MatchIo for HttpMatch<'_> {
 
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
         let result = match_result(result, &self.program().config.league.scoring);
-        match self
-            .referee
-            .assignments
-            .lock()
-            .save(self.assignment, result)
-        {
+        let mut assignments = self.referee.assignments.lock();
+        match assignments.save(self.assignment, result) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Aborted),
             Err(error) => {

@@ -1,11 +1,14 @@
 //! The messages of a match: what players are asked, which replies are valid, what they are told
 //! about failures and about the result.
 
+use super::assignments::Assignment;
+use super::match_play::Question;
 use crate::games::Move;
 use crate::net::call_error::CallError;
-use crate::protocol::*;
-use crate::referee::assignments::Assignment;
-use crate::referee::match_play::Question;
+use crate::protocol::{
+    ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameJoinAck, GameOver,
+    GameResult, Message, MessageSpec, ProtocolError, RetryInfo, TurnContext,
+};
 use crate::values::{Timestamp, truncate};
 use serde_json::Value;
 use std::fmt::Debug;
@@ -57,6 +60,16 @@ impl Assignment {
         })
     }
 
+    /// Returns the method of the message that asks a player.
+    fn method(&self, question: Question) -> &'static str {
+        let message_type = match question {
+            Question::Join => GameInvitation::NAME,
+            Question::Move(_) if self.game.has_parity_messages => ChooseParityCall::NAME,
+            Question::Move(_) => ChooseMoveCall::NAME,
+        };
+        MessageSpec::by_type(message_type).map_or(message_type, |spec| spec.method)
+    }
+
     /// Returns the `message_type` of a valid reply.
     pub fn expected_reply(&self, question: Question) -> &'static str {
         match question {
@@ -72,67 +85,89 @@ impl Assignment {
         question: Question,
         reply: &Message,
     ) -> Result<String, CallError> {
-        // The reply must be of the expected type.
-        let (match_id, player_id, number, received) = match reply {
-            _ if reply.name() != self.expected_reply(question) => return Err(unexpected(reply)),
-            Message::GameJoinAck(ack) => {
-                expect("accept", &ack.accept, &true, ErrorCode::MissingField)?;
-                (&ack.match_id, &ack.player_id, 0, &Value::Null)
+        if reply.name() != self.expected_reply(question) {
+            return Err(unexpected(reply));
+        }
+        match (question, reply) {
+            (Question::Join, Message::GameJoinAck(ack)) => {
+                expect(ErrorCode::MissingField, "accept", &ack.accept, &true)?;
+                self.check_ids(seat, &ack.match_id, &ack.player_id)?;
+                Ok(String::new())
             }
-            Message::ChooseParityResponse(response) => {
-                let choice = &response.parity_choice;
-                (&response.match_id, &response.player_id, 1, choice)
+            (Question::Move(moves), Message::ChooseParityResponse(response)) => {
+                self.check_ids(seat, &response.match_id, &response.player_id)?;
+                self.check_move(moves, &response.parity_choice)
             }
-            Message::ChooseMoveResponse(response) => {
-                let (number, choice) = (response.move_number, &response.r#move);
-                (&response.match_id, &response.player_id, number, choice)
+            (Question::Move(moves), Message::ChooseMoveResponse(response)) => {
+                self.check_ids(seat, &response.match_id, &response.player_id)?;
+                let (received, expected) = (&response.move_number, &next_number(moves));
+                expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
+                self.check_move(moves, &response.r#move)
             }
-            _ => return Err(unexpected(reply)),
-        };
+            _ => Err(unexpected(reply)),
+        }
+    }
 
-        // It must be about this match and this player.
+    /// Checks that a reply is about this match and this player.
+    fn check_ids(
+        &self,
+        seat: usize,
+        match_id: &String,
+        player_id: &String,
+    ) -> Result<(), CallError> {
         expect(
+            ErrorCode::MatchMismatch,
             "match_id",
             match_id,
             &self.match_id,
-            ErrorCode::MatchMismatch,
         )?;
         expect(
+            ErrorCode::TokenInvalid,
             "player_id",
             player_id,
             &self.players[seat],
-            ErrorCode::TokenInvalid,
-        )?;
+        )
+    }
 
-        // Its move must be legal.
-        let Question::Move(moves) = question else {
-            return Ok(String::new());
-        };
-        expect(
-            "move_number",
-            &number,
-            &next_number(moves),
-            ErrorCode::MatchMismatch,
-        )?;
+    /// Returns a move if it is legal.
+    fn check_move(&self, moves: &[Move], received: &Value) -> Result<String, CallError> {
         match self.game.parse_move(moves, received) {
             Ok(text) => Ok(text.into()),
             Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
     }
 
+    /// Returns the sentence that explains why a player loses after a number of attempts.
+    pub fn describe_failure(
+        &self,
+        question: Question,
+        failure: &CallError,
+        attempts: u32,
+    ) -> String {
+        let attempts = match attempts {
+            1 => String::new(),
+            _ => format!(", at the last of {attempts} attempts"),
+        };
+        failure.describe(
+            self.method(question),
+            &attempts,
+            self.expected_reply(question),
+        )
+    }
+
     /// Returns GAME_ERROR for a player whose reply was not the expected one.
     pub fn game_error(
         &self,
         seat: usize,
-        question: &Message,
+        question: Question,
         failure: &CallError,
-        expected: &str,
         retry_info: RetryInfo,
         consequence: &str,
     ) -> Message {
         let code = failure.code();
-        let mut refusal =
-            ProtocolError::new(code, failure.describe(question.spec().method, "", expected));
+        let expected = self.expected_reply(question);
+        let problem = failure.describe(self.method(question), "", expected);
+        let mut refusal = ProtocolError::new(code, problem);
         if let CallError::Wrong(wrong, received) = failure {
             if !wrong.is_unrelated_reply() {
                 refusal = wrong.clone();
@@ -141,6 +176,7 @@ impl Assignment {
                 refusal = refusal.with_context("came", received.clone());
             }
         }
+
         Message::GameError(GameError {
             match_id: self.match_id.clone(),
             error_code: code.to_string(),
@@ -172,10 +208,10 @@ fn next_number(moves: &[Move]) -> u32 {
 
 /// Checks that a field of a reply has the expected value.
 fn expect<T: Debug + PartialEq>(
+    code: ErrorCode,
     field: &str,
     received: &T,
     expected: &T,
-    code: ErrorCode,
 ) -> Result<(), CallError> {
     if received == expected {
         return Ok(());

@@ -7,11 +7,11 @@
 //! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
 //! `manager/league.rs`, where the result is recorded.
 
+use super::assignments::Assignment;
 use crate::games::{self, Move};
 use crate::net::call_error::CallError;
 use crate::program::config::SystemFile;
 use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
-use crate::referee::assignments::Assignment;
 use crate::values::Timestamp;
 use std::time::Duration;
 
@@ -124,93 +124,162 @@ fn ask(
     seat: usize,
     question: Question,
 ) -> Result<Answer, Aborted> {
-    let config = io.config();
+    let timeouts = &io.config().timeouts;
     let timeout = match question {
-        Question::Join => config.timeouts.game_join_ack_timeout_sec.0,
-        Question::Move(_) => config.timeouts.move_timeout_sec.0,
+        Question::Join => timeouts.game_join_ack_timeout_sec.0,
+        Question::Move(_) => timeouts.move_timeout_sec.0,
     };
-    let max_attempts = config.retry_policy.max_retries;
-    let mut deadline = io.elapsed() + timeout;
-    let mut has_answered = false;
-    let mut was_invited_again = false;
-    let mut attempt = 0;
+    let mut call = PlayerCall {
+        assignment,
+        io,
+        seat,
+        question,
+        attempt: 1,
+        deadline: io.elapsed() + timeout,
+        is_correction: false,
+        may_invite_again: matches!(question, Question::Move(_)),
+    };
 
     loop {
-        // Ask, and check the reply.
-        let time_left = deadline.saturating_sub(io.elapsed());
-        let message = assignment.message(seat, question, io.clock().plus(time_left));
-        let reply = io.ask(seat, &message, time_left);
-        // A player that was restarted does not know the match any more: invite it once more.
-        if !was_invited_again && matches!(question, Question::Move(_)) && is_unknown_match(&reply) {
-            was_invited_again = true;
-            let invitation = assignment.message(seat, Question::Join, io.clock());
-            let reply = io.ask(seat, &invitation, deadline.saturating_sub(io.elapsed()));
-            if reply.is_ok_and(|reply| assignment.check_reply(seat, Question::Join, &reply).is_ok())
-            {
-                continue;
-            }
-        }
-
-        let failure = match reply.and_then(|reply| assignment.check_reply(seat, question, &reply)) {
+        let failure = match call.ask_once() {
             Ok(text) => return Ok(Answer::Valid(text)),
             Err(failure) if failure.is_local() => return Err(Aborted),
             Err(failure) => failure,
         };
-        attempt += 1;
+        let next = call.next_step(&failure);
+        call.tell_player(&failure, next);
 
-        // Decide what follows. A wrong answer may be corrected at once, under the same deadline. An
-        // undelivered question is repeated later, a move also if the player was too slow.
+        match next {
+            Next::GiveUp => {
+                let reason = assignment.describe_failure(question, &failure, call.attempt);
+                return Ok(Answer::Forfeit(reason));
+            }
+            Next::AskNow => call.is_correction = true,
+            Next::AskLater(delay) => {
+                io.sleep(delay);
+                call.is_correction = false;
+                call.deadline = io.elapsed() + timeout;
+            }
+        }
+        call.attempt += 1;
+    }
+}
+
+/// A question to one player, with the state of its attempts.
+struct PlayerCall<'a, Io> {
+    assignment: &'a Assignment,
+    io: &'a Io,
+    seat: usize,
+    question: Question<'a>,
+    /// Number of the attempt, from 1.
+    attempt: u32,
+    /// End of the time limit, since the match began.
+    deadline: Duration,
+    /// True if the player corrects a wrong answer in this attempt.
+    is_correction: bool,
+    /// True if a restarted player may be invited again.
+    may_invite_again: bool,
+}
+
+/// What follows a failed attempt.
+#[derive(Clone, Copy)]
+enum Next {
+    /// The player loses the match.
+    GiveUp,
+    /// The player may correct its answer at once, under the same deadline.
+    AskNow,
+    /// The question is repeated after a delay, with a new deadline.
+    AskLater(Duration),
+}
+
+impl<Io: MatchIo> PlayerCall<'_, Io> {
+    /// Makes one attempt, and returns the move of a valid answer (empty for an invitation).
+    fn ask_once(&mut self) -> Result<String, CallError> {
+        let mut reply = self.send(self.question)?;
+        if is_unknown_match(&reply) && self.invite_again() {
+            reply = self.send(self.question)?;
+        }
+        self.assignment
+            .check_reply(self.seat, self.question, &reply)
+    }
+
+    /// Invites a player again that was restarted since its invitation, but only once and under the
+    /// same deadline. Returns true if it has joined.
+    fn invite_again(&mut self) -> bool {
+        if !self.may_invite_again {
+            return false;
+        }
+        self.may_invite_again = false;
+        let answer = self.send(Question::Join).and_then(|reply| {
+            self.assignment
+                .check_reply(self.seat, Question::Join, &reply)
+        });
+        answer.is_ok()
+    }
+
+    /// Sends a question to the player, for the time that is left, and returns the reply.
+    fn send(&self, question: Question) -> Result<Message, CallError> {
+        let time_left = self.deadline.saturating_sub(self.io.elapsed());
+        let deadline = self.io.clock().plus(time_left);
+        let message = self.assignment.message(self.seat, question, deadline);
+        self.io.ask(self.seat, &message, time_left)
+    }
+
+    /// Decides what follows a failed attempt. A wrong answer may be corrected, but the player must
+    /// not be silent then. An undelivered question is repeated, a move also if the player was too
+    /// slow.
+    fn next_step(&self, failure: &CallError) -> Next {
+        let policy = &self.io.config().retry_policy;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let is_undelivered = failure.code() == ErrorCode::ConnectionError;
-        let is_last_attempt = attempt == max_attempts
-            || is_too_slow && has_answered
-            || matches!(question, Question::Join) && !is_undelivered;
-        has_answered = !failure.is_retryable();
-        let delay = config.retry_policy.delay(attempt);
+        let is_invitation = matches!(self.question, Question::Join);
 
-        // Tell the player.
+        if self.attempt == policy.max_retries
+            || is_too_slow && self.is_correction
+            || is_invitation && !is_undelivered
+        {
+            Next::GiveUp
+        } else if failure.is_retryable() {
+            Next::AskLater(policy.delay(self.attempt))
+        } else {
+            Next::AskNow
+        }
+    }
+
+    /// Tells the player what was wrong and what follows, with GAME_ERROR.
+    fn tell_player(&self, failure: &CallError, next: Next) {
         let mut retry_info = RetryInfo {
-            retry_count: attempt,
-            max_retries: max_attempts,
+            retry_count: self.attempt,
+            max_retries: self.io.config().retry_policy.max_retries,
             next_retry_at: None,
             time_remaining: None,
         };
-        let consequence;
-        if is_last_attempt {
-            retry_info.time_remaining = Some(0.0);
-            consequence = "Technical loss";
-        } else if has_answered {
-            let seconds = deadline.saturating_sub(io.elapsed()).as_secs_f64();
-            retry_info.time_remaining = Some((seconds * 10.0).round() / 10.0);
-            consequence = "Technical loss if valid choice not received before timeout";
-        } else {
-            retry_info.next_retry_at = Some(io.clock().plus(delay));
-            consequence = "Technical loss if max retries exceeded";
-        }
-        let expected = assignment.expected_reply(question);
-        let error =
-            assignment.game_error(seat, &message, &failure, expected, retry_info, consequence);
-        io.notify(seat, error);
-
-        // Give up, or ask again.
-        if is_last_attempt {
-            let attempts = match attempt {
-                1 => String::new(),
-                _ => format!(", at the last of {attempt} attempts"),
-            };
-            let reason = failure.describe(message.spec().method, &attempts, expected);
-            return Ok(Answer::Forfeit(reason));
-        }
-        if !has_answered {
-            io.sleep(delay);
-            deadline = io.elapsed() + timeout;
-        }
+        let consequence = match next {
+            Next::GiveUp => {
+                retry_info.time_remaining = Some(0.0);
+                "Technical loss"
+            }
+            Next::AskNow => {
+                let time_left = self.deadline.saturating_sub(self.io.elapsed());
+                retry_info.time_remaining = Some((time_left.as_secs_f64() * 10.0).round() / 10.0);
+                "Technical loss if valid choice not received before timeout"
+            }
+            Next::AskLater(delay) => {
+                retry_info.next_retry_at = Some(self.io.clock().plus(delay));
+                "Technical loss if max retries exceeded"
+            }
+        };
+        let (seat, question) = (self.seat, self.question);
+        let error = self
+            .assignment
+            .game_error(seat, question, failure, retry_info, consequence);
+        self.io.notify(seat, error);
     }
 }
 
 /// Returns true if a player has replied that it has not joined the match.
-fn is_unknown_match(reply: &Result<Message, CallError>) -> bool {
-    let Ok(Message::GameError(error)) = reply else {
+fn is_unknown_match(reply: &Message) -> bool {
+    let Message::GameError(error) = reply else {
         return false;
     };
     let field = error

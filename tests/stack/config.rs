@@ -3,7 +3,8 @@
 
 use super::support::*;
 use league::program::config::*;
-use std::{fs, net::TcpListener, time::Duration};
+use std::os::unix::ffi::OsStrExt;
+use std::{ffi::OsStr, fs, net::TcpListener, time::Duration};
 
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
@@ -219,6 +220,8 @@ const WRONG_USE: &str = "
     league_manager | --port 0 --players two | --players two
     league_manager | --port 0 --players 2 --referees 0 | --referees 1 to 100
     league_manager | --port 0 --lead-sec -1 | --lead-sec -1
+    league_manager | --port 0 --cycles 101 | --cycles
+    league_manager | local --cycles 101 | --cycles 1 to 100
     player | --port 0 --manager here | --manager http://
     referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";
 
@@ -237,6 +240,17 @@ fn wrong_use_ends_with_2_and_one_line() {
                 check_refused(&world, program, arguments, &words);
             }
         }
+    }
+}
+
+#[test]
+fn an_argument_that_is_no_utf_8_ends_with_2_and_one_line() {
+    for program in PROGRAMS {
+        let mut command = World::new("").command(program, "--display-name");
+        let mut agent = Agent::new(command.arg(OsStr::from_bytes(b"Ad\xff")));
+        assert_eq!(agent.wait().code(), Some(2), "{program}");
+        agent.complains("\n");
+        check_line(&agent.said(), &["Ad\\xFF", "not UTF-8"]);
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::TcpListener;
 
 /// Listens, and comes back when an agent has registered and listens too.
 pub fn open(args: Args) -> Result<Arc<Exam>, Exit> {
-    end_with_stdin(&args, 1, || ());
+    exit_when_stdin_closes(&args, 1, || ());
     let say = if args.has("--json") {
         print_error
     } else {
