@@ -6,21 +6,21 @@
 //! longer than `turn.time_left()`. To keep something from one call to the next, put it into a
 //! `static` with a `Mutex` around it.
 
-use league::player::{Parity, Parity::*, Turn, run};
+use league::player::{Parity, Parity::Even, Parity::Odd, Turn, run};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     run(choose)
 }
 
-/// Your strategy. Say `Even` or `Odd`: whoever alone guesses whether the drawn number is even or
-/// odd wins the match.
+/// Your strategy. Say `Even` or `Odd`: the player that alone guesses whether the drawn number is even
+/// or odd wins the match.
 ///
 /// | you want to know                  | ask                                                     |
 /// |-----------------------------------|---------------------------------------------------------|
 /// | whom you play, and who you are    | `turn.opponent_id`, `turn.player_id`                    |
 /// | the round, your wins and losses   | `turn.round_id`, `turn.standings`                       |
-/// | what somebody chose against you   | `turn.choices_of(&turn.opponent_id)`, oldest first      |
+/// | what a player chose against you   | `turn.choices_of(&turn.opponent_id)`, oldest first      |
 /// | every past match, oldest first    | `turn.history.iter()` (`past.result`: number, choices)  |
 /// | how long you may still think      | `turn.time_left()`                                      |
 /// | even or odd, as a coin falls      | `turn.random()`                                         |

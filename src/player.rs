@@ -175,30 +175,34 @@ impl Agent for Player {
         let credentials = self.session.wait_until_registered()?;
         let reply = match message {
             Message::GameInvitation(invitation) => {
-                self.join(&credentials, request, invitation)?.into()
+                let ack = self.join(&credentials, request, invitation)?;
+                Some(ack.into())
             }
-            Message::ChooseMoveCall(call) => self.choose(&credentials, request, call)?.into(),
+            Message::ChooseMoveCall(call) => {
+                let response = self.choose(&credentials, request, call)?;
+                Some(response.into())
+            }
             Message::ChooseParityCall(call) => {
                 let response = self.choose(&credentials, request, as_move_call(call))?;
-                as_parity_response(response).into()
+                Some(as_parity_response(response).into())
             }
             Message::GameOver(over) => {
                 self.remember(&credentials, request, over)?;
-                return Ok(None);
+                None
             }
             Message::GameError(error) => {
                 self.warn(&display::game_error(&error));
                 self.find_match(request, &error.match_id)?;
-                return Ok(None);
+                None
             }
             other => {
-                self.session
-                    .check_manager(request.envelope.auth_token.as_deref())?;
+                let token = request.envelope.auth_token.as_deref();
+                self.session.check_manager(token)?;
                 self.handle_manager(&credentials, other)?;
-                return Ok(None);
+                None
             }
         };
-        Ok(Some(reply))
+        Ok(reply)
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
@@ -343,9 +347,7 @@ impl Player {
 
         let is_announced = lock(&self.invitations).is_announced(&over.match_id);
         let mut is_new = true;
-        if credentials.proves_itself && !is_announced {
-            text += " (not announced by the manager, so not remembered)";
-        } else {
+        if is_announced || !credentials.proves_itself {
             is_new = lock(&self.history).add(PastMatch {
                 match_id: over.match_id.clone(),
                 conversation_id: joined.conversation_id.clone(),
@@ -354,6 +356,8 @@ impl Player {
                 opponent_id: joined.opponent_id.clone(),
                 result,
             });
+        } else {
+            text += " (not announced by the manager, so not remembered)";
         }
         if is_new {
             print_line(&display::about_match(&over.match_id, &text));

@@ -34,7 +34,7 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A program that has its configuration and its port.
 pub struct Program {
-    /// Which of the three programs it is.
+    /// The kind of program.
     pub kind: AgentKind,
     /// The command line.
     pub args: Args,

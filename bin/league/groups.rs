@@ -139,7 +139,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
         return Err(Exit::failed(format!("{words}; {cure}")));
     }
     for (path, text) in &files {
-        storage::replace(path, Access::Everybody, text)?;
+        storage::replace(path, Access::AllUsers, text)?;
     }
     let folder = folder.display();
     print_line(&format!("{count} in {made} of at most {most}: {folder}"));

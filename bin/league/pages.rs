@@ -92,7 +92,7 @@ impl Pages {
         let mut errors = self.write(view);
         for name in ["report.html", "league.json", "results.csv", "standings.csv"] {
             let text = report::file(name, view, figures, &self.logs).unwrap_or_default();
-            let kept = storage::replace(&folder.join(name), Access::Everybody, &text);
+            let kept = storage::replace(&folder.join(name), Access::AllUsers, &text);
             errors.extend(kept.err());
         }
         let count = errors.len();
@@ -115,5 +115,5 @@ fn write_page(path: &Path, view: &LeagueView, content: impl Serialize) -> io::Re
         content,
         last_updated: Timestamp::now(),
     };
-    storage::replace_json(path, Access::Everybody, &page)
+    storage::replace_json(path, Access::AllUsers, &page)
 }

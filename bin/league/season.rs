@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     let players = ordered(players);
     say_table(&players, print_line);
     let path = folder.join(format!("{id}.season.csv"));
-    replace(&path, Access::Everybody, &csv(HEADS, rows(&players)))?;
+    replace(&path, Access::AllUsers, &csv(HEADS, rows(&players)))?;
     print_line(&format!("as CSV in {}", path.display()));
     Ok(())
 }

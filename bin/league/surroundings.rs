@@ -131,12 +131,12 @@ impl Hooks for Surroundings {
         } = &self.local;
         if !entrants.is_empty() {
             let entrants = groups::text(entrants);
-            storage::replace(&folder.join(groups::FILE), Access::Everybody, &entrants)?;
+            storage::replace(&folder.join(groups::FILE), Access::AllUsers, &entrants)?;
         }
         keep_writing(&self.pages, manager, &self.document);
         let address = children::from_here(program);
         let file = operator::address_file(&program.data, program.league_id());
-        storage::replace(&file, Access::Everybody, &address)?;
+        storage::replace(&file, Access::AllUsers, &address)?;
         if program.args.command != Some("serve") {
             *lock(&self.children) = Children::start(program, entrants, before)?;
         }

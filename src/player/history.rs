@@ -73,7 +73,7 @@ impl History {
     /// Writes the file if it is outdated.
     pub fn write(&mut self) -> io::Result<()> {
         if self.has_changed {
-            storage::replace_json(&self.path, Access::Everybody, &self.file)?;
+            storage::replace_json(&self.path, Access::AllUsers, &self.file)?;
             self.has_changed = false;
         }
         Ok(())

@@ -36,7 +36,7 @@ pub fn record(player_id: &str, matches: &[PastMatch]) -> Record {
     record
 }
 
-/// What a player knows when it must choose.
+/// The knowledge of a player when it must choose.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Turn {
@@ -59,7 +59,7 @@ pub struct Turn {
     pub is_announced: bool,
     /// The seed of repeatable random choices (`--seed`).
     pub seed: Option<u64>,
-    /// When the answer must be sent.
+    /// The time until which the answer must be sent.
     pub deadline: Instant,
 }
 

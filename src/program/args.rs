@@ -1,7 +1,7 @@
 //! The command line. The options are read from the text that `--help` prints. Read next: `config.rs`,
 //! the files.
 
-use super::terminal::print_error;
+use super::terminal::{print_error, print_line};
 use crate::json::is_one_typo_apart;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -27,19 +27,19 @@ const COMMON: &str = "
   --operator-token-file FILE     the operator token, for a manager on another machine
   --stay                         do not end with the league: serve on, or wait for the next one";
 
-/// The options for programs that start others, which `--help` does not show.
+/// The options with which other programs start this one. `--help` does not show them.
 const HIDDEN: &str = "
   --any-port                     take any port if the wanted one is in use
   --until-stdin-closes           end when standard input closes";
 
-/// The command line of a program. A line of `commands` or `options` is a name, the name of its value
-/// if it has one, and behind two spaces a description.
+/// The command line of a program. A line of `commands` or `options` has a name, the name of its value
+/// if there is one, and a description after two spaces.
 pub struct Usage<'a> {
     /// The name of the program.
     pub name: &'a str,
     /// A description in one line.
     pub about: &'a str,
-    /// The words that may stand before the options; arguments may follow them.
+    /// The commands, each with its argument if it has one.
     pub commands: &'static str,
     /// The options of this program.
     pub options: &'a [&'static str],
@@ -107,10 +107,13 @@ fn arg_specs(help: &'static str) -> Vec<ArgSpec> {
 fn process_arguments() -> Result<Vec<String>, Exit> {
     let mut arguments = Vec::new();
     for argument in std::env::args_os().skip(1) {
-        let text = argument.into_string();
-        arguments.push(
-            text.map_err(|other| Exit::usage(format!("the argument {other:?} is not UTF-8 text")))?,
-        );
+        match argument.into_string() {
+            Ok(text) => arguments.push(text),
+            Err(other) => {
+                let problem = format!("the argument {other:?} is not UTF-8 text");
+                return Err(Exit::usage(problem));
+            }
+        }
     }
     Ok(arguments)
 }
@@ -123,7 +126,7 @@ impl Usage<'_> {
             return ExitCode::SUCCESS;
         };
         if exit.code == 0 {
-            println!("{}", exit.message);
+            print_line(&exit.message);
         } else if !exit.message.is_empty() {
             print_error(&format!("{}: {}", self.name, exit.message));
         }
@@ -191,13 +194,16 @@ impl Usage<'_> {
             return Err(self.unknown(name));
         };
 
+        let takes_value = !option.value.is_empty();
         let value = match joined {
-            Some(value) if option.value.is_empty() => return Err(self.unknown(&value)),
-            None if option.value.is_empty() => Some(String::new()),
-            None => rest.next_if(|next| !next.starts_with("--")),
-            joined => joined,
+            Some(value) if takes_value => value,
+            Some(value) => return Err(self.unknown(&value)),
+            None if takes_value => {
+                let next = rest.next_if(|next| !next.starts_with("--"));
+                next.ok_or_else(|| missing_value(option))?
+            }
+            None => String::new(),
         };
-        let value = value.ok_or_else(|| missing_value(option))?;
         args.options.entry(option.name).or_default().push(value);
         Ok(())
     }
@@ -226,12 +232,8 @@ impl Usage<'_> {
         if !self.commands.is_empty() {
             text += &format!("\ncommands:{}\n", self.commands);
         }
-        let codes =
-            "0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
-        text + &format!(
-            "\noptions:{}{COMMON}\n\nexit codes: {codes}",
-            self.options.concat()
-        )
+        text += &format!("\noptions:{}{COMMON}\n\n", self.options.concat());
+        text + "exit codes: 0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use"
     }
 }
 

@@ -6,8 +6,7 @@
 
 #![allow(missing_docs, reason = "the keys of the files say it")]
 
-use crate::games;
-use crate::games::Scoring;
+use crate::games::{self, Scoring};
 use crate::protocol::AgentKind;
 use crate::values::{check_identifier, check_url};
 use serde::Deserialize;
@@ -63,11 +62,11 @@ pub struct Timeouts {
     pub game_join_ack_timeout_sec: Seconds,
     pub move_timeout_sec: Seconds,
     pub generic_response_timeout_sec: Seconds,
-    #[serde(default = "five_seconds")]
+    #[serde(default = "default_game_over_timeout")]
     pub game_over_timeout_sec: Seconds,
 }
 
-fn five_seconds() -> Seconds {
+fn default_game_over_timeout() -> Seconds {
     Seconds(Duration::from_secs(5))
 }
 
@@ -83,9 +82,8 @@ impl TryFrom<f64> for Seconds {
         if seconds > 0.0 && seconds <= 86_400.0 {
             return Ok(Seconds(Duration::from_secs_f64(seconds)));
         }
-        Err(format!(
-            "got {seconds}, expected more than 0 seconds, at most 86400"
-        ))
+        let expected = "more than 0 seconds, at most 86400";
+        Err(format!("got {seconds}, expected {expected}"))
     }
 }
 
@@ -202,7 +200,7 @@ pub struct GamesFile {
     pub games: Vec<GameEntry>,
 }
 
-/// A game. The optional keys may only say what the game itself says.
+/// A game.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GameEntry {
@@ -361,14 +359,13 @@ fn read<T: DeserializeOwned>(
     check: impl FnOnce(&T) -> Result<(), String>,
 ) -> Result<T, String> {
     let path = folder.join(name);
-    let shown = path.display();
+    let path_text = path.display();
     let text = fs::read_to_string(&path).map_err(|error| {
-        format!(
-            "{shown}: {error}; run this where the folder config is, or name it with --config DIR"
-        )
+        let hint = "run this where the folder config is, or name it with --config DIR";
+        format!("{path_text}: {error}; {hint}")
     })?;
-    let file = serde_json::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
-    check(&file).map_err(|error| format!("{shown}: {error}"))?;
+    let file = serde_json::from_str(&text).map_err(|error| format!("{path_text}: {error}"))?;
+    check(&file).map_err(|error| format!("{path_text}: {error}"))?;
     Ok(file)
 }
 
@@ -401,50 +398,37 @@ fn check_system(file: &SystemFile) -> Result<(), String> {
     check_word("protocol_version", &file.protocol_version, "league.v2")?;
     let id = &file.default_league_id;
     check_text("default_league_id", id, check_identifier)?;
-    check_range(
-        "security.token_length",
-        32..=256,
-        file.security.token_length,
-    )?;
+
+    let digits = file.security.token_length;
+    check_range("security.token_length", 32..=256, digits)?;
     let hours = file.security.token_ttl_hours;
     let is_legal = hours > 0.0 && hours <= 87_600.0;
-    check(
-        "security.token_ttl_hours",
-        is_legal,
-        hours,
-        "more than 0, at most 87600 hours",
-    )?;
-    check_range(
-        "retry_policy.max_retries",
-        1..=100,
-        file.retry_policy.max_retries,
-    )?;
-    let max_bytes = file.limits.max_message_bytes;
-    check_range("limits.max_message_bytes", 1024..=1_048_576, max_bytes)
+    let expected = "more than 0, at most 87600 hours";
+    check("security.token_ttl_hours", is_legal, hours, expected)?;
+
+    let attempts = file.retry_policy.max_retries;
+    check_range("retry_policy.max_retries", 1..=100, attempts)?;
+    let bytes = file.limits.max_message_bytes;
+    check_range("limits.max_message_bytes", 1024..=1_048_576, bytes)
 }
 
 fn check_agents(file: &AgentsFile) -> Result<(), String> {
     let manager = &file.league_manager;
-    let url = &manager.endpoint;
-    check_text("league_manager.endpoint", url, check_url)?;
+    check_text("league_manager.endpoint", &manager.endpoint, check_url)?;
     let id = manager.agent_id.as_deref().unwrap_or("none");
     check_text("league_manager.agent_id", id, check_identifier)?;
 
-    for (kind, list) in [
+    for (kind, entries) in [
         (AgentKind::Referee, &file.referees),
         (AgentKind::Player, &file.players),
     ] {
-        for entry in list {
+        for entry in entries {
+            let id = &entry.id;
+            let key = format!("{kind}s: {kind}_id");
             let expected = format!("{}, {} …", kind.format_id(1), kind.format_id(2));
-            check(
-                &format!("{kind}s: {kind}_id"),
-                kind.is_valid_id(&entry.id),
-                &entry.id,
-                &expected,
-            )?;
-            let url = &entry.endpoint;
-            let key = format!("{}: endpoint (default_endpoint)", entry.id);
-            check_text(&key, url, check_url)?;
+            check(&key, kind.is_valid_id(id), id, &expected)?;
+            let key = format!("{id}: endpoint (default_endpoint)");
+            check_text(&key, &entry.endpoint, check_url)?;
         }
     }
     Ok(())
@@ -454,35 +438,27 @@ fn check_games(file: &GamesFile) -> Result<(), String> {
     for entry in &file.games {
         let name = &entry.game_type;
         let Some(game) = games::find(name) else {
-            return check(
-                "game_type",
-                false,
-                name,
-                "a game that this program can play",
-            );
+            let expected = "a game that this program can play";
+            return check("game_type", false, name, expected);
         };
         check_range("players", 2..=2, entry.players)?;
-        if let Some(choices) = &entry.choices {
-            let (received, expected) = (json!(choices), json!((game.legal_moves)(&[])));
-            check(
+
+        // The optional keys may only say what the game itself says.
+        let range = game.number_range.as_ref();
+        for (key, received, expected) in [
+            (
                 "choices",
-                received == expected,
-                received,
-                &expected.to_string(),
-            )?;
-        }
-        if let Some(range) = entry.number_range {
-            let expected = json!(
-                game.number_range
-                    .as_ref()
-                    .map(|range| [range.start(), range.end()])
-            );
-            check(
+                json!(entry.choices),
+                json!((game.legal_moves)(&[])),
+            ),
+            (
                 "number_range",
-                json!(range) == expected,
-                json!(range),
-                &expected.to_string(),
-            )?;
+                json!(entry.number_range),
+                json!(range.map(|range| [range.start(), range.end()])),
+            ),
+        ] {
+            let is_legal = received.is_null() || received == expected;
+            check(key, is_legal, received, &expected.to_string())?;
         }
     }
     Ok(())
@@ -494,12 +470,8 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
     check_word("scheduling.format", &file.scheduling.format, "round_robin")?;
     let game_type = &file.game_type;
     let is_known = games.games.iter().any(|game| game.game_type == *game_type);
-    check(
-        "game_type",
-        is_known,
-        game_type,
-        "a game of games_registry.json",
-    )?;
+    let expected = "a game of games_registry.json";
+    check("game_type", is_known, game_type, expected)?;
 
     let scoring = &file.scoring;
     let points = [
@@ -514,17 +486,12 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
     let expected = "win > draw > loss >= technical loss, each within 1000";
     check("scoring", is_legal, json!(points), expected)?;
 
-    check_range(
-        "scheduling.cycles",
-        1..=100,
-        file.scheduling.cycles.unwrap_or(1),
-    )?;
-    let delay = file.scheduling.round_announcement_lead_sec.unwrap_or(60);
-    check_range("scheduling.round_announcement_lead_sec", 0..=86_400, delay)?;
-    let Participants {
-        min_players,
-        max_players,
-    } = file.participants;
-    check_range("participants.min_players", 2..=200, min_players)?;
-    check_range("participants.max_players", min_players..=200, max_players)
+    let cycles = file.scheduling.cycles.unwrap_or(1);
+    check_range("scheduling.cycles", 1..=100, cycles)?;
+    let lead = file.scheduling.round_announcement_lead_sec.unwrap_or(60);
+    check_range("scheduling.round_announcement_lead_sec", 0..=86_400, lead)?;
+    let participants = &file.participants;
+    let (min, max) = (participants.min_players, participants.max_players);
+    check_range("participants.min_players", 2..=200, min)?;
+    check_range("participants.max_players", min..=200, max)
 }

@@ -9,11 +9,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// The readers of a file.
+/// The users who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Access {
     /// All users of the machine.
-    Everybody,
+    AllUsers,
     /// Its owner alone (0600): there are tokens in it.
     Owner,
 }
@@ -45,19 +45,18 @@ pub fn with_path(path: &Path, error: io::Error) -> io::Error {
 /// its owner alone is synced.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = create(
-        &temporary,
-        access,
-        OpenOptions::new().write(true).truncate(true),
-    )?;
-    let mut write = || {
-        file.write_all(text.as_bytes())?;
-        if access == Access::Owner {
-            file.sync_data()?;
-        }
-        fs::rename(&temporary, path)
-    };
-    write().map_err(|error| with_path(path, error))
+    write_new(&temporary, access, text)?;
+    fs::rename(&temporary, path).map_err(|error| with_path(path, error))
+}
+
+fn write_new(path: &Path, access: Access, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = create(path, access, options.write(true).truncate(true))?;
+    file.write_all(text.as_bytes())?;
+    if access == Access::Owner {
+        file.sync_data()?;
+    }
+    Ok(())
 }
 
 /// Replaces a file by a value as JSON.
@@ -95,8 +94,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens or creates the file and calls `read_line` for each line; an incomplete last one is cut
-    /// off.
+    /// Opens or creates the file and calls `read_line` for each line. An incomplete last line is
+    /// removed.
     pub fn open(
         path: &Path,
         mut read_line: impl FnMut(&[u8]) -> io::Result<()>,
@@ -125,12 +124,7 @@ impl Lines {
     /// Adds a record; it is on the disk when this returns. After an error nothing has changed.
     pub fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
-        let mut write = || {
-            self.file.set_len(self.length)?; // cut off what an earlier attempt has written
-            self.file.write_all(line.as_bytes())?;
-            self.file.sync_data()
-        };
-        if let Err(error) = write() {
+        if let Err(error) = self.write(&line) {
             let _ = self.file.set_len(self.length);
             let name = self.path.file_name().unwrap_or_default().display();
             return Err(io::Error::other(format!(
@@ -139,5 +133,11 @@ impl Lines {
         }
         self.length += line.len() as u64;
         Ok(())
+    }
+
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        self.file.set_len(self.length)?; // remove the rest of an earlier attempt
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()
     }
 }

@@ -154,7 +154,7 @@ impl Assignments {
         (current.conversation_id == played.conversation_id).then_some(current)
     }
 
-    /// Saves the result of a match before anybody is told. Returns false if the match is not ours
+    /// Saves the result of a match before the players are told. Returns false if the match is not ours
     /// any more.
     pub fn save(&mut self, played: &Assignment, result: MatchResult) -> io::Result<bool> {
         let Some(current) = self.current(played) else {

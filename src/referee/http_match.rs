@@ -22,7 +22,7 @@ pub struct HttpMatch<'a> {
     pub referee: &'a Referee,
     /// The match.
     pub assignment: &'a Assignment,
-    /// When the match began.
+    /// The time when the match began.
     pub started: Instant,
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Aborted;
 
-/// What a match needs from outside. Player A has seat 0, player B has seat 1.
+/// The surroundings of a match. Player A has seat 0, player B has seat 1.
 pub trait MatchIo: Sync {
     /// Returns the configuration: timeouts and retries.
     fn config(&self) -> &SystemFile;
@@ -47,20 +47,20 @@ pub trait MatchIo: Sync {
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// What a player is asked.
+/// A question to a player.
 #[derive(Debug, Clone, Copy)]
 pub enum Question<'a> {
-    /// To join the match.
+    /// An invitation to the match.
     Join,
-    /// For its next move, after these.
+    /// A call for the next move, after these moves.
     Move(&'a [Move]),
 }
 
-/// How a player has answered.
+/// The answer of a player.
 enum Answer {
-    /// As asked, with this move (empty for an invitation).
+    /// A valid answer, with this move (empty for an invitation).
     Valid(String),
-    /// Not as asked, in any of its attempts. The sentence says how it failed.
+    /// No valid answer in any attempt. The sentence says how the player failed.
     Forfeit(String),
 }
 
@@ -91,7 +91,7 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
         games::forfeit(players, &moves, &failures)
     };
 
-    // Save the result before anybody is told. It stands even if no player receives it.
+    // Save the result before the players are told. It stands even if no player receives it.
     io.save(&result)?;
     io.notify_both(assignment.game_over(&result));
     Ok(result)
@@ -150,12 +150,12 @@ fn ask(
         call.tell_player(&failure, next);
 
         match next {
-            Next::GiveUp => {
+            NextStep::GiveUp => {
                 let reason = assignment.describe_failure(question, &failure, call.attempt);
                 return Ok(Answer::Forfeit(reason));
             }
-            Next::AskNow => call.is_correction = true,
-            Next::AskLater(delay) => {
+            NextStep::AskNow => call.is_correction = true,
+            NextStep::AskLater(delay) => {
                 io.sleep(delay);
                 call.is_correction = false;
                 call.deadline = io.elapsed() + timeout;
@@ -181,9 +181,9 @@ struct PlayerCall<'a, Io> {
     may_invite_again: bool,
 }
 
-/// What follows a failed attempt.
+/// The consequence of a failed attempt.
 #[derive(Clone, Copy)]
-enum Next {
+enum NextStep {
     /// The player loses the match.
     GiveUp,
     /// The player may correct its answer at once, under the same deadline.
@@ -225,10 +225,10 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         self.io.ask(self.seat, &message, time_left)
     }
 
-    /// Decides what follows a failed attempt. A wrong answer may be corrected, but the player must
-    /// not be silent then. An undelivered question is repeated, a move also if the player was too
-    /// slow.
-    fn next_step(&self, failure: &CallError) -> Next {
+    /// Decides what follows a failed attempt. A wrong move may be corrected, but a player that is
+    /// silent then loses. An undelivered question is repeated, and so is a call for a move that was
+    /// not answered in time.
+    fn next_step(&self, failure: &CallError) -> NextStep {
         let policy = &self.io.config().retry_policy;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let is_undelivered = failure.code() == ErrorCode::ConnectionError;
@@ -238,16 +238,16 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
             || is_too_slow && self.is_correction
             || is_invitation && !is_undelivered
         {
-            Next::GiveUp
+            NextStep::GiveUp
         } else if failure.is_retryable() {
-            Next::AskLater(policy.delay(self.attempt))
+            NextStep::AskLater(policy.delay(self.attempt))
         } else {
-            Next::AskNow
+            NextStep::AskNow
         }
     }
 
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
-    fn tell_player(&self, failure: &CallError, next: Next) {
+    fn tell_player(&self, failure: &CallError, next: NextStep) {
         let mut retry_info = RetryInfo {
             retry_count: self.attempt,
             max_retries: self.io.config().retry_policy.max_retries,
@@ -255,16 +255,16 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
             time_remaining: None,
         };
         let consequence = match next {
-            Next::GiveUp => {
+            NextStep::GiveUp => {
                 retry_info.time_remaining = Some(0.0);
                 "Technical loss"
             }
-            Next::AskNow => {
+            NextStep::AskNow => {
                 let time_left = self.deadline.saturating_sub(self.io.elapsed());
                 retry_info.time_remaining = Some((time_left.as_secs_f64() * 10.0).round() / 10.0);
                 "Technical loss if valid choice not received before timeout"
             }
-            Next::AskLater(delay) => {
+            NextStep::AskLater(delay) => {
                 retry_info.next_retry_at = Some(self.io.clock().plus(delay));
                 "Technical loss if max retries exceeded"
             }

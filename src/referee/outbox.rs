@@ -1,4 +1,5 @@
-//! The outbox: results that wait for the manager's acknowledgement, on disk before anybody is told.
+//! The outbox: results that wait for the manager's acknowledgement, on disk before the players are
+//! told.
 //!
 //! `data/referees/ID/outbox.jsonl` only grows, by a line per result. A referee that is restarted
 //! reports every result in it once more, and the manager acknowledges each once more, so it is not
