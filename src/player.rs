@@ -22,7 +22,7 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::player::history::History;
 use crate::player::invitations::{Invitations, JoinedMatch};
-use crate::program::args::{Args, Exit, Usage};
+use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line};
@@ -43,13 +43,24 @@ use std::time::{Duration, Instant};
 /// The command line of a player.
 pub const USAGE: Usage = Usage {
     name: "player",
+    arguments: "[OPTIONS]",
     about: "A player of the AI Agent League: joins its matches and chooses.",
-    commands: "",
-    options: &["
+    options: OPTIONS,
+    elsewhere: "
+  --strategy  league play NAME",
+};
+
+/// The options of a player.
+pub const OPTIONS: &[&str] = &[
+    "
   --display-name NAME            shown in the table [as listed, or defaults/player.json]
   --player-id ID                 the id to ask for, with its saved credentials [any]
-  --again MATCH                  calls `choose` as in a match of this player's history"],
-};
+  --again MATCH                  calls `choose` as in a match of this player's history",
+    CLIENT,
+    STAY,
+    SERVER,
+    COMMON,
+];
 
 /// Interval between writes of the history.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
