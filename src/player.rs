@@ -81,7 +81,9 @@ pub fn start(args: Args, options: Options) -> Result<(), Exit> {
     if let Some(match_id) = args.text("--again") {
         return again::run(&args, match_id, &options);
     }
-    session::run(args, AgentKind::Player, |session| {
+
+    let game_types = options.game_types.clone();
+    session::run(args, AgentKind::Player, game_types, |session| {
         Player::new(session, options)
     })
 }
@@ -139,6 +141,7 @@ impl Player {
             invitations: Mutex::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
         });
+
         let writer = Arc::clone(&player);
         spawn("history", move || {
             loop {
@@ -146,21 +149,19 @@ impl Player {
                 writer.save_history();
             }
         });
+
         player
     }
 }
 
 impl Participant for Player {
-    fn game_types(&self) -> Vec<&'static str> {
-        self.options.game_types.clone()
-    }
-
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
         if is_new {
             lock(&self.invitations).clear();
         }
+
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
-        let folder = self.session.program.data.join("players").join(id);
+        let folder = self.session.program.data.join(format!("players/{id}"));
         *lock(&self.history) = History::open(&folder, id, league_id, is_new)?;
         Ok(())
     }
@@ -173,6 +174,7 @@ impl Agent for Player {
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
         let credentials = self.session.wait_until_registered()?;
+
         let reply = match message {
             Message::GameInvitation(invitation) => {
                 let ack = self.join(&credentials, request, invitation)?;
@@ -275,8 +277,10 @@ impl Player {
         if let Some(player_id) = &invitation.player_id {
             check_player_id(credentials, player_id)?;
         }
+
         let match_id = invitation.match_id.clone();
         lock(&self.invitations).join(&request.envelope, invitation)?;
+
         Ok(GameJoinAck {
             match_id,
             player_id: credentials.agent_id.clone(),
@@ -319,9 +323,12 @@ impl Player {
             seed: self.session.program.seed,
             deadline: Instant::now() + time_left,
         };
+
+        // Call `choose`, or take the move that it has chosen before.
         let choice = joined
             .moves
             .get(turn.move_number, || (self.options.choose)(&turn))?;
+
         Ok(ChooseMoveResponse {
             match_id: turn.match_id,
             player_id: turn.player_id,
@@ -340,11 +347,13 @@ impl Player {
         over: GameOver,
     ) -> Result<(), ProtocolError> {
         let joined = self.find_match(request, &over.match_id)?;
+
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
         result.reason = reason.map(|reason| truncate(&reason, 3 * MAX_SHOWN_CHARS));
         let mut text = result.reason.clone().unwrap_or("is over".into());
 
+        // Add it to the history.
         let is_announced = lock(&self.invitations).is_announced(&over.match_id);
         let mut is_new = true;
         if is_announced || !credentials.proves_itself {
@@ -359,6 +368,7 @@ impl Player {
         } else {
             text += " (not announced by the manager, so not remembered)";
         }
+
         if is_new {
             print_line(&display::about_match(&over.match_id, &text));
         }
@@ -394,6 +404,7 @@ impl Player {
         let credentials = self.session.credentials();
         let player_id = credentials.map(|known| known.agent_id.clone());
         let matches = lock(&self.history).matches();
+
         PlayerState {
             display_name: self.session.program.entry.display_name.clone(),
             state: self.session.state(),
@@ -411,6 +422,7 @@ fn check_player_id(credentials: &Credentials, player_id: &str) -> Result<(), Pro
     if player_id == own {
         return Ok(());
     }
+
     let problem = format!("but this is {own}");
     Err(ProtocolError::unexpected(
         ErrorCode::TokenInvalid,

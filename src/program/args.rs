@@ -94,12 +94,14 @@ struct ArgSpec {
 /// Reads the lines of a help text.
 fn arg_specs(help: &'static str) -> Vec<ArgSpec> {
     let mut specs = Vec::new();
+
     for line in help.lines() {
         if let Some((left, _)) = line.trim_start().split_once("  ") {
             let (name, value) = left.split_once(' ').unwrap_or((left, ""));
             specs.push(ArgSpec { name, value });
         }
     }
+
     specs
 }
 
@@ -125,6 +127,7 @@ impl Usage<'_> {
         let Err(exit) = args.and_then(run) else {
             return ExitCode::SUCCESS;
         };
+
         if exit.code == 0 {
             print_line(&exit.message);
         } else if !exit.message.is_empty() {
@@ -170,6 +173,7 @@ impl Usage<'_> {
             let message = format!("{} {}", self.name, env!("CARGO_PKG_VERSION"));
             return Err(Exit { code: 0, message });
         }
+
         match command {
             Some(command) if max_operands == 1 && args.operands.is_empty() => {
                 Err(missing_value(command))
@@ -189,6 +193,7 @@ impl Usage<'_> {
             Some((name, value)) => (name, Some(value.to_string())),
             None => (argument, None),
         };
+
         let options = self.options();
         let Some(option) = options.iter().find(|option| option.name == name) else {
             return Err(self.unknown(name));
@@ -204,6 +209,7 @@ impl Usage<'_> {
             }
             None => String::new(),
         };
+
         args.options.entry(option.name).or_default().push(value);
         Ok(())
     }
@@ -217,6 +223,7 @@ impl Usage<'_> {
     fn unknown(&self, argument: &str) -> Exit {
         let mut known = self.options();
         known.extend(arg_specs(self.commands));
+
         let meant = known
             .iter()
             .find(|known| is_one_typo_apart(argument, known.name));
@@ -275,6 +282,7 @@ impl Args {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+
         match text.parse() {
             Ok(number) if legal.contains(&number) => Ok(Some(number)),
             _ => {
@@ -294,6 +302,7 @@ impl Args {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+
         check(text)
             .map_err(|legal| Exit::usage(format!("{name}: got {text}, expected {legal}")))?;
         Ok(Some(text.into()))
