@@ -200,7 +200,7 @@ impl Agent for Player {
             other => {
                 let token = request.envelope.auth_token.as_deref();
                 self.session.check_manager(token)?;
-                self.handle_manager(&credentials, other)?;
+                self.handle_manager(&credentials.agent_id, other);
                 None
             }
         };
@@ -241,12 +241,7 @@ pub struct PlayerState {
 
 impl Player {
     /// Handles a message of the manager.
-    fn handle_manager(
-        &self,
-        credentials: &Credentials,
-        message: Message,
-    ) -> Result<(), HandlerError> {
-        let player_id = &credentials.agent_id;
+    fn handle_manager(&self, player_id: &str, message: Message) {
         match message {
             Message::RoundAnnouncement(round) => {
                 lock(&self.invitations).announce(player_id, round);
@@ -261,10 +256,28 @@ impl Player {
                 let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
             }
-            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {}
-            other => return Err(HandlerError::not_found(AgentKind::Player, other.name())),
+            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {} // they only inform
+            // These are handled above, or are not for a player and refused before they come here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::GameOver(_)
+            | Message::GameError(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {}
         }
-        Ok(())
     }
 
     /// Accepts an invitation.

@@ -241,8 +241,27 @@ impl Agent for Referee {
                 let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
                 print_error(&format!("the league manager says: {text}"));
             }
-            Message::RoundCompleted(_) | Message::GameError(_) => {} // for information only
-            other => return Err(HandlerError::not_found(AgentKind::Referee, other.name())),
+            Message::RoundCompleted(_) | Message::GameError(_) => {} // they only inform
+            // These are not for a referee: they are refused before they come here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::GameOver(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueStandingsUpdate(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {}
         }
         Ok(None)
     }
