@@ -53,8 +53,8 @@ fn tie() {
     // P01 does not choose, and P02 loses as one loses.
     let mut league = paper::told("P04!P01 P03>P02");
     league.config.league.scoring.tiebreakers = vec![tie];
-    let table = league.table().iter().map(|row| &*row.player_id);
-    let table: Vec<&str> = table.collect();
+    let rows = league.table();
+    let table: Vec<&str> = rows.iter().map(|row| &*row.player_id).collect();
     assert_eq!(table, ["P03", "P04", "P02", "P01"]);
 }
 
