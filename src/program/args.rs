@@ -103,12 +103,14 @@ struct OptionSpec {
 /// Reads the lines of a help text.
 fn option_specs(help: &'static str) -> Vec<OptionSpec> {
     let mut specs = Vec::new();
+
     for line in help.lines() {
         if let Some((left, _)) = line.trim_start().split_once("  ") {
             let (name, value) = left.split_once(' ').unwrap_or((left, ""));
             specs.push(OptionSpec { name, value });
         }
     }
+
     specs
 }
 
@@ -177,6 +179,7 @@ impl Usage {
             Some((name, value)) => (name, Some(value.to_string())),
             None => (argument, None),
         };
+
         let options = self.options();
         let Some(option) = options.iter().find(|option| option.name == name) else {
             return Err(self.unknown(name));
@@ -192,6 +195,7 @@ impl Usage {
             }
             None => String::new(),
         };
+
         args.options.entry(option.name).or_default().push(value);
         Ok(())
     }
@@ -272,6 +276,7 @@ impl Args {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+
         match text.parse() {
             Ok(number) if legal.contains(&number) => Ok(Some(number)),
             _ => {
@@ -291,6 +296,7 @@ impl Args {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+
         check(text)
             .map_err(|legal| Exit::usage(format!("{name}: got {text}, expected {legal}")))?;
         Ok(Some(text.into()))
