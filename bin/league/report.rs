@@ -72,7 +72,7 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
         .filter(|game| game.ending == Some(ResultStatus::TechnicalLoss))
         .filter(|game| reasons.insert(game.reason.clone()));
     let told = lost.take(TRACES).filter_map(|game| {
-        let lines = trace::about(logs, &view.league_id, &game.match_id).ok()?;
+        let lines = trace::find_lines(logs, &view.league_id, &game.match_id).ok()?;
         Some((game.match_id.clone(), trace::diagram(&lines)?))
     });
     told.collect()
