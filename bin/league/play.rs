@@ -47,10 +47,10 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
 /// Returns a player with a finished strategy, for the games that it can play.
 fn finished(name: &str) -> Options {
     let mut game_types = games::names();
-    game_types.retain(|game| strategies::named(game, name).is_some());
+    game_types.retain(|game| strategies::find(game, name).is_some());
     let strategy = name.to_string();
     Options::new(name, game_types, move |turn| {
-        match strategies::named(&turn.game_type, &strategy) {
+        match strategies::find(&turn.game_type, &strategy) {
             Some(choose) => choose(turn),
             None => String::new(), // it is not one of game_types
         }

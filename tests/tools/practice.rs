@@ -5,7 +5,7 @@ use super::support::*;
 use crate::local::name_players;
 use crate::screen::first_losses;
 use crate::statistics::{Sample, report};
-use crate::strategies::{PastMatch, Turn, named};
+use crate::strategies::{self, PastMatch, Turn};
 use crate::worth;
 use league::games::{judge, points};
 use league::json::decode;
@@ -61,7 +61,7 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
     };
     let ids = ["P01".to_string(), "P02".to_string()];
     let play = |turn: &Turn, number| {
-        let own = named("even_odd", strategy).unwrap()(turn);
+        let own = strategies::find("even_odd", strategy).unwrap()(turn);
         let own = decode::<Parity>(&own.into()).unwrap();
         judge(&ids, [own, constant], number)
     };
