@@ -272,7 +272,9 @@ fn get_health(manager: &Peer) -> io::Result<Value> {
     let (host, port) = (endpoint.host.as_str(), endpoint.port);
     let mut stream = TcpStream::connect((host, port))?;
     stream.set_read_timeout(Some(manager.timeout))?;
-    stream.write_all(format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").as_bytes())?;
+    let request =
+        format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
 
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
