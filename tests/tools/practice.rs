@@ -149,8 +149,8 @@ P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.
 /// What is no practice, and why.
 const REFUSED: &str = "
 serve --mine ada | is for a local league
-local --cycles 0 | expected 1 to 1000
-local --cycles 1001 | expected 1 to 1000
+local --cycles 0 | expected 1 to 100
+local --cycles 101 | expected 1 to 100
 local --players 3 --mine a,b --mine c,d | expected at least 4
 local --mine no-such-program | no-such-program
 local --mine true | P01 has ended, so the league does not begin
