@@ -22,12 +22,11 @@ use tiny_http::Server;
 /// The usual status.
 pub const OK: &str = "200 OK";
 /// Maximum time between two pieces of a request.
-#[cfg(unix)]
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two attempts to start the library's server.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of worker threads that are kept although they have no request.
-const MAX_WAITING: usize = 2;
+const MAX_WAITING: usize = 4;
 /// Requests that claim a longer body are dropped without an answer, in bytes.
 const MAX_CLAIM: usize = 256 << 20;
 /// Held while the rest of an oversized body is read, so that only one takes memory at a time.
@@ -115,9 +114,9 @@ pub struct HttpServer {
     listener: TcpListener,
     handler: Box<Handler>,
     max_body: usize,
-    /// The library's server. One worker at a time holds it and waits for a request.
-    library: Mutex<Option<Server>>,
-    /// Number of workers that wait for a request or for the library's server.
+    /// The library's server, from which all workers take requests.
+    library: Mutex<Option<Arc<Server>>>,
+    /// Number of workers that wait for a request.
     waiting: AtomicUsize,
     /// Number of requests that are being answered.
     in_flight: Shared<usize>,
@@ -194,22 +193,37 @@ impl HttpServer {
         }
     }
 
-    /// Waits for a request. The library's server ends when nobody has connected for `READ_TIMEOUT`,
-    /// or when a descriptor is missing: then the next one is started.
+    /// Waits for a request. The library's server ends when no client has connected for
+    /// `READ_TIMEOUT`, or when a descriptor is missing: then the next one is started.
     fn next_request(&self) -> tiny_http::Request {
-        let mut library = lock(&self.library);
         loop {
-            if let Some(Ok(request)) = library.as_ref().map(Server::recv) {
-                return request;
-            }
-            if let Some(ended) = library.take() {
-                // Dropping it connects to our own port, which may block if the backlog is full.
-                spawn("close", move || drop(ended));
-            }
-            *library = start_library(&self.listener);
-            if library.is_none() {
+            let Some(library) = self.library() else {
                 thread::sleep(RETRY_INTERVAL);
+                continue;
+            };
+            match library.recv_timeout(READ_TIMEOUT) {
+                Ok(Some(request)) => return request,
+                Ok(None) => {} // another worker may have replaced it
+                Err(_) => self.discard(&library),
             }
+        }
+    }
+
+    /// Returns the library's server, which is started if there is none.
+    fn library(&self) -> Option<Arc<Server>> {
+        let mut library = lock(&self.library);
+        if library.is_none() {
+            *library = start_library(&self.listener).map(Arc::new);
+        }
+        library.clone()
+    }
+
+    /// Discards a server of the library that has ended, unless another worker has done so.
+    fn discard(&self, ended: &Arc<Server>) {
+        let mut library = lock(&self.library);
+        if let Some(ended) = library.take_if(|current| Arc::ptr_eq(current, ended)) {
+            // Dropping it connects to our own port, which may block if the backlog is full.
+            spawn("close", move || drop(ended));
         }
     }
 
