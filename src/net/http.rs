@@ -26,7 +26,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two attempts to start the library's server.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of worker threads that are kept although they have no request.
-const MAX_WAITING: usize = 4;
+const MAX_WAITING: usize = 2;
 /// Requests that claim a longer body are dropped without an answer, in bytes.
 const MAX_CLAIM: usize = 256 << 20;
 /// Held while the rest of an oversized body is read, so that only one takes memory at a time.
