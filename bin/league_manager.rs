@@ -1,22 +1,48 @@
-//! The league manager's command line. The program is in `src/manager.rs`.
+//! A manager of the AI Agent League, and nothing else.
+//!
+//! Here are only its options. The program is in `src/manager.rs`.
 
-use league::program::args::Usage;
+use league::manager::{self, NoHooks};
+use league::program::args::{COMMON, SERVER, Usage};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 const USAGE: Usage = Usage {
     name: "league_manager",
+    arguments: "[OPTIONS]",
     about: "The manager of the AI Agent League: registers agents, has all play, keeps the table.",
-    commands: "",
-    options: &["
+    options: &[
+        "
   --players N                    start when so many have registered [else on START_LEAGUE]
   --referees N                   and so many referees [1]
   --lead-sec N                   seconds from a round's announcement to its matches
   --fresh                        set an unfinished league aside and start a new one
-  --name TEXT                    the name of this one league: --name \"10b, Tuesday\"
-  --quiet                        print only the result"],
+  --quiet                        do not print what happens",
+        SERVER,
+        COMMON,
+    ],
+    elsewhere: "
+  local  league local
+  class  league class
+  start  league start
+  status  league status
+  pause  league pause
+  resume  league resume
+  remove  league remove PLAYER
+  restore  league restore PLAYER
+  again  league new-lobby
+  check  league check
+  trace  league trace MATCH
+  groups  league groups
+  season  league season
+  --name  league serve --name TEXT
+  --stay  league serve --stay
+  --mine  league local --mine
+  --new  league local --new
+  --cycles  league local --cycles
+  --entrants  league local --entrants",
 };
 
 fn main() -> ExitCode {
-    USAGE.main(|args| league::manager::run(args, Arc::new(())))
+    USAGE.main(|args| manager::run(args, Arc::new(NoHooks)))
 }

@@ -4,17 +4,24 @@
 //! Here are only its options. The program is in `src/referee.rs`, how one match goes in
 //! `src/referee/match_play.rs`.
 
-use league::program::args::Usage;
+use league::program::args::{CLIENT, COMMON, SERVER, STAY, Usage};
 use std::process::ExitCode;
 
 const USAGE: Usage = Usage {
     name: "referee",
+    arguments: "[OPTIONS]",
     about: "A referee of the AI Agent League: plays matches between two players and reports them.",
-    commands: "",
-    options: &["
+    options: &[
+        "
   --display-name NAME            shown on the manager's screen [as listed, or defaults/referee.json]
   --referee-id ID                the id to ask for, with its saved credentials [any]
-  --max-concurrent-matches N     matches at once, 1 to 10 [as listed, or defaults/referee.json]"],
+  --max-concurrent-matches N     matches at once, 1 to 10 [as listed, or defaults/referee.json]",
+        CLIENT,
+        STAY,
+        SERVER,
+        COMMON,
+    ],
+    elsewhere: "",
 };
 
 fn main() -> ExitCode {

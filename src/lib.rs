@@ -56,8 +56,8 @@
 //! # Words
 //! - An **agent** is a manager, referee or player that answers on an endpoint. A **member** is an
 //!   agent that the manager let in. Its **token** is a secret that only the two of them know, and
-//!   what they ask of each other carries it. A **card** is the file by which an agent is itself
-//!   again after a restart: id, token, league, manager.
+//!   what they ask of each other carries it. Its **credentials** are the file with
+//!   which it is the same agent after a restart: id, key, token, league, manager.
 //! - The **envelope** is the fields that every message has. A **conversation** is the messages that
 //!   belong together, as those of a match. A **notice** is a message that wants no answer but "ok".
 //! - A match is **open** while it has no result; the **open round** is the first that is not over.

@@ -45,7 +45,7 @@ use std::time::{Duration, Instant};
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What surrounds a manager: it may show, store and start a league, and changes nothing of how the
-/// league is played. `()` is nothing.
+/// league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Exit> {
@@ -87,9 +87,17 @@ pub trait Hooks: Send + Sync {
 
     /// The operator orders a new lobby after this league, which is over.
     fn new_lobby(&self, _manager: &Manager) {}
+
+    /// Returns true if the file of the operator token is named when the manager starts.
+    fn shows_operator_token(&self) -> bool {
+        true
+    }
 }
 
-impl Hooks for () {}
+/// The hooks of a manager with nothing around it.
+pub struct NoHooks;
+
+impl Hooks for NoHooks {}
 
 /// A league manager.
 pub struct Manager {
@@ -199,7 +207,7 @@ impl Manager {
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
         }
-        if self.program.args.command != Some("local") {
+        if self.hooks.shows_operator_token() {
             let file = operator_file(&self.program);
             let text = format!("operator token in {}", file.display());
             self.terminal.print_line(&text);

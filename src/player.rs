@@ -22,7 +22,7 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::player::history::History;
 use crate::player::invitations::{Invitations, JoinedMatch};
-use crate::program::args::{Args, Exit, Usage};
+use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line};
@@ -43,13 +43,24 @@ use std::time::{Duration, Instant};
 /// The command line of a player.
 pub const USAGE: Usage = Usage {
     name: "player",
+    arguments: "[OPTIONS]",
     about: "A player of the AI Agent League: joins its matches and chooses.",
-    commands: "",
-    options: &["
+    options: OPTIONS,
+    elsewhere: "
+  --strategy  league play NAME",
+};
+
+/// The options of a player.
+pub const OPTIONS: &[&str] = &[
+    "
   --display-name NAME            shown in the table [as listed, or defaults/player.json]
   --player-id ID                 the id to ask for, with its saved credentials [any]
-  --again MATCH                  calls `choose` as in a match of this player's history"],
-};
+  --again MATCH                  calls `choose` as in a match of this player's history",
+    CLIENT,
+    STAY,
+    SERVER,
+    COMMON,
+];
 
 /// Interval between writes of the history.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
@@ -81,7 +92,9 @@ pub fn start(args: Args, options: Options) -> Result<(), Exit> {
     if let Some(match_id) = args.text("--again") {
         return again::run(&args, match_id, &options);
     }
-    session::run(args, AgentKind::Player, |session| {
+
+    let game_types = options.game_types.clone();
+    session::run(args, AgentKind::Player, game_types, |session| {
         Player::new(session, options)
     })
 }
@@ -139,6 +152,7 @@ impl Player {
             invitations: Mutex::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
         });
+
         let writer = Arc::clone(&player);
         spawn("history", move || {
             loop {
@@ -146,21 +160,19 @@ impl Player {
                 writer.save_history();
             }
         });
+
         player
     }
 }
 
 impl Participant for Player {
-    fn game_types(&self) -> Vec<&'static str> {
-        self.options.game_types.clone()
-    }
-
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
         if is_new {
             lock(&self.invitations).clear();
         }
+
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
-        let folder = self.session.program.data.join("players").join(id);
+        let folder = self.session.program.data.join(format!("players/{id}"));
         *lock(&self.history) = History::open(&folder, id, league_id, is_new)?;
         Ok(())
     }
@@ -173,6 +185,7 @@ impl Agent for Player {
 
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
         let credentials = self.session.wait_until_registered()?;
+
         let reply = match message {
             Message::GameInvitation(invitation) => {
                 let ack = self.join(&credentials, request, invitation)?;
@@ -198,7 +211,7 @@ impl Agent for Player {
             other => {
                 let token = request.envelope.auth_token.as_deref();
                 self.session.check_manager(token)?;
-                self.handle_manager(&credentials, other)?;
+                self.handle_manager(&credentials.agent_id, other);
                 None
             }
         };
@@ -239,12 +252,7 @@ pub struct PlayerState {
 
 impl Player {
     /// Handles a message of the manager.
-    fn handle_manager(
-        &self,
-        credentials: &Credentials,
-        message: Message,
-    ) -> Result<(), HandlerError> {
-        let player_id = &credentials.agent_id;
+    fn handle_manager(&self, player_id: &str, message: Message) {
         match message {
             Message::RoundAnnouncement(round) => {
                 lock(&self.invitations).announce(player_id, round);
@@ -259,10 +267,28 @@ impl Player {
                 let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
             }
-            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {}
-            other => return Err(HandlerError::not_found(AgentKind::Player, other.name())),
+            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {} // they only inform
+            // These are handled above, or are not for a player and refused before they come here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::GameOver(_)
+            | Message::GameError(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {}
         }
-        Ok(())
     }
 
     /// Accepts an invitation.
@@ -275,8 +301,10 @@ impl Player {
         if let Some(player_id) = &invitation.player_id {
             check_player_id(credentials, player_id)?;
         }
+
         let match_id = invitation.match_id.clone();
         lock(&self.invitations).join(&request.envelope, invitation)?;
+
         Ok(GameJoinAck {
             match_id,
             player_id: credentials.agent_id.clone(),
@@ -319,9 +347,12 @@ impl Player {
             seed: self.session.program.seed,
             deadline: Instant::now() + time_left,
         };
+
+        // Call `choose`, or take the move that it has chosen before.
         let choice = joined
             .moves
             .get(turn.move_number, || (self.options.choose)(&turn))?;
+
         Ok(ChooseMoveResponse {
             match_id: turn.match_id,
             player_id: turn.player_id,
@@ -340,11 +371,13 @@ impl Player {
         over: GameOver,
     ) -> Result<(), ProtocolError> {
         let joined = self.find_match(request, &over.match_id)?;
+
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
         result.reason = reason.map(|reason| truncate(&reason, 3 * MAX_SHOWN_CHARS));
         let mut text = result.reason.clone().unwrap_or("is over".into());
 
+        // Add it to the history.
         let is_announced = lock(&self.invitations).is_announced(&over.match_id);
         let mut is_new = true;
         if is_announced || !credentials.proves_itself {
@@ -359,6 +392,7 @@ impl Player {
         } else {
             text += " (not announced by the manager, so not remembered)";
         }
+
         if is_new {
             print_line(&display::about_match(&over.match_id, &text));
         }
@@ -394,6 +428,7 @@ impl Player {
         let credentials = self.session.credentials();
         let player_id = credentials.map(|known| known.agent_id.clone());
         let matches = lock(&self.history).matches();
+
         PlayerState {
             display_name: self.session.program.entry.display_name.clone(),
             state: self.session.state(),
@@ -411,6 +446,7 @@ fn check_player_id(credentials: &Credentials, player_id: &str) -> Result<(), Pro
     if player_id == own {
         return Ok(());
     }
+
     let problem = format!("but this is {own}");
     Err(ProtocolError::unexpected(
         ErrorCode::TokenInvalid,

@@ -153,6 +153,7 @@ impl Program {
         for host in ["127.0.0.1", "localhost", "[::1]"] {
             urls.push(url(host, self.port));
         }
+
         let mut origins = Vec::new();
         for url in urls {
             let origin = url.trim_end_matches("/mcp");
@@ -209,9 +210,11 @@ fn public_host(args: &Args, config: &Config, manager: Option<&Endpoint>) -> Resu
         let problem = format!("--host {host} means every address: {hint}");
         return Err(Exit::usage(problem));
     }
+
     let Some(manager) = manager else {
         return Ok(config.system.network.base_host.clone());
     };
+
     own_address_towards(&manager.host, manager.port).map_err(|error| {
         let url = config.manager();
         Exit::usage(format!("--manager {url}: {error}; name another, or {hint}"))
@@ -238,6 +241,7 @@ fn take_port(
         AgentKind::Manager => Some(config.system.network.default_league_manager_port),
         _ => listed_port(entry),
     };
+
     let mut ports: Vec<u16> = match args.number("--port", 0..=u16::MAX)?.or(configured) {
         Some(port) => vec![port],
         None => {
@@ -277,6 +281,7 @@ pub fn load_config(args: &Args) -> Result<Config, Exit> {
     if let Some(manager) = manager {
         *endpoint = manager;
     }
+
     let base = endpoint.trim_end_matches('/');
     if base.matches('/').count() == 2 {
         *endpoint = format!("{base}/mcp");
@@ -289,6 +294,7 @@ pub fn read_operator_token(args: &Args) -> Result<Option<String>, Exit> {
     let Some(path) = args.text("--operator-token-file") else {
         return Ok(None);
     };
+
     let token = fs::read_to_string(path)
         .map_err(|error| Exit::usage(format!("--operator-token-file {path}: {error}")))?;
     Ok(Some(token.trim().to_string()))

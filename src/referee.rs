@@ -22,7 +22,8 @@ use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, ErrorCode, MatchState, Message, ProtocolError, ResultDetails, StartMatch,
+    AgentKind, ErrorCode, LeagueError, MatchState, Message, ProtocolError, ResultDetails,
+    StartMatch,
 };
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::http_match::HttpMatch;
@@ -44,7 +45,11 @@ const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays m
     what is wrong.";
 
 /// The errors of a manager that does not know us any more.
-const AUTH_ERRORS: [&str; 3] = ["E011", "E012", "E013"];
+const AUTH_ERRORS: [ErrorCode; 3] = [
+    ErrorCode::TokenMissing,
+    ErrorCode::TokenInvalid,
+    ErrorCode::RefereeNotRegistered,
+];
 
 struct Referee {
     session: Arc<Session>,
@@ -57,15 +62,15 @@ struct Referee {
 
 /// Runs a referee until the league is over.
 pub fn run(args: Args) -> Result<(), Exit> {
-    session::run(args, AgentKind::Referee, |session| {
-        let max_concurrent_matches = session.program.max_concurrent_matches();
+    session::run(args, AgentKind::Referee, games::names(), |session| {
         let referee = Arc::new(Referee {
             session,
             assignments: Shared::default(),
             sending: Mutex::default(),
             has_warned: AtomicBool::new(false),
         });
-        for _ in 0..max_concurrent_matches {
+
+        for _ in 0..referee.session.program.max_concurrent_matches() {
             referee.start_thread("match", Referee::play_next);
         }
         referee.start_thread("report", Referee::report_next);
@@ -121,11 +126,12 @@ impl Referee {
         let Ok(credentials) = self.session.wait_until_registered() else {
             return self.assignments.lock().outbox.requeue(&result);
         };
+
         match self.send(&credentials, &result) {
             Ok(Message::MatchResultAck(_)) => {
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
-            Ok(Message::LeagueError(error)) if AUTH_ERRORS.contains(&&*error.error_code) => {
+            Ok(Message::LeagueError(error)) if is_auth_error(&error) => {
                 let credentials = Credentials::clone(&credentials);
                 if let Err(exit) = self.session.register(self, credentials) {
                     self.session.finish(Err(exit));
@@ -138,6 +144,8 @@ impl Referee {
             }
             Err(error) => self.warn(&credentials.manager, &error),
         }
+
+        // Try again.
         self.pause();
         self.assignments.lock().outbox.requeue(&result);
     }
@@ -170,6 +178,7 @@ impl Referee {
             round_id: Some(result.report.round_id),
             match_id: Some(result.report.match_id.clone()),
         };
+
         let program = &self.session.program;
         let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
         let report = result.report.clone().into();
@@ -182,6 +191,7 @@ impl Referee {
         let match_id = &result.report.match_id;
         let reason = truncate(reason, MAX_SHOWN_CHARS);
         let text = format!("{match_id}: the league manager refuses the result for good: {reason}");
+
         let log = self.session.program.log();
         log.event(Level::Error, "report_refused", &*text);
         print_error(&text);
@@ -189,16 +199,19 @@ impl Referee {
     }
 }
 
-impl Participant for Referee {
-    fn game_types(&self) -> Vec<&'static str> {
-        games::names()
-    }
+/// Returns true if the manager does not know the credentials of a report.
+fn is_auth_error(error: &LeagueError) -> bool {
+    AUTH_ERRORS
+        .iter()
+        .any(|code| code.as_str() == error.error_code)
+}
 
+impl Participant for Referee {
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
-        let folder = self.session.program.data.join("referees");
-        let folder = folder.join(&credentials.agent_id);
-        let opened = self.assignments.update(|all| all.open(&folder, is_new));
-        opened.map_err(|error| Exit::failed(format!("the outbox cannot be used: {error}")))
+        let path = format!("referees/{}", credentials.agent_id);
+        let folder = self.session.program.data.join(path);
+        self.assignments.update(|all| all.open(&folder, is_new))?;
+        Ok(())
     }
 }
 
@@ -209,8 +222,9 @@ impl Agent for Referee {
 
     /// Handles a message of the manager, which must carry the referee's own token.
     fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
-        self.session
-            .check_manager(request.envelope.auth_token.as_deref())?;
+        let token = request.envelope.auth_token.as_deref();
+        self.session.check_manager(token)?;
+
         match message {
             Message::RoundAnnouncement(round) => {
                 let endpoint = &self.session.program.endpoint;
@@ -227,8 +241,27 @@ impl Agent for Referee {
                 let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
                 print_error(&format!("the league manager says: {text}"));
             }
-            Message::RoundCompleted(_) | Message::GameError(_) => {} // for information only
-            other => return Err(HandlerError::not_found(AgentKind::Referee, other.name())),
+            Message::RoundCompleted(_) | Message::GameError(_) => {} // they only inform
+            // These are not for a referee: they are refused before they come here.
+            Message::RefereeRegisterRequest(_)
+            | Message::RefereeRegisterResponse(_)
+            | Message::LeagueRegisterRequest(_)
+            | Message::LeagueRegisterResponse(_)
+            | Message::StartLeague(_)
+            | Message::LeagueStatus(_)
+            | Message::LeagueControl(_)
+            | Message::GameInvitation(_)
+            | Message::GameJoinAck(_)
+            | Message::ChooseParityCall(_)
+            | Message::ChooseParityResponse(_)
+            | Message::ChooseMoveCall(_)
+            | Message::ChooseMoveResponse(_)
+            | Message::GameOver(_)
+            | Message::MatchResultReport(_)
+            | Message::MatchResultAck(_)
+            | Message::LeagueStandingsUpdate(_)
+            | Message::LeagueQuery(_)
+            | Message::LeagueQueryResponse(_) => {}
         }
         Ok(None)
     }
@@ -288,6 +321,7 @@ impl Referee {
             let received = &given.league_id;
             return Err(ProtocolError::unexpected(code, "league_id", received, expected).into());
         }
+
         let assignment = Assignment::new(league_id, given.round_id, given.r#match)
             .map_err(|error| ProtocolError::from(error.in_field("match")))?;
         self.assignments.update(|all| all.accept(assignment));
@@ -307,18 +341,19 @@ impl Referee {
                 result: None,
             });
         }
-        if let Some(over) = assignments.outbox.get(&match_id) {
-            return Ok(MatchShown {
-                match_id,
-                round_id: over.report.round_id,
-                state: MatchState::Finished,
-                result: Some(over.report.result.details.clone()),
-            });
-        }
-        let (code, problem) = (
-            ErrorCode::MatchMismatch,
-            "which is not a match of this referee",
-        );
-        Err(ProtocolError::unexpected(code, "match_id", &match_id, problem).into())
+
+        let Some(over) = assignments.outbox.get(&match_id) else {
+            let (code, detail) = (
+                ErrorCode::MatchMismatch,
+                "which is not a match of this referee",
+            );
+            return Err(ProtocolError::unexpected(code, "match_id", &match_id, detail).into());
+        };
+        Ok(MatchShown {
+            match_id,
+            round_id: over.report.round_id,
+            state: MatchState::Finished,
+            result: Some(over.report.result.details.clone()),
+        })
     }
 }

@@ -1,11 +1,11 @@
 //! A player whose choices come from outside: `league play mcp` leaves them to the clients of its
 //! tools, a person with the Inspector or an assistant. `next_turn` waits for a match in which the
-//! player is asked, `make_choice` answers it.
+//! player is asked, and `make_choice` answers it.
 //!
-//! The referee's call waits in `ask` meanwhile. If nobody chooses, an example does (`coach.rs`), a
-//! little before the deadline, and `next_turn` tells it. The tools are for callers on the player's
-//! own machine, and for those who know its token; a stranger is refused before anything waits.
-#![allow(missing_docs)] // the names of the fields say it
+//! The referee's call waits in `ask` meanwhile. If no client chooses, a strategy does (`play.rs`), a
+//! little before the deadline, and `next_turn` says so. The tools are for callers on the player's own
+//! machine, and for those who know its token; other callers are refused before anything waits.
+#![allow(missing_docs, reason = "the names of the JSON fields")]
 
 use league::games;
 use league::net::agent::{HandlerError, Tool, Toolbox};
@@ -21,7 +21,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a model is told before it calls a tool.
+/// What a model should know before it calls a tool.
 const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play matches against \
     others. Call next_turn again and again until its status is \"over\": it waits up to 25 seconds \
     for a match in which you are asked. When its status is \"your_turn\", look at the position, \
@@ -43,14 +43,14 @@ const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next
     history, and it pays to choose otherwise than it does. In other games the position and the \
     legal_moves say what is played.";
 
-/// How long `next_turn` waits: less than clients usually wait for a tool.
-const PATIENCE: Duration = Duration::from_secs(25);
-/// So long before the deadline the example chooses.
+/// Maximum time that `next_turn` waits: less than clients usually wait for a tool.
+const TURN_TIMEOUT: Duration = Duration::from_secs(25);
+/// Time before the deadline at which the strategy chooses.
 const MARGIN: Duration = Duration::from_secs(2);
-/// How many past matches are shown.
-const MAX_SHOWN_CHARS: usize = 50;
+/// Maximum number of past matches that are shown.
+const MAX_HISTORY: usize = 50;
 
-/// What `next_turn` has found.
+/// The states that `next_turn` reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
@@ -59,15 +59,15 @@ pub enum TurnState {
     Over,
 }
 
-/// How a match ended for this player.
+/// The ways in which a match ends for this player.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Ended {
+pub enum Outcome {
     #[serde(rename = "you won")]
     Won,
     #[serde(rename = "you lost")]
     Lost,
     #[serde(rename = "a draw")]
-    Drew,
+    Drawn,
 }
 
 /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
@@ -85,8 +85,7 @@ pub struct MakeChoice {
     pub auth_token: Option<String>,
 }
 
-/// What `next_turn` answers: the match in which we are asked; or that there is none yet, or
-/// none any more.
+/// The answer of `next_turn`: the match in which the player is asked, if there is one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Offer {
     pub status: TurnState,
@@ -115,16 +114,16 @@ pub struct Offer {
     pub history: Option<Vec<Played>>,
 }
 
-/// A past match, and what came of it for this player.
+/// A past match as this player sees it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Played {
     pub match_id: String,
     pub opponent_id: String,
-    pub outcome: Ended,
+    pub outcome: Outcome,
     pub result: GameResult,
 }
 
-/// What `make_choice` answers.
+/// The answer of `make_choice`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chosen {
     pub status: String,
@@ -132,7 +131,7 @@ pub struct Chosen {
     pub choice: String,
 }
 
-/// What is asked of us at this moment.
+/// The choices for which this player is asked at this moment.
 #[derive(Default)]
 pub struct ByHand {
     table: Shared<Table>,
@@ -144,84 +143,123 @@ struct Table {
     asked: BTreeMap<String, Turn>,
     /// By match, until the player has it.
     chosen: BTreeMap<String, String>,
-    /// What has happened without the client, until its next choice: an answer that tells it may be
+    /// What has happened without a client, until the next choice: an answer that tells of it may be
     /// lost on its way.
     notes: Vec<String>,
     is_over: bool,
 }
 
 impl ByHand {
-    /// Asks whoever calls our tools. None: nobody chose in time, and the fallback must.
+    /// Asks the clients of the tools. Returns none if they do not choose in time.
     pub fn ask(&self, turn: &Turn) -> Option<String> {
-        let (match_id, limit) = (&turn.match_id, turn.time_left().saturating_sub(MARGIN));
-        self.table
-            .update(|table| table.asked.insert(match_id.clone(), turn.clone()));
-        let is_answered = |table: &Table| !table.asked.contains_key(match_id);
-        let mut table = self.table.wait_until(limit, is_answered);
+        let match_id = &turn.match_id;
+        self.table.update(|table| {
+            table.asked.insert(match_id.clone(), turn.clone());
+        });
+
+        let timeout = turn.time_left().saturating_sub(MARGIN);
+        let mut table = self
+            .table
+            .wait_until(timeout, |table| !table.asked.contains_key(match_id));
         table.asked.remove(match_id);
         table.chosen.remove(match_id)
     }
 
-    /// Something that the client is told with its next turn.
-    pub fn note(&self, words: &str) {
-        self.table.lock().notes.push(words.into());
+    /// Adds a note for the next answer of `next_turn`.
+    pub fn note(&self, text: &str) {
+        self.table.lock().notes.push(text.into());
     }
 
-    /// The league is over.
-    pub fn end(&self, words: &str) {
+    /// Ends the waiting of the clients: the league is over.
+    pub fn end(&self, text: &str) {
         self.table.update(|table| {
-            table.notes.push(words.into());
+            table.notes.push(text.into());
             table.is_over = true;
         });
     }
 
-    /// `next_turn`: waits until we are asked; the most urgent match comes first.
+    /// Waits until the player is asked. The match with the nearest deadline comes first.
     pub fn next_turn(&self) -> Offer {
-        let is_news = |table: &Table| table.is_over || !table.asked.is_empty();
-        let table = self.table.wait_until(PATIENCE, is_news);
+        let table = self.table.wait_until(TURN_TIMEOUT, |table| {
+            table.is_over || !table.asked.is_empty()
+        });
         let turn = table.asked.values().min_by_key(|turn| turn.deadline);
-        let nobody_asks = match table.is_over {
-            true => TurnState::Over,
-            false => TurnState::Wait,
+        let status = match turn {
+            Some(_) => TurnState::YourTurn,
+            None if table.is_over => TurnState::Over,
+            None => TurnState::Wait,
         };
-        let left = |turn: &Turn| turn.time_left().saturating_sub(MARGIN).as_secs() as u32;
         Offer {
-            status: turn.map_or(nobody_asks, |_| TurnState::YourTurn),
+            status,
             notes: table.notes.clone(),
             match_id: turn.map(|turn| turn.match_id.clone()),
             round_id: turn.map(|turn| turn.round_id),
             player_id: turn.map(|turn| turn.player_id.clone()),
             opponent_id: turn.map(|turn| turn.opponent_id.clone()),
-            seconds_left: turn.map(left),
+            seconds_left: turn.map(seconds_left),
             game_type: turn.map(|turn| turn.game_type.clone()),
             move_number: turn.map(|turn| turn.move_number),
             position: turn.map(|turn| turn.position.clone()),
             legal_moves: turn.map(|turn| turn.legal_moves.clone()),
             standings: turn.and_then(|turn| turn.standings),
-            history: turn.map(newest),
+            history: turn.map(newest_matches),
         }
     }
 
-    /// `make_choice`: answers the match, if it is still asked for.
+    /// Answers a match, if the player is still asked in it.
     pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
-        self.table.update(|table| chosen(table, made))
+        self.table.update(|table| table.choose(made))
     }
+}
+
+impl Table {
+    fn choose(&mut self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
+        let match_id = &made.match_id;
+        let Some(turn) = self.asked.get(match_id) else {
+            let shown = truncate(match_id, 60);
+            let problem =
+                format!("got {shown:?}, but there no choice is asked now; next_turn waits for one");
+            return Err(mismatch("match_id", problem));
+        };
+        if let Some(number) = made.move_number
+            && number != turn.move_number
+        {
+            let problem =
+                format!("got {number}, but another move is asked now; next_turn shows it");
+            return Err(mismatch("move_number", problem));
+        }
+
+        let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
+        let choice = games::parse_choice(&legal, "choice", &made.choice)?.to_string();
+        self.asked.remove(match_id);
+        self.notes.clear();
+        self.chosen.insert(match_id.clone(), choice.clone());
+        Ok(Chosen {
+            status: "ok".into(),
+            match_id: match_id.clone(),
+            choice,
+        })
+    }
+}
+
+fn mismatch(field: &str, problem: String) -> ProtocolError {
+    ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
 /// Returns the tools of a player that is played by hand. The messages of the league are not listed,
 /// since they are for referees and the manager.
 pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
-    let (asked, made) = (Arc::clone(by_hand), Arc::clone(by_hand));
+    let (for_turns, for_choices) = (Arc::clone(by_hand), Arc::clone(by_hand));
     let next_turn = Tool::new("next_turn", NEXT_TURN, move |arguments: NextTurn, peer| {
         check_caller(session, arguments.auth_token.as_deref(), peer)?;
-        Ok(asked.next_turn())
+        Ok(for_turns.next_turn())
     });
     let make_choice = Tool::new(
         "make_choice",
         MAKE_CHOICE,
         move |arguments: MakeChoice, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
-            Ok(made.make_choice(&arguments)?)
+            Ok(for_choices.make_choice(&arguments)?)
         },
     );
     Toolbox {
@@ -237,46 +275,18 @@ pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
     }
 }
 
-fn chosen(table: &mut Table, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
-    let match_id = &made.match_id;
-    let wrong = |field, came: String, problem| {
-        let problem = format!("got {came}, {problem}");
-        Err(ProtocolError::field(
-            ErrorCode::MatchMismatch,
-            field,
-            problem,
-        ))
-    };
-    let Some(turn) = table.asked.get(match_id) else {
-        let problem = "but there no choice is asked now; next_turn waits for one";
-        return wrong("match_id", format!("{:?}", truncate(match_id, 60)), problem);
-    };
-    if let Some(number) = made.move_number.filter(|it| *it != turn.move_number) {
-        let problem = "but another move is asked now; next_turn shows it";
-        return wrong("move_number", number.to_string(), problem);
-    }
-    let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
-    let choice = games::parse_choice(&legal, "choice", &made.choice)?.to_string();
-    table.asked.remove(match_id);
-    table.notes.clear();
-    table.chosen.insert(match_id.clone(), choice.clone());
-    Ok(Chosen {
-        status: "ok".into(),
-        match_id: match_id.clone(),
-        choice,
-    })
-}
-
-/// Whether somebody may choose for us: from this machine, or with our own token.
+/// Refuses callers that are neither on this machine nor know the player's own token.
 fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<(), HandlerError> {
     let credentials = session.credentials();
-    let own = credentials.as_ref().and_then(|known| known.token.as_ref());
-    let is_own = token
-        .zip(own)
-        .is_some_and(|(token, own)| constant_time_eq(token, own));
-    if is_own || peer.is_loopback() {
+    let own = credentials.as_ref().and_then(|own| own.token.as_ref());
+    let has_token = match (token, own) {
+        (Some(token), Some(own)) => constant_time_eq(token, own),
+        _ => false,
+    };
+    if has_token || peer.is_loopback() {
         return Ok(());
     }
+
     let (code, problem) = match token {
         Some(_) => (ErrorCode::TokenInvalid, "not this player's own"),
         None => (
@@ -287,21 +297,29 @@ fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<
     Err(ProtocolError::field(code, "auth_token", problem).into())
 }
 
-/// The newest matches of a turn's history, with what came of them.
-fn newest(turn: &Turn) -> Vec<Played> {
-    let show = |past: &PastMatch| {
-        let outcome = match &past.result.winner_player_id {
-            Some(winner) if *winner == turn.player_id => Ended::Won,
-            None if past.result.status == ResultStatus::Draw => Ended::Drew,
-            _ => Ended::Lost,
-        };
-        Played {
+fn seconds_left(turn: &Turn) -> u32 {
+    turn.time_left().saturating_sub(MARGIN).as_secs() as u32
+}
+
+/// Returns the newest matches of the player that is asked.
+fn newest_matches(turn: &Turn) -> Vec<Played> {
+    let mut matches = Vec::new();
+    let first = turn.history.len().saturating_sub(MAX_HISTORY);
+    for past in &turn.history[first..] {
+        matches.push(Played {
             match_id: past.match_id.clone(),
             opponent_id: past.opponent_id.clone(),
-            outcome,
+            outcome: outcome(past, &turn.player_id),
             result: past.result.clone(),
-        }
-    };
-    let first = turn.history.len().saturating_sub(MAX_SHOWN_CHARS);
-    turn.history[first..].iter().map(show).collect()
+        });
+    }
+    matches
+}
+
+fn outcome(past: &PastMatch, player_id: &str) -> Outcome {
+    match &past.result.winner_player_id {
+        Some(winner) if winner == player_id => Outcome::Won,
+        None if past.result.status == ResultStatus::Draw => Outcome::Drawn,
+        _ => Outcome::Lost,
+    }
 }

@@ -1,4 +1,4 @@
-//! `league_manager check` examines one agent, a player or a referee in any language. The
+//! `league check` examines one agent, a player or a referee in any language. The
 //! examination stands where the manager would stand, lets the agent register, calls it, and judges
 //! what comes. Every check makes a line, and the last line says whether the agent would play in our
 //! league. An examination writes no league's files.
@@ -34,7 +34,8 @@ mod messages;
 mod player;
 mod referee;
 
-use crate::patience::until;
+use crate::children::until;
+use crate::files::provide_config;
 use exam::*;
 use exchange::*;
 use league::games::{self, Game, even_odd};
@@ -42,7 +43,7 @@ use league::json::decode;
 use league::manager::registration::check_meta;
 use league::net::client::{MAX_NOTICE, Peer, ok};
 use league::net::sync::lock;
-use league::program::args::{Args, Exit};
+use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::config::Timeouts;
 use league::program::terminal::{print_error, print_line, sanitize};
 use league::program::{Program, exit_when_stdin_closes};
@@ -136,8 +137,23 @@ const NOTICES: &[Check] = checks! { exam, it:
     FORGIVEN "Standings and notices" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
 };
 
+pub const USAGE: Usage = Usage {
+    name: "league check",
+    arguments: "[OPTIONS]",
+    about: "examines the one agent that registers; no league is played",
+    options: &[
+        "
+  --as ID                        the id that the agent gets [the one it asks for]
+  --json                         print one JSON document instead of lines",
+        SERVER,
+        COMMON,
+    ],
+    elsewhere: "",
+};
+
 /// Waits for an agent to register, and examines it.
 pub fn run(args: Args) -> Result<(), Exit> {
+    provide_config(&args)?;
     let exam = desk::open(args)?;
     let kind = exam.kind();
     let own = match kind {

@@ -1,137 +1,169 @@
-//! The children of a local league: referees and players as processes, which end when their standard
-//! input closes. So none is left behind, however the manager ends. The referees of a class are
-//! started in the same way.
+//! The agents that a manager starts as processes of its own: referees and players of a local league,
+//! or the referees of a class. They end when their standard input closes, so none is left behind,
+//! however the manager ends.
 
 use crate::groups::Entrant;
-use crate::patience::until;
 use crate::strategies;
-use league::program::Program;
-use league::program::SHUTDOWN_TIMEOUT;
+use league::manager::league::League;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
-use league::program::storage;
+use league::program::{Program, SHUTDOWN_TIMEOUT, storage};
 use league::protocol::AgentKind;
 use league::values::Endpoint;
 use std::env::{consts::EXE_SUFFIX, current_exe};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// The children of a local league. Their standard inputs close when we end.
+/// Interval between two checks of a condition that no other thread signals.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for what
+/// other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
+pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + timeout;
+    while !condition() {
+        if Instant::now() > end {
+            return false;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    true
+}
+
+/// The children of a manager. Their standard inputs close when it ends.
 #[derive(Default)]
 pub struct Children(Vec<(String, Child)>);
 
 impl Children {
-    /// Starts the referees and the players of a local league, or the referees of a class. Those of
-    /// an interrupted league come back where they were: an agent that took the port of another
-    /// could not be told from it. `before` is the journal of that league.
-    pub fn start(program: &Program, entrants: &[Entrant], before: &str) -> Result<Children, Exit> {
-        let referees = program
-            .args
-            .number("--referees", 1..=100)?
-            .unwrap_or_default();
-        let players = (1..).zip(entrants).filter(|(_, it)| !it.is_elsewhere());
-        let players = players.map(|(n, entrant)| (AgentKind::Player.format_id(n), Some(entrant)));
-        let referees = (1..=referees).map(|n| (AgentKind::Referee.format_id(n), None));
+    /// Starts the referees and those players that run on this machine. `stored` is the league that is
+    /// resumed: its agents get the ports that they had, since an agent on the port of another could
+    /// not be told from it.
+    pub fn start(
+        program: &Program,
+        entrants: &[Entrant],
+        stored: Option<&League>,
+    ) -> Result<Children, Exit> {
+        let mut wanted = Vec::new();
+        let referees = program.args.number("--referees", 1..=100)?;
+        for number in 1..=referees.unwrap_or_default() {
+            wanted.push((AgentKind::Referee.format_id(number), None));
+        }
+        for (number, entrant) in (1..).zip(entrants) {
+            if !entrant.is_elsewhere() {
+                wanted.push((AgentKind::Player.format_id(number), Some(entrant)));
+            }
+        }
+
         let mut children = Vec::new();
-        for (id, player) in referees.chain(players) {
-            let port = take_along(program, &id, before)?;
+        for (id, player) in wanted {
+            let port = adopt(program, &id, stored)?;
             let mut command = command(program, player, &id, port);
             let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-            let program = Path::new(command.get_program());
-            children.push((
-                id,
-                started.map_err(|error| storage::with_path(program, error))?,
-            ));
+            let path = Path::new(command.get_program());
+            let child = started.map_err(|error| storage::with_path(path, error))?;
+            children.push((id, child));
         }
         Ok(Children(children))
     }
 
-    /// Whether all are among those that have registered since this program runs, who are `here`, and
-    /// none among the other members, who are `away`; or which of them has failed, or has ended
-    /// before it did. One that was killed later has not failed: it is lost, as it would be
-    /// elsewhere.
-    pub fn are_here(&mut self, here: &[String], away: &[String]) -> Result<bool, Exit> {
+    /// Returns true if all children are among the agents that have registered since this program
+    /// started (`here`), and none is among the other members (`away`). The error names a child that
+    /// has failed, or has ended before it registered; a child that is killed later is lost like any
+    /// other agent.
+    pub fn have_registered(&mut self, here: &[String], away: &[String]) -> Result<bool, Exit> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
             if end.is_some_and(|end| end.code() > Some(0) || !here.contains(id)) {
-                let words = format!("{id} has ended, so the league does not begin");
-                let cure = "what it said stands above, and the same command tries again";
-                return Err(Exit::failed(format!("{words}; {cure}")));
+                return Err(Exit::failed(format!(
+                    "{id} has ended, so the league does not begin; what it said stands above, \
+                     and the same command tries again"
+                )));
             }
         }
         let is_away = self.0.iter().any(|(id, _)| away.contains(id));
         Ok(!is_away && here.len() >= self.0.len())
     }
 
-    /// Waits until all have ended by themselves, for a while; whoever is left ends with our end.
+    /// Waits for a while until all have ended by themselves. The others end with this process.
     pub fn wait(&mut self) {
-        let is_over = |(_, child): &mut (String, Child)| !matches!(child.try_wait(), Ok(None));
-        until(SHUTDOWN_TIMEOUT, || self.0.iter_mut().all(is_over));
+        until(SHUTDOWN_TIMEOUT, || {
+            let mut children = self.0.iter_mut();
+            children.all(|(_, child)| !matches!(child.try_wait(), Ok(None)))
+        });
     }
 }
 
-/// Lets an agent of an earlier run follow its manager, which may have another address now; gives
-/// back the port that the agent had. The card is of that run, and no stranger's, if the journal of
-/// that run knows its key.
-fn take_along(program: &Program, id: &str, before: &str) -> Result<Option<u16>, Exit> {
-    let card: Option<Credentials> = storage::read_json(&credentials::file(&program.data, id));
-    let Some(mut card) = card.filter(|card| before.contains(&card.registration_key)) else {
+/// Points the saved credentials of an agent of the stored league to this manager, which may have
+/// another address now. Returns the port that the agent had. Credentials whose key the league does
+/// not know are those of a stranger, and are left alone.
+fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<u16>, Exit> {
+    let saved = Credentials::load(&program.data, id);
+    let (Some(mut saved), Some(stored)) = (saved, stored) else {
         return Ok(None);
     };
-    // a child of that run is still ending
+    let key = Some(&saved.registration_key);
+    let mut members = stored.members.values();
+    if !members.any(|member| member.meta.registration_key.as_ref() == key) {
+        return Ok(None);
+    }
+
+    // The agent of the earlier run may still be ending.
     until(SHUTDOWN_TIMEOUT, || {
         credentials::lock(&program.data, id).is_ok()
     });
-    card.manager = from_here(program);
-    card.save(&program.data)?;
-    let endpoint = Endpoint::parse(&card.endpoint);
+    saved.manager = local_url(program);
+    saved.save(&program.data)?;
+    let endpoint = Endpoint::parse(&saved.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
-/// The program of a player, or of a referee, as the agent of that id. A port that is not free is
-/// another's, and any free one will do.
+/// Returns the command that starts a player, or else a referee, with that id. If the port is taken,
+/// the agent takes any free one.
 fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u16>) -> Command {
-    let finished = strategies::names(&program.config.league.game_type);
+    let strategies = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
-        Some(name) if finished.contains(&name) => format!("league play {name}"),
+        Some(name) if strategies.contains(&name) => format!("league play {name}"),
         Some(line) => line.to_string(),
     };
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
-    let mut command = Command::new(beside_us(name).unwrap_or(name.into()));
+    let mut command = Command::new(installed_program(name).unwrap_or(name.into()));
     command.args(words);
-    if let Some(player) = player {
-        command.args(["--player-id", id, "--display-name", &player.name]);
-    } else {
-        command.args(["--referee-id", id]);
-    }
-    command.args(["--manager", &from_here(program)]);
+
+    match player {
+        Some(player) => command.args(["--player-id", id, "--display-name", &player.name]),
+        None => command.args(["--referee-id", id]),
+    };
+    command.args(["--manager", &local_url(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
     for shared in ["--config", "--data", "--logs", "--league-id", "--seed"] {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
         }
     }
-    let any = program.args.has("--port").then_some(0); // a league beside another
-    if let Some(port) = port.or(any) {
+
+    // A manager on a port of its own may run beside another, whose agents have the usual ports.
+    let any_port = program.args.has("--port").then_some(0);
+    if let Some(port) = port.or(any_port) {
         command.args(["--port", &port.to_string()]);
     }
     command
 }
 
-/// Where a child of ours reaches the manager: one that listens on every address also listens on
-/// this one.
-pub fn from_here(program: &Program) -> String {
+/// Returns the URL by which agents of this machine reach the manager.
+pub fn local_url(program: &Program) -> String {
     match program.args.text("--host") {
         Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),
         _ => program.endpoint.clone(),
     }
 }
 
-/// The program of that name that was built beside this one, if there is one.
-fn beside_us(name: &str) -> Option<PathBuf> {
-    let file = format!("{name}{EXE_SUFFIX}");
-    let path = current_exe().ok()?.with_file_name(file);
+/// Returns the program of that name in the folder of this one, if there is one.
+fn installed_program(name: &str) -> Option<PathBuf> {
+    let path = current_exe().ok()?;
+    let path = path.with_file_name(format!("{name}{EXE_SUFFIX}"));
     path.is_file().then_some(path)
 }

@@ -1,51 +1,111 @@
-//! A league for a class: `league_manager class` starts a manager that stays, with referees beside
-//! it, on the address by which others reach this machine. Here is filled in what the command line
-//! leaves open, and printed what the teacher and the students need. The league is played as any
-//! other.
+//! `league class`: a league for a class. The manager stays, with referees beside it, on the address
+//! by which others reach this machine. This file sets the options that the command line leaves open,
+//! and prints what the teacher and the students need; the league is played as any other.
+//!
+//! `league serve` is the manager alone, with its pages.
 
-use league::program::args::{Args, Exit};
+use crate::files::{provide_config, stored_league};
+use crate::hooks::{self, LeagueKind, Setup};
+use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::terminal::print_line;
-use league::program::{self, own_address_towards};
+use league::program::{load_config, own_address_towards};
 use league::values::Endpoint;
 
-/// How many referees a class has: each plays several matches at once.
-const REFEREES: &str = "4";
-/// An address that is kept for examples: somewhere on another machine. Nothing is sent there.
-const EXAMPLE: &str = "192.0.2.1";
+const OPTIONS: &str = "
+  --players N                    start when so many have registered [else on `start`]
+  --referees N                   and so many referees [class: 4, started here; serve: 1]
+  --lead-sec N                   seconds from a round's announcement to its matches
+  --fresh                        set an unfinished league aside and start a new one
+  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
+  --stay                         do not end with the league, as a class never does: serve on
+  --quiet                        print only the result";
 
-/// Says on the command line what a class league does not have to be told.
-pub fn fill_in(args: &mut Args) -> Result<(), Exit> {
+const LOCAL_OPTIONS: &str = "
+  --mine  league local --mine COMMAND
+  --new  league local --new COMMAND
+  --cycles  league local --cycles N
+  --entrants  league local --entrants FILE";
+
+pub const USAGE: Usage = Usage {
+    name: "league class",
+    arguments: "[OPTIONS]",
+    about: "opens a league for a class: a manager that stays, with referees",
+    options: &[OPTIONS, SERVER, COMMON],
+    elsewhere: LOCAL_OPTIONS,
+};
+
+pub const SERVE_USAGE: Usage = Usage {
+    name: "league serve",
+    about: "runs a manager that shows its league as pages",
+    ..USAGE
+};
+
+/// Number of referees of a class: each plays several matches at once.
+const REFEREES: &str = "4";
+/// An address on another machine, which is kept for examples. Nothing is sent there.
+const EXAMPLE_ADDRESS: &str = "192.0.2.1";
+
+/// Runs a league for a class.
+pub fn run(mut args: Args) -> Result<(), Exit> {
+    provide_config(&args)?;
     args.set("--stay", "");
     if !args.has("--referees") {
         args.set("--referees", REFEREES);
     }
-    if args.has("--contact-endpoint") {
-        return Ok(());
+    if !args.has("--contact-endpoint") {
+        listen_for_others(&mut args)?;
     }
-    let network = program::load_config(args)?.system.network;
-    let usual = network.default_league_manager_port;
-    let port = args.number("--port", 0..=u16::MAX)?.unwrap_or(usual);
+
+    let setup = Setup {
+        kind: LeagueKind::Class,
+        entrants: Vec::new(),
+        stored: stored_league(&args)?,
+        _lock: None,
+    };
+    hooks::run(args, setup)
+}
+
+/// Runs a manager with pages.
+pub fn run_serve(args: Args) -> Result<(), Exit> {
+    provide_config(&args)?;
+    let setup = Setup {
+        kind: LeagueKind::Serve,
+        entrants: Vec::new(),
+        stored: None,
+        _lock: None,
+    };
+    hooks::run(args, setup)
+}
+
+/// Sets the options so that the manager listens on every address, and names the one by which other
+/// machines reach it: that of `--host`, or the one that this machine has towards others.
+fn listen_for_others(args: &mut Args) -> Result<(), Exit> {
+    let network = load_config(args)?.system.network;
+    let port = args.number("--port", 0..=u16::MAX)?;
+    let port = port.unwrap_or(network.default_league_manager_port);
     let address = match args.text("--host") {
         Some(host) => host.to_string(),
-        None => own_address_towards(EXAMPLE, 9).unwrap_or("127.0.0.1".into()),
+        None => own_address_towards(EXAMPLE_ADDRESS, 9).unwrap_or("127.0.0.1".into()),
     };
-    let endpoint = format!("http://{address}:{port}/mcp");
+
     args.set("--host", "0.0.0.0");
+    let endpoint = format!("http://{address}:{port}/mcp");
     args.set("--contact-endpoint", &endpoint);
     Ok(())
 }
 
-/// Prints the lines for students while the lobby is open, and the page's address.
+/// Prints the lines for students while the lobby is open, and the address of the page.
 pub fn greet(endpoint: &str, is_lobby: bool) {
     let page = endpoint.trim_end_matches("/mcp");
     if is_lobby {
         print_line("\nEach student types these two lines:");
         print_line(&format!("  curl -O {page}/player.py"));
-        let who = "--display-name Ada --stay";
-        print_line(&format!("  python3 player.py --manager {page} {who}"));
+        let options = "--display-name Ada --stay";
+        print_line(&format!("  python3 player.py --manager {page} {options}"));
     }
     print_line(&format!("\nThe page for the projector is {page}/#wall"));
-    if Endpoint::parse(endpoint).is_ok_and(|it| it.is_loopback()) {
+
+    if Endpoint::parse(endpoint).is_ok_and(|endpoint| endpoint.is_loopback()) {
         print_line(
             "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
         );

@@ -1,10 +1,9 @@
-//! Makes the public state of a league, a `LeagueView` (`view.rs`), from the league and from what
-//! was heard from its agents. `Document` keeps the newest one, for all who look. However many look
-//! and however much happens, a new one is made only once in a while, and shares with the last one
-//! the rounds in which nothing has changed.
+//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the status
+//! of its agents. `Document` keeps the newest one for all readers. However many read it and however
+//! much happens, a new one is made at most once a second, and shares with the last one the rounds in
+//! which nothing has changed.
 
-use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchView, RoundView};
-use league::json::decode;
+use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
 use league::manager::Manager;
 use league::manager::agent_status::{AgentStatus, Waiting};
 use league::manager::league::{League, Match, Member};
@@ -12,83 +11,98 @@ use league::manager::standings::ending;
 use league::net::sync::lock;
 use league::program::config::Config;
 use league::protocol::{AgentKind, LeaguePhase};
-use serde_json::json;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// The least time between two documents; but the start and the end of a league are told at once.
-const PACE: Duration = Duration::from_secs(1);
+/// Minimum time between two documents, unless the league starts or ends.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The newest document of a league that is going on.
-#[derive(Default)]
 pub struct Document {
-    made: Mutex<Option<Made>>,
+    /// True if all agents run on this machine.
+    is_local: bool,
+    newest: Mutex<Option<Made>>,
 }
 
 /// A document, and the version of the store from which it was made.
 struct Made {
     store_version: u64,
-    at: Instant,
+    time: Instant,
     view: Arc<LeagueView>,
 }
 
 impl Document {
-    /// The newest document: made anew if something has changed, but only once within `PACE`.
-    pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
-        let store_version = manager.store.version();
-        manager
-            .store
-            .read(|league| self.made(league, store_version, manager))
+    /// Returns an empty document of a league.
+    pub fn new(is_local: bool) -> Document {
+        Document {
+            is_local,
+            newest: Mutex::default(),
+        }
     }
 
-    fn made(&self, league: &League, store_version: u64, manager: &Manager) -> Arc<LeagueView> {
-        let mut newest = lock(&self.made);
+    /// Returns the newest document. A new one is made if something has changed.
+    pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
+        let version = manager.store.version();
+        let store = &manager.store;
+        store.read(|league| self.make(league, version, manager))
+    }
+
+    fn make(&self, league: &League, store_version: u64, manager: &Manager) -> Arc<LeagueView> {
+        let mut newest = lock(&self.newest);
         if let Some(made) = &*newest {
-            let is_due = made.at.elapsed() >= PACE || made.view.status != league.progress();
+            let is_old = made.time.elapsed() >= MIN_INTERVAL;
+            let is_due = is_old || made.view.status != league.progress();
             if made.store_version == store_version || !is_due {
                 return Arc::clone(&made.view);
             }
         }
-        let before = newest.as_ref().map(|made| &*made.view);
-        let status = |id: &str| manager.notifier.status(id);
+
         let waiting = lock(&manager.waiting).clone();
-        let made = Made {
+        let view = view(
+            league,
+            |id| manager.notifier.status(id),
+            &waiting,
+            &self.heading(manager),
+            newest.as_ref().map(|made| &*made.view),
+        );
+        let made = newest.insert(Made {
             store_version,
-            at: Instant::now(),
-            view: Arc::new(view(league, status, &waiting, &heading(manager), before)),
-        };
-        Arc::clone(&newest.insert(made).view)
+            time: Instant::now(),
+            view: Arc::new(view),
+        });
+        Arc::clone(&made.view)
     }
 
-    /// What the tool `get_league` answers.
-    pub fn asked(&self, manager: &Manager, asked: &GetLeague, peer: IpAddr) -> LeagueView {
+    /// Answers the tool `get_league`.
+    pub fn answer(&self, manager: &Manager, arguments: &GetLeague, peer: IpAddr) -> LeagueView {
         let newest = self.newest(manager);
-        let round = asked.round_id.unwrap_or(newest.current_round.max(1));
-        let wanted = |it: &RoundView| asked.rounds.is_some() || it.round_id == round;
-        newest.copy(peer.is_loopback(), wanted)
+        let round_id = arguments.round_id.unwrap_or(newest.current_round.max(1));
+        newest.copy(peer.is_loopback(), |round| {
+            arguments.rounds.is_some() || round.round_id == round_id
+        })
+    }
+
+    /// Returns the part of the document that is not the state of the league.
+    fn heading(&self, manager: &Manager) -> Heading {
+        let program = &manager.program;
+        let config = &program.config;
+        let (players_awaited, referees_awaited) = manager.awaited.unzip();
+        Heading {
+            display_name: config.league.display_name.clone(),
+            name: program.args.text("--name").map(String::from),
+            game: game_name(config),
+            game_type: config.league.game_type.clone(),
+            register_at: program.endpoint.clone(),
+            scoring: config.league.scoring.clone(),
+            local: self.is_local,
+            players_awaited,
+            referees_awaited,
+        }
     }
 }
 
-/// What the public document says of the league beside its state.
-fn heading(manager: &Manager) -> Heading {
-    let program = &manager.program;
-    let config = &program.config;
-    let (players_awaited, referees_awaited) = manager.awaited.unzip();
-    Heading {
-        display_name: config.league.display_name.clone(),
-        name: program.args.text("--name").map(String::from),
-        game: game_name(config),
-        game_type: config.league.game_type.clone(),
-        register_at: program.endpoint.clone(),
-        scoring: config.league.scoring.clone(),
-        local: program.args.command == Some("local"),
-        players_awaited,
-        referees_awaited,
-    }
-}
-
-/// The name of the game, as the registry has it.
+/// Returns the name of the game in the registry.
 fn game_name(config: &Config) -> String {
     let game_type = &config.league.game_type;
     let mut games = config.games.games.iter();
@@ -96,7 +110,7 @@ fn game_name(config: &Config) -> String {
     game.map_or(game_type.clone(), |game| game.display_name.clone())
 }
 
-/// Makes the document. A round that has not changed is shared with the one `before`.
+/// Makes the document. A round that has not changed is shared with the document `before`.
 pub fn view(
     league: &League,
     status_of: impl Fn(&str) -> AgentStatus,
@@ -104,21 +118,28 @@ pub fn view(
     heading: &Heading,
     before: Option<&LeagueView>,
 ) -> LeagueView {
-    // The first version is the clock's, so that a manager that was started again goes on above
-    // where it had stopped.
-    let clock = || UNIX_EPOCH.elapsed().map_or(0, |it| it.as_millis() as u64);
-    let version = before.and_then(|view| view.version);
-    let version = version.map_or_else(clock, |version| version + 1);
-    let round = |round_id: u32, games: &[Match]| {
-        let known = before.and_then(|view| view.rounds.get(round_id as usize - 1));
-        round_view(round_id, games, known, version)
+    // The first version is the time, so that a restarted manager continues above its last version.
+    let version = match before.and_then(|view| view.version) {
+        Some(version) => version + 1,
+        None => UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |time| time.as_millis() as u64),
     };
+
+    let mut rounds = Vec::new();
     let matches = league.schedule_preview();
-    let rounds = matches.chunk_by(|one, other| one.round == other.round);
-    let rounds = rounds.map(|games| round(games[0].round, games)).collect();
+    for matches in matches.chunk_by(|one, other| one.round == other.round) {
+        let known = before.and_then(|view| view.rounds.get(rounds.len()));
+        rounds.push(round_view(matches, known, version));
+    }
+    let mut agents = Vec::new();
+    for kind in [AgentKind::Referee, AgentKind::Player] {
+        for member in league.members(kind) {
+            agents.push(agent_view(league, member, status_of(&member.id)));
+        }
+    }
+
     let status = league.status(waiting.reason.clone());
-    let members = [AgentKind::Referee, AgentKind::Player].map(|kind| league.members(kind));
-    let agent = |member: &Member| agent_view(league, member, status_of(&member.id));
     let is_over = status.status == LeaguePhase::Completed;
     let end = league.completed().filter(|_| is_over);
     LeagueView {
@@ -131,7 +152,7 @@ pub fn view(
         total_rounds: status.total_rounds,
         matches_completed: status.matches_completed,
         total_matches: league.matches.len() as u32,
-        agents: members.into_iter().flatten().map(agent).collect(),
+        agents,
         standings: league.table(),
         rounds,
         reason: status.reason,
@@ -141,25 +162,19 @@ pub fn view(
     }
 }
 
-/// A round, which is the known one where nothing has changed.
-fn round_view(
-    round_id: u32,
-    games: &[Match],
-    known: Option<&Arc<RoundView>>,
-    version: u64,
-) -> Arc<RoundView> {
+/// Returns a round: the known one if nothing has changed in it.
+fn round_view(games: &[Match], known: Option<&Arc<RoundView>>, version: u64) -> Arc<RoundView> {
     let matches: Vec<MatchView> = games.iter().map(match_view).collect();
-    match known.filter(|known| known.matches == matches) {
-        Some(known) => Arc::clone(known),
-        None => Arc::new(RoundView {
-            round_id,
+    match known {
+        Some(known) if known.matches == matches => Arc::clone(known),
+        _ => Arc::new(RoundView {
+            round_id: games[0].round,
             matches,
             changed: Some(version),
         }),
     }
 }
 
-/// An agent, as its league and whoever calls it know it.
 fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView {
     let stats = (member.kind == AgentKind::Player).then(|| league.stats(&member.id));
     let was_called = agent.last_error.is_some() || agent.response_ms.is_some();
@@ -178,18 +193,25 @@ fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView
     }
 }
 
-/// A match.
-fn match_view(game: &Match) -> MatchView {
-    let result = game.recorded.as_ref().map(|recorded| &recorded.result);
+fn match_view(the_match: &Match) -> MatchView {
+    let recorded = the_match.recorded.as_ref();
+    let status = if recorded.is_some() {
+        MatchStatus::Completed
+    } else if the_match.assignment().is_some() {
+        MatchStatus::Assigned
+    } else {
+        MatchStatus::Scheduled
+    };
+    let result = recorded.map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
     let explained = details.filter(|details| details.drawn_number.is_none());
     MatchView {
-        match_id: game.id.clone(),
-        player_A_id: game.players[0].clone(),
-        player_B_id: game.players[1].clone(),
-        status: decode(&json!(game.status())).unwrap(),
-        referee_id: game.referee().map(String::from),
-        recorded_at: game.recorded.as_ref().map(|recorded| recorded.at),
+        match_id: the_match.id.clone(),
+        player_A_id: the_match.players[0].clone(),
+        player_B_id: the_match.players[1].clone(),
+        status,
+        referee_id: the_match.referee().map(String::from),
+        recorded_at: recorded.map(|recorded| recorded.at),
         ending: result.map(ending),
         winner: result.and_then(|result| result.winner.clone()),
         drawn_number: details.and_then(|details| details.drawn_number),

@@ -1,13 +1,12 @@
 //! Entrants and groups. A file of entrants has a line for each player: its name, a tab, and the
 //! command that starts the player. A URL in the place of the command stands for a player of another
-//! machine, which comes by itself.
+//! machine, which registers by itself.
 //!
-//! `league_manager groups` deals many entrants into files of that kind. Each is a league of its
-//! own, so that the leagues can be played side by side, also on several machines. What they make
-//! together is added up by `stage.rs`.
+//! `league groups` deals many entrants into files of that kind. Each group is a local league of its
+//! own, so groups can be played at the same time, also on several machines. `season.rs` adds them up.
 
 use league::games::derive_seed;
-use league::program::args::{Args, Exit};
+use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{self, Access};
 use league::program::terminal::{plural, print_line};
 use league::values::{check_display_name, truncate};
@@ -15,71 +14,92 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub const USAGE: Usage = Usage {
+    name: "league groups",
+    arguments: "[OPTIONS]",
+    about: "deals many entrants into groups, each for a local league of its own",
+    options: &[
+        "
+  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
+  --size N                       how many a group has at most
+  --out DIR                      the folder below which the groups are written
+  --seed N                       deals other groups [0]",
+        COMMON,
+    ],
+    elsewhere: "",
+};
+
 /// The folder of the groups, below the folder of their stage.
 pub const FOLDER: &str = "groups";
-/// The file in a league's folder that says with which command each of its players was started.
+/// The file in a league's folder with its entrants.
 pub const FILE: &str = "entrants.txt";
-/// The smallest size of a group: however many enter, nobody is left alone.
-const SMALLEST: usize = 3;
-/// How many characters a name has that is made of a command.
-const NAME: usize = 30;
+/// Minimum size of a group, so that no group has a single player.
+const MIN_SIZE: usize = 3;
+/// Maximum length of a name that is made from a command, in characters.
+const MAX_NAME: usize = 30;
 
 /// A player that enters a league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entrant {
-    /// What the tables call it.
+    /// The name in the tables.
     pub name: String,
-    /// What starts it here: a strategy's name, or a program with its options. Or the URL of one
-    /// that is started elsewhere.
+    /// What starts it here: the name of a strategy, or a program with its options; or the URL of a
+    /// player that is started elsewhere.
     pub command: String,
 }
 
 impl Entrant {
-    /// The player of a command, named like its last word.
+    /// Returns the player of a command, with the name of its last word that is no option.
     pub fn of(command: &str) -> Entrant {
         let mut words = command.split_whitespace();
         let last = words.rfind(|word| !word.starts_with('-'));
         let name = last.and_then(|last| last.rsplit(['/', '\\']).next());
         Entrant {
-            name: truncate(name.unwrap_or_default(), NAME),
+            name: truncate(name.unwrap_or_default(), MAX_NAME),
             command: command.into(),
         }
     }
 
-    /// Whether the player is started on another machine.
+    /// Returns true if the player is started on another machine.
     pub fn is_elsewhere(&self) -> bool {
         self.command.starts_with("http://") || self.command.starts_with("https://")
     }
 }
 
-/// Entrants as the lines of a file.
+/// Returns entrants as the lines of a file.
 pub fn text(entrants: &[Entrant]) -> String {
-    let line = |it: &Entrant| format!("{}\t{}\n", it.name, it.command);
-    entrants.iter().map(line).collect()
+    let mut text = String::new();
+    for Entrant { name, command } in entrants {
+        text += &format!("{name}\t{command}\n");
+    }
+    text
 }
 
-/// Reads a file of entrants. Every name enters once.
+/// Reads a file of entrants. Each name enters once.
 pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
-    let file = fs::read_to_string(path);
-    let file = file.map_err(|error| Exit::usage(storage::with_path(path, error).to_string()))?;
-    let wrong = |number: u32, why: String| {
-        let path = path.display();
-        Err(Exit::usage(format!("{path}: line {number}: {why}")))
-    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| Exit::usage(storage::with_path(path, error).to_string()))?;
+    parse(&text).map_err(|problem| Exit::usage(format!("{}: {problem}", path.display())))
+}
+
+fn parse(text: &str) -> Result<Vec<Entrant>, String> {
     let mut entrants = Vec::new();
     let mut lines = BTreeMap::new();
-    for (number, line) in (1..).zip(file.lines()) {
+    for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
         }
+
         let (name, command) = line.split_once('\t').unwrap_or_default();
         let (name, command) = (name.trim(), command.trim());
         if check_display_name(name).is_err() || command.is_empty() {
-            let legal = "a name of 1 to 50 characters, a tab, and a command or a URL";
-            return wrong(number, format!("got {line:?}, expected {legal}"));
+            let expected = "a name of 1 to 50 characters, a tab, and a command or a URL";
+            return Err(format!("line {number}: got {line:?}, expected {expected}"));
         }
         if let Some(first) = lines.insert(name, number) {
-            return wrong(number, format!("{name} enters in line {first} already"));
+            return Err(format!(
+                "line {number}: {name} enters in line {first} already"
+            ));
         }
         entrants.push(Entrant {
             name: name.into(),
@@ -89,11 +109,15 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
     Ok(entrants)
 }
 
-/// Deals entrants into as few groups as their size allows. The groups differ by one at most, and
-/// are the same for the same names and the same seed, in whatever order the names come.
+/// Deals entrants into as few groups as their size allows. The groups differ by one at most. They
+/// depend on the names and the seed, and not on the order of the names.
 pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entrant>> {
-    let lot = |name: &str| fastrand::Rng::with_seed(derive_seed(seed, &["group", name])).u64(..);
-    entrants.sort_by_cached_key(|it| (lot(&it.name), it.name.clone()));
+    entrants.sort_by_cached_key(|entrant| {
+        let seed = derive_seed(seed, &["group", &entrant.name]);
+        let lot = fastrand::Rng::with_seed(seed).u64(..);
+        (lot, entrant.name.clone())
+    });
+
     let count = entrants.len().div_ceil(size);
     let mut groups = vec![Vec::new(); count];
     for (n, entrant) in entrants.into_iter().enumerate() {
@@ -102,46 +126,60 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
     groups
 }
 
-/// Writes a file for each group. To do so again changes nothing, and no other groups are
+/// Writes a file for each group. Writing the same groups again changes nothing; other groups are not
 /// overwritten.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let missing = |option| {
-        let legal = "groups needs --entrants FILE, --size N and --out DIR";
-        Exit::usage(format!("{option} is missing: {legal}"))
-    };
-    let needed = |option| args.text(option).ok_or_else(|| missing(option));
-    let entrants = read(Path::new(needed("--entrants")?))?;
-    let folder = Path::new(needed("--out")?).join(FOLDER);
-    let size = args
-        .number("--size", 0..=usize::MAX)?
-        .ok_or_else(|| missing("--size"))?;
-    if size < SMALLEST || entrants.len() < 2 {
-        let words = format!("got {} in groups of {size}", entrants.len());
-        let legal = format!("at least 2 entrants, in groups of {SMALLEST} or more");
-        return Err(Exit::usage(format!("{words}, expected {legal}")));
+    let entrants = read(Path::new(needed(args, "--entrants")?))?;
+    let folder = Path::new(needed(args, "--out")?).join(FOLDER);
+    needed(args, "--size")?;
+    let size = args.number("--size", 0..=usize::MAX)?.unwrap_or_default();
+    if size < MIN_SIZE || entrants.len() < 2 {
+        let count = entrants.len();
+        return Err(Exit::usage(format!(
+            "got {count} in groups of {size}, expected at least 2 entrants, in groups of \
+             {MIN_SIZE} or more"
+        )));
     }
+
+    // Deal them.
+    let seed = args.number("--seed", 0..=u64::MAX)?.unwrap_or_default();
     let count = plural(entrants.len() as u32, "entrant");
-    let groups = deal(
-        entrants,
-        size,
-        args.number("--seed", 0..=u64::MAX)?.unwrap_or_default(),
-    );
-    let most = groups.first().map_or(0, Vec::len);
-    let made = plural(groups.len() as u32, "group");
-    let files = (1..).zip(&groups);
-    let files = files.map(|(n, group)| (folder.join(format!("{n:03}.txt")), text(group)));
-    let files: BTreeMap<PathBuf, String> = files.collect();
-    let there = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let is_other = |path: PathBuf| files.get(&path) != fs::read_to_string(&path).ok().as_ref();
-    if there.map(|entry| entry.path()).any(is_other) {
-        let words = format!("{} holds other groups", folder.display());
-        let cure = "remove them, or name another folder with --out DIR";
-        return Err(Exit::failed(format!("{words}; {cure}")));
+    let groups = deal(entrants, size, seed);
+    let mut files = BTreeMap::new();
+    for (n, group) in (1..).zip(&groups) {
+        files.insert(folder.join(format!("{n:03}.txt")), text(group));
     }
+    check_no_others(&folder, &files)?;
+
+    // Write the files.
     for (path, text) in &files {
         storage::replace(path, Access::AllUsers, text)?;
     }
+    let (dealt, largest) = (plural(groups.len() as u32, "group"), groups[0].len());
     let folder = folder.display();
-    print_line(&format!("{count} in {made} of at most {most}: {folder}"));
+    print_line(&format!(
+        "{count} in {dealt} of at most {largest}: {folder}"
+    ));
+    Ok(())
+}
+
+fn needed<'a>(args: &'a Args, option: &str) -> Result<&'a str, Exit> {
+    args.text(option).ok_or_else(|| {
+        let all = "groups needs --entrants FILE, --size N and --out DIR";
+        Exit::usage(format!("{option} is missing: {all}"))
+    })
+}
+
+/// Refuses a folder with a file that is not one of these.
+fn check_no_others(folder: &Path, files: &BTreeMap<PathBuf, String>) -> Result<(), Exit> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if files.get(&path) != fs::read_to_string(&path).ok().as_ref() {
+            let folder = folder.display();
+            return Err(Exit::failed(format!(
+                "{folder} holds other groups; remove them, or name another folder with --out DIR"
+            )));
+        }
+    }
     Ok(())
 }

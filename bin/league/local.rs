@@ -1,145 +1,179 @@
-//! A local league before its manager runs: who plays, what lies in its folder, and that it is the
-//! only one there.
+//! `league local`: a whole league on this machine. This file decides who plays, and refuses to set
+//! aside a league with agents from elsewhere; `children.rs` starts the agents, `hooks.rs` the manager.
 //!
-//! A practice is a local league of many cycles, to find out whether a strategy is better than a
-//! coin. What it all means is said by `statistics.rs`. Practice leaves no heap: its data and logs
-//! have folders of their own, and the next practice replaces them. They are deleted only if a
-//! practice made them; a real league never is.
+//! A practice is a local league of many cycles, which finds out whether a strategy is better than a
+//! coin (`statistics.rs`); in a comparison two players meet the same rivals (`comparison.rs`). The
+//! data and logs of a practice have folders of their own, which the next practice replaces. They are
+//! deleted only if a practice made them.
 
+use crate::children::until;
+use crate::files::{provide_config, stored_league};
 use crate::groups::{self, Entrant};
-use crate::patience::until;
+use crate::hooks::{self, LeagueKind, Setup};
 use crate::strategies;
-use league::program::SHUTDOWN_TIMEOUT;
-use league::program::args::{Args, Exit};
+use league::manager::league::League;
+use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::terminal::print_line;
-use league::program::{self, credentials, storage};
+use league::program::{
+    SHUTDOWN_TIMEOUT, credentials, data_folder, load_config, log_folder, storage,
+};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The most cycles: the statistics of so many are as good as any.
-/// So many of a game's strategies play a single league, in turn: the others learn, and it gives
-/// them nothing to learn from.
-const UNLEARNED: usize = 5;
-/// So many are needed for a comparison: the two, and two rivals.
-const FEWEST_COMPARED: usize = 4;
+pub const USAGE: Usage = Usage {
+    name: "league local",
+    arguments: "[OPTIONS]",
+    about: "runs a whole league here: manager, referees and players",
+    options: &[
+        "
+  --players N                    the number of players [4]
+  --referees N                   the number of referees [2]
+  --mine COMMAND                 your own player; several: with commas
+  --new COMMAND                  is it better than --old? both play the same rivals until decided
+  --old COMMAND                  what --new is compared with [a coin]
+  --cycles N                     how often everybody meets everybody
+  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
+  --lead-sec N                   seconds from a round's announcement to its matches [0]
+  --fresh                        set an unfinished league aside and start a new one
+  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
+  --stay                         do not end with the league: serve on
+  --quiet                        print only the result",
+        SERVER,
+        COMMON,
+    ],
+    elsewhere: "",
+};
 
-/// Who plays a league that is started here, and what was there before.
-#[derive(Default)]
-pub struct Local {
-    /// The players, in the order of their ids.
-    pub entrants: Vec<Entrant>,
-    /// The journal that lay in its folder.
-    pub before: String,
-    /// The command line asks for a practice. A comparison is one too.
-    pub is_practice: bool,
-    /// Two players are compared: see `comparison.rs`.
-    pub is_comparison: bool,
-    /// The agents of two local leagues have the same ids: only one at a time may have this folder.
-    _alone: Option<File>,
+/// Number of strategies that fill a league that is no practice: the others learn, and one league
+/// gives them nothing to learn from.
+const FILLERS: usize = 5;
+/// Minimum number of players in a comparison: the two, and two rivals.
+const MIN_COMPARED: usize = 4;
+
+/// Runs a local league to its end.
+pub fn run(mut args: Args) -> Result<(), Exit> {
+    provide_config(&args)?;
+    let setup = prepare(&mut args)?;
+    hooks::run(args, setup)
 }
 
-impl Local {
-    /// Takes the data folder, and refuses to set a league aside that was not local, or not of these
-    /// entrants.
-    pub fn new(args: &mut Args) -> Result<Local, Exit> {
-        let cycles: Option<u32> = args.number("--cycles", 1..=100)?;
-        let is_comparison = args.has("--new");
-        let is_practice = cycles.is_some() || args.has("--mine") || is_comparison;
-        let entrants = enter(args, is_practice)?;
-        let alone = match is_practice {
-            true => replace_the_last(args)?,
-            false => credentials::lock(&program::data_folder(args), "local")?,
-        };
-        let (folder, before) = before(args)?;
-        let mark = fs::read_to_string(folder.join(groups::FILE));
-        let last = |event: &str| before.rfind(&format!("{{\"event\":\"{event}\""));
-        let is_closed = last("Closed").is_some();
-        let is_open = last("Registered").is_some() && !is_closed;
-        let is_same = mark.as_ref().ok() == Some(&groups::text(&entrants));
-        let is_fresh = args.has("--fresh");
-        if is_closed && is_same && !is_fresh && args.has("--entrants") {
-            let words = "this league is over (--fresh plays it again)";
-            return Err(Exit {
-                code: 0,
-                message: words.into(),
-            });
-        }
-        if is_open && (mark.is_err() || !is_same && !is_fresh) {
-            let words = "an unfinished league of other entrants lies in";
-            let cure = "end it, set it aside with --fresh if it is local, or name other data with --data DIR";
-            let folder = folder.display();
-            return Err(Exit::failed(format!("{words} {folder}; {cure}")));
-        }
-        Ok(Local {
-            entrants,
-            before,
-            is_practice,
-            is_comparison,
-            _alone: Some(alone),
-        })
+/// Decides who plays, and takes the data folder.
+fn prepare(args: &mut Args) -> Result<Setup, Exit> {
+    let has_cycles = args.number("--cycles", 1..=100)?.is_some();
+    let kind = if args.has("--new") {
+        LeagueKind::Comparison
+    } else if has_cycles || args.has("--mine") {
+        LeagueKind::Practice
+    } else {
+        LeagueKind::Local
+    };
+
+    let entrants = entrants(args, kind)?;
+    args.set("--players", &entrants.len().to_string());
+    set_default(args, "--referees", "2");
+    set_default(args, "--lead-sec", "0");
+
+    let lock = if kind.is_practice() {
+        replace_last_practice(args)?
+    } else {
+        credentials::lock(&data_folder(args), "local")?
+    };
+    let stored = stored_league(args)?;
+    if let Some(stored) = &stored {
+        check_stored(args, stored, &entrants)?;
+    }
+    Ok(Setup {
+        kind,
+        entrants,
+        stored,
+        _lock: Some(lock),
+    })
+}
+
+/// Sets an option that was not given.
+fn set_default(args: &mut Args, name: &'static str, value: &str) {
+    if !args.has(name) {
+        args.set(name, value);
     }
 }
 
-/// The folder of the league that the command line names, and the journal that lies there.
-pub fn before(args: &Args) -> Result<(PathBuf, String), Exit> {
-    let league_id = program::load_config(args)?.league.league_id;
-    let folder = storage::league_folder(&program::data_folder(args), &league_id);
-    let journal = fs::read_to_string(folder.join("journal.jsonl"));
-    Ok((folder, journal.unwrap_or_default()))
+/// Refuses to go on with an unfinished league of other entrants, or to set one aside that was not
+/// local. A finished league of the same file of entrants is not played again.
+fn check_stored(args: &Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
+    let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
+    let mark = fs::read_to_string(folder.join(groups::FILE)).ok();
+    let is_local = mark.is_some();
+    let is_same = mark.as_deref() == Some(&groups::text(entrants));
+    let is_fresh = args.has("--fresh");
+
+    if stored.closed && is_same && !is_fresh && args.has("--entrants") {
+        let message = "this league is over (--fresh plays it again)".into();
+        return Err(Exit { code: 0, message });
+    }
+    let is_open = !stored.closed && !stored.members.is_empty();
+    let may_replace = is_local && (is_same || is_fresh);
+    if is_open && !may_replace {
+        let folder = folder.display();
+        return Err(Exit::failed(format!(
+            "an unfinished league of other entrants lies in {folder}; end it, set it aside with \
+             --fresh if it is local, or name other data with --data DIR"
+        )));
+    }
+    Ok(())
 }
 
-/// The players of a local league: those of a file, or those of the command line and strategies of
-/// the game in turn. What the command line leaves open is filled in: how many agents there are, and
-/// that there is no lead.
-fn enter(args: &mut Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
-    let ways = ["--entrants", "--new", "--mine"];
-    if ways.iter().filter(|way| args.has(way)).count() > 1 {
-        let words = format!("only one of {} says who plays", ways.join(", "));
-        return Err(Exit::usage(words));
+/// Returns the players: those of a file, or those of the command line and strategies of the game.
+/// Players of other machines register by themselves and take the lowest ids, so they come first.
+fn entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
+    let sources = ["--entrants", "--new", "--mine"];
+    if sources.iter().filter(|source| args.has(source)).count() > 1 {
+        let sources = sources.join(", ");
+        let problem = format!("only one of {sources} says who plays");
+        return Err(Exit::usage(problem));
     }
     for [one, other] in [["--entrants", "--players"], ["--new", "--cycles"]] {
         if args.has(one) && args.has(other) {
             return Err(Exit::usage(format!("{one} needs no {other}")));
         }
     }
+
     let mut entrants = match args.text("--entrants") {
         Some(file) => groups::read(Path::new(file))?,
-        None => chosen(args, is_practice)?,
+        None => chosen_entrants(args, kind)?,
     };
-    // Players of other machines come by themselves and take the lowest ids.
-    entrants.sort_by_key(|it| !it.is_elsewhere());
-    args.set("--players", &entrants.len().to_string());
-    for (option, value) in [("--referees", "2"), ("--lead-sec", "0")] {
-        if !args.has(option) {
-            args.set(option, value);
-        }
-    }
+    entrants.sort_by_key(|entrant| !entrant.is_elsewhere());
     Ok(entrants)
 }
 
-/// The players that the command line chooses, and as many strategies of the game as are missing. In
-/// a single league they are called as the files call them.
-fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
-    let config = program::load_config(args)?;
-    let mut finished = strategies::names(&config.league.game_type);
-    if !is_practice {
-        finished.truncate(UNLEARNED);
+/// Returns the players of the command line, and as many strategies of the game as are missing. In a
+/// league that is no practice they have the names of the configuration.
+fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
+    let config = load_config(args)?;
+    let mut strategies = strategies::names(&config.league.game_type);
+    if !kind.is_practice() {
+        strategies.truncate(FILLERS);
     }
-    let mut mine = mine(args);
-    let (mut least, mut usual) = (mine.len(), 4.max(mine.len() + 1));
-    if let Some(new) = args.text("--new") {
-        mine = vec![new, args.text("--old").unwrap_or("random")];
-        least = FEWEST_COMPARED;
-        usual = least.max(mine.len() + finished.len());
+
+    let commands = match args.text("--new") {
+        Some(new) => vec![new, args.text("--old").unwrap_or("random")],
+        None => own_commands(args),
+    };
+    let (min, default) = match kind {
+        LeagueKind::Comparison => {
+            let all = commands.len() + strategies.len();
+            (MIN_COMPARED, all.max(MIN_COMPARED))
+        }
+        _ => (commands.len(), 4.max(commands.len() + 1)),
+    };
+    let players = args.number("--players", 0..=usize::MAX)?.unwrap_or(default);
+    if players < min {
+        let problem = format!("--players: got {players}, expected at least {min}");
+        return Err(Exit::usage(problem));
     }
-    let players = args.number("--players", 0..=usize::MAX)?.unwrap_or(usual);
-    if players < least {
-        let words = format!("--players: got {players}, expected at least {least}");
-        return Err(Exit::usage(words));
-    }
-    let mut entrants = practice(&mine, &finished, players);
-    if !is_practice {
+
+    let mut entrants = name_players(&commands, &strategies, players);
+    if !kind.is_practice() {
         for (entrant, listed) in entrants.iter_mut().zip(&config.agents.players) {
             entrant.name = listed.display_name.clone();
         }
@@ -147,50 +181,55 @@ fn chosen(args: &Args, is_practice: bool) -> Result<Vec<Entrant>, Exit> {
     Ok(entrants)
 }
 
-/// The commands of `--mine`: several options, or several commands in one, with commas.
-fn mine(args: &Args) -> Vec<&str> {
-    let all = args.all("--mine").iter();
-    let each = all.flat_map(|all| all.split(',')).map(str::trim);
-    each.filter(|command| !command.is_empty()).collect()
+/// Returns the commands of `--mine`, which may be given several times, with several commands each.
+fn own_commands(args: &Args) -> Vec<&str> {
+    let mut commands = Vec::new();
+    for value in args.all("--mine") {
+        commands.extend(value.split(',').map(str::trim));
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
 }
 
-/// The players of a practice: first those commands, then `finished` strategies in turn. Each has a
-/// name of its own.
-pub fn practice(mine: &[&str], finished: &[&str], players: usize) -> Vec<Entrant> {
-    let commands = mine.iter().chain(finished.iter().cycle());
-    let mut entrants: Vec<_> = commands.take(players).map(|it| Entrant::of(it)).collect();
-    let mut namesakes = BTreeMap::new();
-    for entrant in &mut entrants {
-        let n = namesakes.entry(entrant.name.clone()).or_insert(0);
-        *n += 1;
-        if *n > 1 {
-            entrant.name += &format!(" {n}");
+/// Returns as many players: first those commands, then the strategies in turn. Each has a name of its
+/// own.
+pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> Vec<Entrant> {
+    let commands = commands.iter().chain(strategies.iter().cycle());
+    let mut numbers = BTreeMap::new();
+    let mut entrants = Vec::new();
+    for command in commands.take(players) {
+        let mut entrant = Entrant::of(command);
+        let number = numbers.entry(entrant.name.clone()).or_insert(0);
+        *number += 1;
+        if *number > 1 {
+            entrant.name += &format!(" {number}");
         }
+        entrants.push(entrant);
     }
     entrants
 }
 
-/// Puts `practice` below the folders that the command line names, and deletes what the last
-/// practice left there. What no practice made is left alone: the lock of the first one stays beside
-/// the folders, as a mark that they are ours.
-fn replace_the_last(args: &mut Args) -> Result<File, Exit> {
-    let (data, logs) = (program::data_folder(args), program::log_folder(args));
-    let is_ours = data.join("agents/practice.lock").exists();
-    let folders = [("--data", &data), ("--logs", &logs)].map(|(option, above)| {
-        let folder = above.join("practice");
+/// Appends `practice` to the folders of the command line, and deletes what the last practice left
+/// there. The lock of the first practice stays in the data folder and shows that they are its own.
+fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
+    let data = data_folder(args);
+    let has_practice = data.join("agents/practice.lock").exists();
+    let folders: [PathBuf; 2] = [data.join("practice"), log_folder(args).join("practice")];
+    for (option, folder) in ["--data", "--logs"].into_iter().zip(&folders) {
         args.set(option, &folder.to_string_lossy());
-        folder
-    });
-    let mut there = folders.iter().filter(|folder| folder.exists());
-    if !is_ours && let Some(folder) = there.next() {
-        let words = format!("{} is there, but not from a practice", folder.display());
-        let cure = "move it, or name others with --data DIR and --logs DIR";
-        return Err(Exit::failed(format!("{words}; {cure}")));
+        if folder.exists() && !has_practice {
+            let folder = folder.display();
+            return Err(Exit::failed(format!(
+                "{folder} is there, but not from a practice; move it, or name others with \
+                 --data DIR and --logs DIR"
+            )));
+        }
     }
-    let alone = credentials::lock(&data, "practice")?;
-    for folder in there {
-        let mut removed = Ok(());
+
+    let lock = credentials::lock(&data, "practice")?;
+    for folder in folders.iter().filter(|folder| folder.exists()) {
         // Agents of the last practice may still be ending, and write.
+        let mut removed = Ok(());
         until(SHUTDOWN_TIMEOUT, || {
             removed = fs::remove_dir_all(folder);
             removed.is_ok()
@@ -199,5 +238,5 @@ fn replace_the_last(args: &mut Args) -> Result<File, Exit> {
         let folder = folder.display();
         print_line(&format!("{folder}: the last practice is replaced"));
     }
-    Ok(alone)
+    Ok(lock)
 }

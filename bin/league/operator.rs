@@ -1,31 +1,76 @@
-//! The operator's words: `start`, `status`, `pause` and the others.
+//! The commands to a running manager: `start`, `status`, `pause` and the others.
 //!
-//! They may be said from any terminal, and in a class typed into the manager's own. Either way a
-//! word is a message to the manager whose data folder this is, and the answer is a sentence that
-//! says by name what was done.
+//! They are typed into any terminal, and in a class also into the manager's own. A command is a
+//! message to the manager whose data folder this is. The answer is a sentence that says by name what
+//! was done. A plain `league_manager` has no public document, so players are named by their ids, and
+//! `status` shows what `GET /health` says.
 
 use crate::columns::{LEADERS, grid};
 use crate::view::{AgentView, LeagueView};
 use league::json::decode;
 use league::manager::settings::operator_file;
 use league::net::call_error::CallError;
-use league::net::client::Client;
-use league::net::client::{MessageContext, Peer, new_conversation};
+use league::net::client::{Client, MessageContext, Peer, new_conversation};
 use league::net::sync::spawn;
-use league::program::args::{Args, Exit};
+use league::program::args::{Args, CLIENT, COMMON, Exit, Usage};
 use league::program::config::Config;
 use league::program::terminal::{plural, print_line, sanitize};
-use league::program::{self, Program, storage};
-use league::protocol::*;
-use serde_json::json;
+use league::program::{Program, data_folder, load_config, open_log, read_operator_token, storage};
+use league::protocol::{
+    AgentKind, ControlAction, LeagueControl, LeagueError, LeaguePhase, LeagueStatus, Message,
+    StartLeague,
+};
+use league::values::Endpoint;
+use serde_json::Value;
 use std::fs;
-use std::io::stdin;
+use std::io::{self, Read, Write, stdin};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// The words that may be typed, and what they do.
-const WORDS: [(&str, &str); 8] = [
+pub const START_USAGE: Usage = Usage {
+    name: "league start",
+    arguments: "[OPTIONS]",
+    about: "starts the league with the agents that have registered",
+    options: &[CLIENT, COMMON],
+    elsewhere: "",
+};
+pub const STATUS_USAGE: Usage = Usage {
+    name: "league status",
+    about: "shows who is here, how far the league is, and what it waits for",
+    ..START_USAGE
+};
+pub const PAUSE_USAGE: Usage = Usage {
+    name: "league pause",
+    about: "begins no further match; matches in play end",
+    ..START_USAGE
+};
+pub const RESUME_USAGE: Usage = Usage {
+    name: "league resume",
+    about: "lets a paused league go on",
+    ..START_USAGE
+};
+pub const REMOVE_USAGE: Usage = Usage {
+    name: "league remove",
+    arguments: "PLAYER [OPTIONS]",
+    about: "takes a player out: it loses its matches 3-0, or leaves the lobby",
+    ..START_USAGE
+};
+pub const RESTORE_USAGE: Usage = Usage {
+    name: "league restore",
+    arguments: "PLAYER [OPTIONS]",
+    about: "lets a removed player play again",
+    ..START_USAGE
+};
+pub const NEW_LOBBY_USAGE: Usage = Usage {
+    name: "league new-lobby",
+    about: "sets a finished league aside and opens a new lobby (with --stay)",
+    ..START_USAGE
+};
+
+/// The commands that may be typed into the manager's terminal, with what they do.
+const TYPED_COMMANDS: [(&str, &str); 8] = [
     ("start", "start the league with those who are here"),
     (
         "status",
@@ -35,218 +80,351 @@ const WORDS: [(&str, &str); 8] = [
     ("resume", "the league goes on"),
     ("remove ADA", "Ada plays no more, and loses its matches 3-0"),
     ("restore ADA", "undoes that"),
-    ("again", "when the league is over: open a new lobby"),
+    ("new-lobby", "when the league is over: open a new lobby"),
     ("help", "these words"),
 ];
 
-/// The file in a league's folder that says where its manager is.
+/// Interval between two documents of a manager, at most.
+const DOCUMENT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Sends a command to the manager, and prints its answer.
+pub fn run(args: &Args, command: &str, player: Option<&str>) -> Result<(), Exit> {
+    let operator = Operator::new(args)?;
+    match command {
+        "status" => operator.print_status(),
+        "start" => operator.start(),
+        _ => {
+            let player = match player {
+                Some(name) => Some(operator.find_player(name)?),
+                None => None,
+            };
+            operator.control(action(command)?, player)
+        }
+    }
+}
+
+/// Returns the action that a command orders.
+fn action(command: &str) -> Result<ControlAction, Exit> {
+    let action = Value::from(command.replace('-', "_"));
+    decode(&action).map_err(|error| Exit::usage(error.to_string()))
+}
+
+/// Returns the file in a league's folder that says where its manager is.
 pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
     storage::league_folder(data, league_id).join("manager.url")
 }
 
-/// Says the word of the command line to the manager, and shows what it answers.
-pub fn run(args: &Args) -> Result<(), Exit> {
-    let config = program::load_config(args)?;
-    let manager = Peer::manager(&address(args, &config), config.generic_limit());
-    let place = &manager.endpoint;
-    let failed = |words: &str| Exit::failed(format!("the league manager at {place}: {words}"));
-    let no_answer = |error: CallError| {
-        let cure = "start one, or name it with --manager URL";
-        failed(&format!("{}; {cure}", error.explain()))
-    };
-    let client = Client::new("launcher", program::open_log(args, "launcher"));
-    client.set_identity("launcher", &config.league.league_id);
-    let view = || {
-        let answer = client.call(&manager, "get_league", "{}");
-        decode::<LeagueView>(&answer.map_err(no_answer)?)
-            .map_err(|fault| failed(&format!("answered something else than its league: {fault}")))
-    };
-    if args.command == Some("status") {
-        let view = view()?;
-        print_line(&format!("{} at {place}", sanitize(view.league.called())));
-        status_lines(&view).iter().for_each(|line| print_line(line));
-        return Ok(());
+/// A player that a command is about.
+struct Player {
+    id: String,
+    /// Its name and id, if its name is known; else its id.
+    name: String,
+}
+
+/// The operator of a running manager.
+struct Operator {
+    client: Client,
+    manager: Peer,
+    league_id: String,
+    token: Option<String>,
+}
+
+impl Operator {
+    /// Finds the manager: the one that the command line names, or whose data folder this is.
+    fn new(args: &Args) -> Result<Operator, Exit> {
+        let config = load_config(args)?;
+        let league_id = config.league.league_id.clone();
+        let client = Client::new("launcher", open_log(args, "launcher"));
+        client.set_identity("launcher", &league_id);
+        Ok(Operator {
+            client,
+            manager: Peer::manager(&address(args, &config), config.generic_limit()),
+            league_id,
+            token: read_operator_token(args)?,
+        })
     }
-    let (mut id, mut done) = (None, None);
-    if let Some(name) = args.operands.first() {
-        let mut view = (view()?, view);
-        let mut meant = player_id(&view.0, name).map_err(|why| failed(&why))?;
-        if !view.0.agents.iter().any(|it| it.id == meant) {
-            thread::sleep(Duration::from_secs(1)); // the document is as old at most
-            view.0 = view.1()?;
-            meant = player_id(&view.0, name).map_err(|why| failed(&why))?;
-        }
-        let (view, _) = view;
-        let who = view.agents.iter().find(|it| it.id == meant);
-        let who = who.map_or(meant.clone(), |it| format!("{} ({meant})", it.display_name));
-        let is_lobby = view.status == LeaguePhase::Waiting;
-        (id, done) = (Some(meant), Some((who, is_lobby)));
+
+    fn failed(&self, problem: &str) -> Exit {
+        let manager = &self.manager.endpoint;
+        Exit::failed(format!("the league manager at {manager}: {problem}"))
     }
-    let done = sentence(args.command.unwrap_or_default(), id.as_deref(), done);
-    let order = order(args, config.league.league_id, id)?;
-    let about = MessageContext {
-        conversation_id: new_conversation("operator"),
-        auth_token: program::read_operator_token(args)?,
-        ..MessageContext::default()
-    };
-    let status = match client
-        .request(&manager, &order, &about)
-        .map_err(no_answer)?
-    {
-        Message::LeagueStatus(status) => status,
-        Message::LeagueError(error) => return Err(failed(&problem(&error))),
-        other => return Err(failed(&format!("answered with {}", other.name()))),
-    };
-    let usual = format!("the league is {}", status.status);
-    let (league, sentence) = (&status.league_id, done.or(status.reason).unwrap_or(usual));
-    print_line(&sanitize(&format!("{league} at {place}: {sentence}")));
-    match (order, status.status) {
-        (Message::StartLeague(_), LeaguePhase::Waiting) => {
-            Err(Exit::failed("the league has not started"))
+
+    fn no_answer(&self, error: &CallError) -> Exit {
+        let problem = error.explain();
+        self.failed(&format!(
+            "{problem}; start one, or name it with --manager URL"
+        ))
+    }
+
+    fn print(&self, league: &str, sentence: &str) {
+        let manager = &self.manager.endpoint;
+        print_line(&sanitize(&format!("{league} at {manager}: {sentence}")));
+    }
+
+    /// Asks for the public document. A plain league_manager has none.
+    fn view(&self) -> Result<Option<LeagueView>, Exit> {
+        match self.client.call(&self.manager, "get_league", "{}") {
+            Ok(answer) => match decode(&answer) {
+                Ok(view) => Ok(Some(view)),
+                Err(error) => {
+                    Err(self.failed(&format!("answered something else than its league: {error}")))
+                }
+            },
+            Err(CallError::Rpc(..)) => Ok(None),
+            Err(error) => Err(self.no_answer(&error)),
         }
-        _ => Ok(()),
+    }
+
+    fn print_status(&self) -> Result<(), Exit> {
+        let Some(view) = self.view()? else {
+            let status = self.health()?;
+            let sentence = status_sentence(&status);
+            self.print(&status.league_id, &sentence);
+            return Ok(());
+        };
+        let (league, manager) = (sanitize(view.league.called()), &self.manager.endpoint);
+        print_line(&format!("{league} at {manager}"));
+        for line in status_lines(&view) {
+            print_line(&line);
+        }
+        Ok(())
+    }
+
+    /// Reads the status of a plain league_manager.
+    fn health(&self) -> Result<LeagueStatus, Exit> {
+        let health = get_health(&self.manager).map_err(|error| self.failed(&error.to_string()))?;
+        decode(&health).map_err(|error| {
+            let text = format!("answered GET /health with something else than its status: {error}");
+            self.failed(&text)
+        })
+    }
+
+    /// Finds the player with that id or name. A document may be older than the newest registration,
+    /// so an unknown player is looked for once more.
+    fn find_player(&self, name: &str) -> Result<Player, Exit> {
+        let mut id = name.to_uppercase();
+        for pause in [Duration::ZERO, DOCUMENT_INTERVAL] {
+            thread::sleep(pause);
+            let Some(view) = self.view()? else {
+                break;
+            };
+            id = player_id(&view, name).map_err(|problem| self.failed(&problem))?;
+            if let Some(player) = view.agents.iter().find(|agent| agent.id == id) {
+                let name = format!("{} ({id})", player.display_name);
+                return Ok(Player { id, name });
+            }
+        }
+        let name = id.clone();
+        Ok(Player { id, name })
+    }
+
+    fn start(&self) -> Result<(), Exit> {
+        let league_id = self.league_id.clone();
+        let status = self.request(StartLeague { league_id }.into())?;
+        let phase = format!("the league is {}", status.status);
+        self.print(&status.league_id, &status.reason.unwrap_or(phase));
+        if status.status == LeaguePhase::Waiting {
+            return Err(Exit::failed("the league has not started"));
+        }
+        Ok(())
+    }
+
+    fn control(&self, action: ControlAction, player: Option<Player>) -> Result<(), Exit> {
+        let order = LeagueControl {
+            league_id: self.league_id.clone(),
+            action,
+            player_id: player.as_ref().map(|player| player.id.clone()),
+        };
+        let status = self.request(order.into())?;
+        let sentence = order_sentence(action, player.as_ref(), status.status);
+        self.print(&status.league_id, &sentence);
+        Ok(())
+    }
+
+    /// Sends a message, and returns the status that answers it.
+    fn request(&self, message: Message) -> Result<LeagueStatus, Exit> {
+        let context = MessageContext {
+            conversation_id: new_conversation("operator"),
+            auth_token: self.token.clone(),
+            ..MessageContext::default()
+        };
+        match self.client.request(&self.manager, &message, &context) {
+            Ok(Message::LeagueStatus(status)) => Ok(status),
+            Ok(Message::LeagueError(error)) => Err(self.failed(&problem(&error))),
+            Ok(other) => Err(self.failed(&format!("answered with {}", other.name()))),
+            Err(error) => Err(self.no_answer(&error)),
+        }
     }
 }
 
-/// Where the manager is: the one that the command line names, or whose data folder this is.
+/// Returns the URL of the manager.
 fn address(args: &Args, config: &Config) -> String {
-    let file = address_file(&program::data_folder(args), &config.league.league_id);
+    let file = address_file(&data_folder(args), &config.league.league_id);
     match fs::read_to_string(file) {
-        Ok(here) if !args.has("--manager") => here.trim().into(),
+        Ok(address) if !args.has("--manager") => address.trim().into(),
         _ => config.manager().into(),
     }
 }
 
-/// What an order does, and how it is undone. `who`: whom it is about, and whether the league has not
-/// started.
-fn sentence(word: &str, id: Option<&str>, who: Option<(String, bool)>) -> Option<String> {
-    let (who, is_lobby) = who.unwrap_or_default();
-    let id = id.unwrap_or_default();
-    Some(match word {
-        "pause" => "no further match begins; resume lets the league go on".into(),
-        "resume" => "the league goes on".into(),
-        "again" => "this league is set aside, and a new lobby opens".into(),
-        "remove" if is_lobby => format!("{who} is out of the lobby; started again, it comes back"),
-        "remove" => {
-            format!("{who} plays no more, and loses its matches 3-0; restore {id} undoes it")
-        }
-        "restore" => format!(
-            "{who} plays again in every match that has no result yet; remove {id} undoes it"
-        ),
-        _ => return None,
-    })
+/// Sends `GET /health` to a manager.
+fn get_health(manager: &Peer) -> io::Result<Value> {
+    let endpoint = Endpoint::parse(&manager.endpoint).map_err(io::Error::other)?;
+    let (host, port) = (endpoint.host.as_str(), endpoint.port);
+    let mut stream = TcpStream::connect((host, port))?;
+    stream.set_read_timeout(Some(manager.timeout))?;
+    stream.write_all(format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").as_bytes())?;
+
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    Ok(serde_json::from_str(body)?)
 }
 
-/// The id of the player that is meant: by its id, or by a name that only it has, in any letters.
-fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
-    let is_named = |it: &&AgentView| it.display_name.to_lowercase() == name.to_lowercase();
-    let players = view.agents.iter().filter(|it| it.kind == AgentKind::Player);
-    let named: Vec<&str> = players.filter(is_named).map(|it| &*it.id).collect();
-    match named[..] {
-        [id] => Ok(id.into()),
-        [_, _, ..] if !view.agents.iter().any(|it| it.id == name.to_uppercase()) => {
-            Err(format!("{name} may be {}; name the id", named.join(" or ")))
+/// Says what an order has done, and how it is undone.
+fn order_sentence(action: ControlAction, player: Option<&Player>, phase: LeaguePhase) -> String {
+    let (id, name) = player.map_or(("", ""), |player| (&player.id, &player.name));
+    match action {
+        ControlAction::Pause => "no further match begins; resume lets the league go on".into(),
+        ControlAction::Resume => "the league goes on".into(),
+        ControlAction::NewLobby => "this league is set aside, and a new lobby opens".into(),
+        ControlAction::Remove if phase == LeaguePhase::Waiting => {
+            format!("{name} is out of the lobby; started again, it comes back")
         }
-        _ => Ok(name.to_uppercase()),
+        ControlAction::Remove => {
+            format!("{name} plays no more, and loses its matches 3-0; restore {id} undoes it")
+        }
+        ControlAction::Restore => format!(
+            "{name} plays again in every match that has no result yet; remove {id} undoes it"
+        ),
     }
 }
 
-/// The message to the manager that a word stands for.
-fn order(args: &Args, league_id: String, about: Option<String>) -> Result<Message, Exit> {
-    let order = match args.command {
-        Some("start") => return Ok(StartLeague { league_id }.into()),
-        Some("again") => json!({"league_id": league_id, "action": "new_lobby"}),
-        word => json!({"league_id": league_id, "action": word, "player_id": about}),
-    };
-    let order = decode::<LeagueControl>(&order);
-    Ok(order
-        .map_err(|fault| Exit::usage(fault.to_string()))?
-        .into())
+/// Returns the id of the player with that id, or with a name that no other player has. Capital and
+/// small letters count the same.
+fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
+    let id = name.to_uppercase();
+    let mut named: Vec<&str> = Vec::new();
+    for agent in &view.agents {
+        let has_name = agent.display_name.to_lowercase() == name.to_lowercase();
+        if agent.kind == AgentKind::Player && has_name {
+            named.push(&agent.id);
+        }
+    }
+
+    match named[..] {
+        [id] => Ok(id.into()),
+        [_, _, ..] if !view.agents.iter().any(|agent| agent.id == id) => {
+            Err(format!("{name} may be {}; name the id", named.join(" or ")))
+        }
+        _ => Ok(id),
+    }
 }
 
-/// What exactly was wrong, for a person: without the code.
+/// Returns what was wrong, without the code.
 fn problem(error: &LeagueError) -> String {
     let context = error.context.as_ref();
-    let problem = context.and_then(|it| it.get("problem")?.as_str().map(String::from));
-    sanitize(&problem.unwrap_or_else(|| error.explain()))
+    let problem = context.and_then(|context| context.get("problem")?.as_str());
+    sanitize(&problem.map_or_else(|| error.explain(), String::from))
 }
 
-/// Shows the teacher of a class what can be typed into this terminal, and has a thread do it.
+/// Shows the teacher of a class what may be typed into this terminal, and starts a thread that does
+/// it.
 pub fn listen(program: &Program) {
     print_line("\nYour words, typed here:");
-    help();
+    print_help();
     let mut args = program.args.clone();
     let token = operator_file(program);
     args.set("--operator-token-file", &token.to_string_lossy());
     spawn("keyboard", move || {
         for line in stdin().lines().map_while(Result::ok) {
-            if let Err(Exit { message: why, .. }) = obey(args.clone(), line.trim()) {
-                print_line(&why);
+            if let Err(exit) = run_line(&args, line.trim()) {
+                print_line(&exit.message);
             }
         }
     });
 }
 
-/// Does what a typed line says, as if it came from another terminal of this machine.
-fn obey(mut args: Args, line: &str) -> Result<(), Exit> {
-    let (word, about) = line.split_once(' ').unwrap_or((line, ""));
-    let mut known = WORDS
-        .iter()
-        .filter_map(|(usage, _)| usage.split(' ').next());
-    let known = known.find(|known| *known != "help" && *known == word.to_lowercase());
-    if known.is_none() {
-        help();
-        return Ok(());
+/// Runs a typed line like a command of another terminal.
+fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
+    let (command, player) = line.split_once(' ').unwrap_or((line, ""));
+    let command = command.to_lowercase();
+    for (usage, _) in TYPED_COMMANDS {
+        let known = usage.split(' ').next();
+        if known == Some(&command) && command != "help" {
+            let player = usage.contains(' ').then_some(player.trim());
+            return run(args, &command, player);
+        }
     }
-    args.command = known;
-    args.operands = vec![about.trim().into()];
-    run(&args)
+    print_help();
+    Ok(())
 }
 
-/// Shows the words and what they do.
-fn help() {
-    for (word, says) in WORDS {
-        print_line(&format!("  {word:<12} {says}"));
+fn print_help() {
+    for (usage, description) in TYPED_COMMANDS {
+        print_line(&format!("  {usage:<12} {description}"));
     }
 }
 
-/// How far a league is, as lines.
+/// Says how far the league of a plain league_manager is.
+fn status_sentence(status: &LeagueStatus) -> String {
+    let (round, rounds) = (status.current_round, status.total_rounds);
+    let (phase, matches) = (
+        status.status,
+        plural(status.matches_completed, "match result"),
+    );
+    let reason = match &status.reason {
+        Some(reason) => format!("; {reason}"),
+        None => String::new(),
+    };
+    match status.status {
+        LeaguePhase::Waiting => format!("{phase}{reason}"),
+        _ => format!("{phase}, round {round} of {rounds}, {matches}{reason}"),
+    }
+}
+
+/// Says how far a league is, in lines.
 fn status_lines(view: &LeagueView) -> Vec<String> {
     let mut lines = Vec::new();
     let is_lobby = view.status == LeaguePhase::Waiting;
     if is_lobby {
-        let here = [AgentKind::Referee, AgentKind::Player].map(|kind| {
-            let agents = view.agents.iter().filter(|it| it.kind == kind);
+        let [referees, players] = [AgentKind::Referee, AgentKind::Player].map(|kind| {
+            let agents = view.agents.iter().filter(|agent| agent.kind == kind);
             plural(agents.count() as u32, &kind.to_string())
         });
-        lines.push(format!("{} here", here.join(" and ")));
+        lines.push(format!("{referees} and {players} here"));
     } else {
         let (round, rounds) = (view.current_round, view.total_rounds);
         let (done, all) = (view.matches_completed, view.total_matches);
-        let status = if view.paused {
+        let phase = if view.paused {
             "paused".into()
         } else {
             view.status.to_string()
         };
         lines.push(format!(
-            "round {round} of {rounds}, {done} of {all} matches are over: {status}"
+            "round {round} of {rounds}, {done} of {all} matches are over: {phase}"
         ));
         lines.push(grid(&view.standings, LEADERS));
     }
-    let agents = view.agents.iter();
-    let told = agents.filter(|agent| is_lobby || agent.trouble.is_some());
-    lines.extend(told.map(agent_line));
-    let begin = "enough are here; the word that begins is: start";
-    let reason = view.reason.as_deref();
-    lines.extend(reason.or(is_lobby.then_some(begin)).map(sanitize));
+
+    // All agents are listed in the lobby, later only those that do not answer.
+    for agent in &view.agents {
+        if is_lobby || agent.trouble.is_some() {
+            lines.push(agent_line(agent));
+        }
+    }
+    if let Some(reason) = &view.reason {
+        lines.push(sanitize(reason));
+    } else if is_lobby {
+        lines.push("enough are here; the word that begins is: start".into());
+    }
     lines
 }
 
 fn agent_line(agent: &AgentView) -> String {
-    let how = match (&agent.trouble, agent.reachable) {
+    let state = match (&agent.trouble, agent.reachable) {
         (Some(trouble), _) => format!("{}; try make check", sanitize(trouble)),
         (None, Some(true)) => "answers".into(),
         (None, _) => "has not been called yet".into(),
     };
-    format!("  {} {}: {how}", agent.id, sanitize(&agent.display_name))
+    format!("  {} {}: {state}", agent.id, sanitize(&agent.display_name))
 }

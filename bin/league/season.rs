@@ -1,25 +1,53 @@
-//! `league_manager season`: the leagues that were played to their end, the last one and those set
-//! aside, added up by display name. It reads the documents that each left behind (`league.json`).
-//! Where several players of one league have the same name, they stay apart by their ids.
+//! `league season`: the table over many leagues, added up by display name from the documents that the
+//! leagues left behind. Where several players of one league have the same name, they stay apart by
+//! their ids. Leagues differ in size, so the order is that of points per match.
 //!
-//! Leagues differ in size, so the order is that of points per match. Local leagues and practice
-//! only count when asked for.
+//! Without operands it adds up the leagues of one data folder: the last one and those set aside;
+//! local leagues and practice only count with `--all`. With folders it adds up a stage, which is one
+//! league in each of many data folders, and prints the entrants of the next stage. A group whose
+//! league is not over is named and left out. A folder of dealt groups among the operands says which
+//! groups there must be, so that a group that has not begun is missed, too.
 
 use crate::columns::columns;
 use crate::csv::csv;
 use crate::figures::expected_by_player;
+use crate::files::{finished_league, finished_leagues};
+use crate::groups::{self, Entrant};
 use crate::view::LeagueView;
-use league::program;
-use league::program::args::{Args, Exit};
-use league::program::storage::{Access, read_json, replace};
-use league::program::terminal::{plural, print_line, sanitize};
-use league::protocol::{LeaguePhase, Standing};
+use league::program::args::{Args, COMMON, Exit, Usage};
+use league::program::storage::{Access, league_folder, replace};
+use league::program::terminal::{plural, print_error, print_line, sanitize};
+use league::program::{data_folder, load_config};
+use league::protocol::Standing;
 use league::values::Timestamp;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::{Path, PathBuf};
+
+pub const USAGE: Usage = Usage {
+    name: "league season",
+    arguments: "[DIR…] [OPTIONS]",
+    about: "adds up the leagues played here, or those in the data folders of groups",
+    options: &[
+        "
+  --all                          local leagues too; with folders: fail if one is left out
+  --status                       how far each group is
+  --promote N                    print the best N of each group for the next stage
+  --by MEASURE                   how they are chosen: points, or expected points [points]",
+        COMMON,
+    ],
+    elsewhere: "",
+};
 
 const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";
+
+/// The measures by which the best players of a group are chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Measure {
+    Points,
+    Expected,
+}
 
 /// The sums of one player.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,15 +60,170 @@ pub struct Sums {
     pub draws: u32,
     pub losses: u32,
     pub points: i32,
-    /// What its choices were worth before the draws; the points, where nothing is drawn.
+    /// The value of its choices before the draws; the points in games that draw nothing.
     pub expected: f64,
 }
 
 impl Sums {
-    /// The measure of the season: 0 for whoever has not played.
+    /// Returns the measure of the season; 0 for a player without a match.
     pub fn points_per_match(&self) -> f64 {
         f64::from(self.points) / f64::from(self.played.max(1))
     }
+}
+
+/// Prints the season of this data folder, or a stage.
+pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
+    if !operands.is_empty() || args.has("--status") || args.has("--promote") {
+        return run_stage(args, &group_folders(operands));
+    }
+    let league = load_config(args)?.league;
+    let (id, data) = (&league.league_id, data_folder(args));
+    let folder = data.join("leagues");
+
+    // Find the leagues.
+    let mut leagues = finished_leagues(&data, id);
+    leagues.retain(|league| args.has("--all") || !league.league.local);
+    leagues.sort_by_key(end);
+    if leagues.is_empty() {
+        let hint = if args.has("--all") {
+            ""
+        } else {
+            "; --all counts local leagues and practice too"
+        };
+        let folder = folder.display();
+        return Err(Exit::failed(format!(
+            "no league of {id} in {folder} was played to its end{hint}"
+        )));
+    }
+
+    // Add them up.
+    let count = plural(leagues.len() as u32, "league");
+    print_line(&format!("{count}, {}", sanitize(&league.display_name)));
+    let mut players = BTreeMap::new();
+    for league in &leagues {
+        print_line(&sanitize(&title(league)));
+        add(&mut players, league);
+    }
+    let players = sorted(players);
+    print_line(&table(&players));
+
+    let path = folder.join(format!("{id}.season.csv"));
+    replace(&path, Access::AllUsers, &csv(HEADS, rows(&players)))?;
+    print_line(&format!("as CSV in {}", path.display()));
+    Ok(())
+}
+
+/// Prints the table over all groups that are over, and the entrants of the next stage if they are
+/// wanted; or a line for each group with its status.
+fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
+    let league_id = load_config(args)?.league.league_id;
+    let promoted_count = args.number("--promote", 0..=usize::MAX)?;
+    let measure = measure(args)?;
+    let is_status = args.has("--status");
+    if folders.is_empty() {
+        let problem = "--status and --promote need the data folders of groups: season DIR…";
+        return Err(Exit::usage(problem));
+    }
+
+    // Standard output is for the entrants, if they are wanted.
+    let print = match promoted_count {
+        Some(_) => print_error,
+        None => print_line,
+    };
+    let mut players = BTreeMap::new();
+    let mut next = Vec::new();
+    let mut left_out = 0;
+    for folder in folders {
+        let place = sanitize(&folder.display().to_string());
+        match finished_league(folder, &league_id) {
+            Ok(_) if is_status => print_line(&format!("{place}  over")),
+            Ok(view) => {
+                print(&sanitize(&format!("  {place}{}", title(&view))));
+                let best = promoted_count.unwrap_or(0);
+                next.extend(promoted(folder, &view, best, measure)?);
+                add(&mut players, &view);
+            }
+            Err(problem) => {
+                left_out += 1;
+                if is_status {
+                    print_line(&sanitize(&format!("{place}  {problem}")));
+                } else {
+                    print_error(&format!("{place} is left out: {problem}"));
+                }
+            }
+        }
+    }
+
+    if !is_status {
+        for line in table(&sorted(players)).lines() {
+            print(line);
+        }
+    }
+    if left_out > 0 && args.has("--all") {
+        let all = folders.len();
+        let problem = format!("{left_out} of {all} groups are not over, or cannot be read");
+        return Err(Exit::failed(problem));
+    }
+    print!("{}", groups::text(&next));
+    Ok(())
+}
+
+fn measure(args: &Args) -> Result<Measure, Exit> {
+    match args.text("--by") {
+        None | Some("points") => Ok(Measure::Points),
+        Some("expected") => Ok(Measure::Expected),
+        Some(other) => {
+            let problem = format!("--by: got {other}, expected points or expected");
+            Err(Exit::usage(problem))
+        }
+    }
+}
+
+/// Returns the data folders of the groups, each once. In a folder of dealt groups each file stands
+/// for a data folder of that name, beside the folder. Other files among the operands are passed over.
+fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
+    let mut folders = BTreeSet::new();
+    for path in operands.iter().map(PathBuf::from) {
+        if path.ends_with(groups::FOLDER) {
+            for file in fs::read_dir(&path).into_iter().flatten().flatten() {
+                let name = file.path().with_extension("");
+                folders.extend(name.file_name().map(|name| path.with_file_name(name)));
+            }
+        } else if !path.is_file() {
+            folders.insert(path);
+        }
+    }
+    folders
+}
+
+/// Returns the best players of a group with the commands that started them. Players of the same worth
+/// keep the order of the league's table.
+fn promoted(
+    folder: &Path,
+    view: &LeagueView,
+    count: usize,
+    measure: Measure,
+) -> Result<Vec<Entrant>, Exit> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let mut rows: Vec<&Standing> = view.standings.iter().collect();
+    if measure == Measure::Expected {
+        let expected = expected_by_player(view);
+        let worth = |row: &Standing| expected.get(&row.player_id).copied().unwrap_or_default();
+        rows.sort_by(|one, other| worth(other).total_cmp(&worth(one)));
+    }
+
+    let file = league_folder(folder, &view.league_id).join(groups::FILE);
+    let entrants = groups::read(&file)?;
+    let mut promoted = Vec::new();
+    for row in rows.into_iter().take(count) {
+        let name = &row.display_name;
+        let entrant = entrants.iter().find(|entrant| entrant.name == *name);
+        let problem = format!("{} does not say how {name} is started", file.display());
+        promoted.push(entrant.cloned().ok_or(Exit::failed(problem))?);
+    }
+    Ok(promoted)
 }
 
 /// Adds a league to the sums of its players.
@@ -55,13 +238,13 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
         sums.draws += row.draws;
         sums.losses += row.losses;
         sums.points += row.points;
-        let drawn = expected.get(&row.player_id).copied();
-        sums.expected += drawn.unwrap_or(f64::from(row.points));
+        let expected = expected.get(&row.player_id).copied();
+        sums.expected += expected.unwrap_or(f64::from(row.points));
     }
 }
 
-/// The players, the best first.
-pub fn ordered(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
+/// Returns the players, best first.
+pub fn sorted(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     let mut players: Vec<(String, Sums)> = players.into_iter().collect();
     players.sort_by(|(_, one), (_, other)| {
         other.points_per_match().total_cmp(&one.points_per_match())
@@ -69,7 +252,7 @@ pub fn ordered(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     players
 }
 
-/// The name of a player; with its id, where another of the same league has that name.
+/// Returns the name of a player, with its id if another player of the league has that name.
 fn name(league: &LeagueView, row: &Standing) -> String {
     let name = &row.display_name;
     let names = league.standings.iter().map(|row| &row.display_name);
@@ -79,79 +262,37 @@ fn name(league: &LeagueView, row: &Standing) -> String {
     }
 }
 
-/// Prints the leagues and the table, and writes the table as CSV beside the leagues.
-pub fn run(args: &Args) -> Result<(), Exit> {
-    let league = program::load_config(args)?.league;
-    let (id, folder) = (
-        &league.league_id,
-        program::data_folder(args).join("leagues"),
-    );
-    let leagues = find(args, id);
-    if leagues.is_empty() {
-        let more = match args.has("--all") {
-            true => "",
-            false => "; --all counts local leagues and practice too",
-        };
-        let words = format!(
-            "no league of {id} in {} was played to its end",
-            folder.display()
-        );
-        return Err(Exit::failed(words + more));
-    }
-    let count = plural(leagues.len() as u32, "league");
-    print_line(&format!("{count}, {}", sanitize(&league.display_name)));
-    let mut players = BTreeMap::new();
-    for league in &leagues {
-        print_line(&sanitize(&title(league)));
-        add(&mut players, league);
-    }
-    let players = ordered(players);
-    say_table(&players, print_line);
-    let path = folder.join(format!("{id}.season.csv"));
-    replace(&path, Access::AllUsers, &csv(HEADS, rows(&players)))?;
-    print_line(&format!("as CSV in {}", path.display()));
-    Ok(())
-}
-
-/// Tells the table, and what its words mean.
-pub fn say_table(players: &[(String, Sums)], say: impl Fn(&str)) {
-    say(&format!("\n{}\n", columns(HEADS, 1, rows(players))));
-    let order =
-        "In the order of points per match. Expected: what the choices were worth before the draws.";
-    say(order);
-}
-
-/// The documents of the leagues that were played to their end, the oldest first.
-fn find(args: &Args, id: &str) -> Vec<LeagueView> {
-    let all = args.has("--all");
-    let data = program::data_folder(args);
-    let folders = [data.join("leagues"), data.join("practice/leagues")];
-    let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
-    let documents = entries.filter_map(|entry| read_json(&entry.path().join("league.json")));
-    let mut leagues: Vec<LeagueView> = documents.collect();
-    leagues.retain(|league| {
-        let is_meant = league.league_id == id && (all || !league.league.local);
-        is_meant && league.status == LeaguePhase::Completed
-    });
-    leagues.sort_by_key(end);
-    leagues
-}
-
-/// When the last match of a league was recorded.
+/// Returns the time of the last result of a league.
 fn end(league: &LeagueView) -> Option<Timestamp> {
-    league.matches().filter_map(|game| game.recorded_at).max()
+    let times = league
+        .matches()
+        .filter_map(|the_match| the_match.recorded_at);
+    times.max()
 }
 
-/// When a league was played, what it is called, and who was champion.
-pub fn title(league: &LeagueView) -> String {
-    let day = end(league).map(|at| format!("{:.10}", at.to_string()));
-    let own = day.iter().chain(&league.league.name);
-    let own: String = own.map(|it| format!("  {it}")).collect();
+/// Returns the day of a league, its name, and its champion.
+fn title(league: &LeagueView) -> String {
+    let mut title = String::new();
+    if let Some(end) = end(league) {
+        title += &format!("  {:.10}", end.to_string());
+    }
+    if let Some(name) = &league.league.name {
+        title += &format!("  {name}");
+    }
     let champion = league.standings.first().map(|row| name(league, row));
-    format!("{own}  champion: {}", champion.unwrap_or_default())
+    title + "  champion: " + &champion.unwrap_or_default()
 }
 
-/// The rows of the table.
+/// Returns the table with an explanation, for a terminal.
+fn table(players: &[(String, Sums)]) -> String {
+    let table = columns(HEADS, 1, rows(players));
+    format!(
+        "\n{table}\n\nIn the order of points per match. Expected: what the choices were worth \
+         before the draws."
+    )
+}
+
+/// Returns the rows of the table.
 fn rows(players: &[(String, Sums)]) -> impl Iterator<Item = Value> {
     (1..).zip(players).map(|(rank, (name, sums))| {
         json!([

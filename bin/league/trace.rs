@@ -1,4 +1,4 @@
-//! `league_manager trace R1M1`, and `GET /trace/R1M1` of a running manager, show what was said in a
+//! `league trace R1M1`, and `GET /trace/R1M1` of a running manager, show what was said in a
 //! match, as a sequence diagram made of everybody's logs. This file finds the lines, and
 //! `trace/diagram.rs` draws them.
 //!
@@ -14,7 +14,7 @@ pub use diagram::diagram;
 
 use diagram::{MOST, text};
 use league::net::http::Response;
-use league::program::args::{Args, Exit};
+use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::terminal::print_line;
 use league::program::{load_config, log_folder};
 use league::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
@@ -31,10 +31,18 @@ const BEGUN: &str = "league_begun";
 /// Held while a page is made.
 static READING: Mutex<()> = Mutex::new(());
 
-/// Prints the diagram of the match that stands behind the word.
-pub fn trace(args: &Args) -> Result<(), Exit> {
+pub const USAGE: Usage = Usage {
+    name: "league trace",
+    arguments: "MATCH [OPTIONS]",
+    about: "shows from the logs what was said in a match: league trace R1M1",
+    options: &[COMMON],
+    elsewhere: "",
+};
+
+/// Prints the diagram of a match.
+pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
     let (config, folder) = (load_config(args)?, log_folder(args));
-    let match_id = args.operands.concat().to_uppercase();
+    let match_id = match_id.to_uppercase();
     let drawn = diagram(&about(&folder, &config.league.league_id, &match_id)?);
     print_line(&drawn.ok_or_else(|| {
         let (id, folder) = (truncate(&match_id, 60), folder.display());

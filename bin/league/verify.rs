@@ -3,10 +3,11 @@
 //! The journal has the results that count. Each must be one that its referee has written into its
 //! outbox, and the result that both players remember in their histories. No log may show a token.
 
+use crate::files::read_journal;
 use league::games::match_result;
 use league::manager::league::{Event, League};
 use league::player::history::HistoryFile;
-use league::program::args::{Args, Exit};
+use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::config::Config;
 use league::program::terminal::{plural, print_line};
 use league::program::{self, storage};
@@ -16,6 +17,14 @@ use league::values::redact_tokens;
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+pub const USAGE: Usage = Usage {
+    name: "league verify",
+    arguments: "[OPTIONS]",
+    about: "checks that journal, outboxes and histories agree, and no log has a token",
+    options: &[COMMON],
+    elsewhere: "",
+};
 
 /// Checks the league that the command line names, and prints what was found.
 pub fn run(args: &Args) -> Result<(), Exit> {
@@ -74,12 +83,7 @@ impl Checked {
     /// Applies the events of the journal. A match that is recorded twice is a difference.
     fn read_journal(&mut self, data: &Path) -> Result<(), Exit> {
         let folder = storage::league_folder(data, &self.league.config.league.league_id);
-        let path = folder.join("journal.jsonl");
-        let text = fs::read_to_string(&path).map_err(|error| storage::with_path(&path, error))?;
-
-        for line in text.lines().skip(1) {
-            let event: Event = serde_json::from_str(line)
-                .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
+        for event in read_journal(&folder)? {
             if let Event::Recorded(recorded) = &event
                 && self.league.played.contains(&recorded.match_id)
             {

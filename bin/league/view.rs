@@ -1,10 +1,9 @@
-//! The public state of a league as one object: what `GET /league.json` and the tool `get_league`
-//! show. Pure.
+//! The public document of a league: what `GET /league.json` and the tool `get_league` show.
 //!
-//! The page, the report, the tables and the season are made from this object; only the screen of a
-//! manager follows the league itself. No token is in it, and no choice of a match that is not
-//! recorded. The manager makes it in `document.rs`.
-#![allow(missing_docs, non_snake_case)] // the names of the fields say it
+//! The page, the report, the tables and the season are made from it; only the screen of a manager
+//! follows the league itself. No token is in it, and no choice of a match that has no result. The
+//! manager makes it in `document.rs`.
+#![allow(missing_docs, non_snake_case, reason = "the names of the JSON fields")]
 
 use league::games::{self, Move, Scoring};
 use league::json::nullable;
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How far a match of the schedule has come, as the manager sees it.
+/// The states of a match for its manager.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchStatus {
@@ -26,22 +25,22 @@ pub enum MatchStatus {
     Completed,
 }
 
-/// What `get_league` may be asked for.
+/// The rounds that `get_league` may be asked for.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhichRounds {
     All,
 }
 
-/// The arguments of `get_league`: a round, or all of them; else the open round.
+/// The arguments of `get_league`: a round, or all rounds; else the open round.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GetLeague {
     pub round_id: Option<u32>,
     pub rounds: Option<WhichRounds>,
 }
 
-/// The whole league. `version` grows with every document. A round that has not changed is
-/// shared with the document before. `next_at` is when the matches of an announced round begin.
+/// The whole league. `version` grows with every document. A round that has not changed is shared with
+/// the document before. `next_at` is the time at which the matches of an announced round begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueView {
     pub schema_version: String,
@@ -66,9 +65,9 @@ pub struct LeagueView {
     pub version: Option<u64>,
 }
 
-/// What does not change while the league is played. `name` is what this one league is called,
-/// `display_name` what all leagues of its file are. The league starts when as many have
-/// registered as are awaited; without such numbers, at the operator's word.
+/// The part that does not change while the league is played. `name` is that of this one league,
+/// `display_name` that of all leagues of its file. The league starts when as many agents have
+/// registered as are awaited; without such numbers, when the operator starts it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Heading {
     pub display_name: String,
@@ -85,8 +84,8 @@ pub struct Heading {
     pub referees_awaited: Option<u32>,
 }
 
-/// An agent. `reachable` is null until the manager has called it; `trouble` says why the last
-/// call failed. A player that the operator has `removed` loses its matches. The endpoint is for
+/// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last
+/// call failed. A player that the operator has `removed` loses its matches. The endpoint is shown to
 /// this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
@@ -118,8 +117,8 @@ pub struct RoundView {
     pub changed: Option<u64>,
 }
 
-/// A match. What follows the referee is there once it is recorded; the reason only where no
-/// number was drawn.
+/// A match. The fields below the referee are there when it is recorded; the reason only if no number
+/// was drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchView {
     pub match_id: String,
@@ -147,32 +146,38 @@ pub struct MatchView {
 }
 
 impl Heading {
-    /// The name of the league: its own, or what all leagues of its file are called.
+    /// Returns the name of the league: its own, or that of all leagues of its file.
     pub fn called(&self) -> &str {
         self.name.as_ref().unwrap_or(&self.display_name)
     }
 }
 
 impl LeagueView {
-    /// All matches of the schedule, round by round.
+    /// Returns all matches of the schedule, round by round.
     pub fn matches(&self) -> impl Iterator<Item = &MatchView> {
         self.rounds.iter().flat_map(|round| &round.matches)
     }
 
-    /// A copy with the `wanted` rounds, and with endpoints only where the reader is `here`, on this
-    /// machine.
-    pub fn copy(&self, here: bool, wanted: impl Fn(&RoundView) -> bool) -> LeagueView {
+    /// Returns a copy with those rounds, and with endpoints only for a reader on this machine.
+    pub fn copy(
+        &self,
+        for_this_machine: bool,
+        is_wanted: impl Fn(&RoundView) -> bool,
+    ) -> LeagueView {
         let mut copy = self.clone();
-        copy.rounds.retain(|round| wanted(round));
-        if !here {
-            copy.agents.iter_mut().for_each(|it| it.endpoint = None);
+        copy.rounds.retain(|round| is_wanted(round));
+        if !for_this_machine {
+            for agent in &mut copy.agents {
+                agent.endpoint = None;
+            }
         }
         copy
     }
 }
 
 impl MatchView {
-    /// The moves of the match in their order; in Even/Odd the choices, in the order of the seats.
+    /// Returns the moves of the match in their order; in Even/Odd the choices, in the order of the
+    /// seats.
     pub fn played(&self) -> Vec<Move> {
         let players = [self.player_A_id.clone(), self.player_B_id.clone()];
         let choices = self.choices.clone().unwrap_or_default();

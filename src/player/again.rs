@@ -5,115 +5,102 @@
 use super::Options;
 use super::history::HistoryFile;
 use super::turn::{PastMatch, Turn, record};
-use crate::games::{self, Game, Move};
+use crate::games::{self, Move};
 use crate::program::args::{Args, Exit};
 use crate::program::terminal::print_line;
 use crate::program::{self, storage};
 use std::sync::Arc;
 
-/// Calls `choose` with every turn of a match.
+/// Calls `choose` with every turn of a match, and prints its choices.
 pub fn run(args: &Args, match_id: &str, options: &Options) -> Result<(), Exit> {
-    let played = PlayedMatch::find(args, &match_id.to_uppercase())?;
-    let (game, moves) = (played.game, &played.moves);
+    let player_id = args.text("--player-id").unwrap_or("P01");
+    let (past, earlier) = find_match(args, player_id, &match_id.to_uppercase())?;
+    let Some(game) = games::find(&past.game_type) else {
+        let problem = format!("the game {:?} is unknown", past.game_type);
+        return Err(Exit::failed(problem));
+    };
+    let (seat, moves) = seat_and_moves(player_id, &past)?;
 
+    let first_turn = Turn {
+        player_id: player_id.into(),
+        opponent_id: past.opponent_id,
+        match_id: past.match_id,
+        round_id: past.round_id,
+        game_type: past.game_type,
+        standings: Some(record(player_id, &earlier)),
+        history: Arc::new(earlier),
+        seed: args.number("--seed", 0..=u64::MAX)?,
+        ..Turn::sample()
+    };
+
+    // Call `choose` whenever it was our turn.
     let last = if game.simultaneous { 0 } else { moves.len() };
     for n in 0..=last {
-        if !game.players_to_move(&moves[..n]).contains(&played.seat) {
+        let (before, rest) = moves.split_at(n);
+        if !game.players_to_move(before).contains(&seat) {
             continue;
         }
-        let turn = played.turn(n);
-        let chosen = (options.choose)(&turn);
 
-        // Compare it with the move that was played.
-        let then = match moves[n..]
-            .iter()
-            .find(|played_move| played_move.seat == played.seat)
-        {
-            Some(played) => format!("it was {}", played.text),
-            None => "there was no answer".into(),
+        let legal_moves = (game.legal_moves)(before);
+        let turn = Turn {
+            move_number: n as u32 + 1,
+            position: (game.position)(before),
+            legal_moves: legal_moves.into_iter().map(String::from).collect(),
+            ..first_turn.clone()
         };
-        print_line(&format!(
-            "{}\n{} against {}, move {}: choose says {chosen}; in the match {then}",
-            turn.position, turn.match_id, turn.opponent_id, turn.move_number
-        ));
+
+        let choice = (options.choose)(&turn);
+        print_choice(
+            &turn,
+            &choice,
+            rest.iter().find(|played| played.seat == seat),
+        );
     }
     Ok(())
 }
 
-/// A match of the history, as its moves were played.
-struct PlayedMatch {
-    player_id: String,
-    past: PastMatch,
-    /// The matches before it.
-    earlier: Arc<Vec<PastMatch>>,
-    game: &'static Game,
-    /// The player's seat: the player that moved first has seat 0.
-    seat: usize,
-    moves: Vec<Move>,
-    seed: Option<u64>,
+/// Returns a match of the player's history, and the matches before it.
+fn find_match(
+    args: &Args,
+    player_id: &str,
+    match_id: &str,
+) -> Result<(PastMatch, Vec<PastMatch>), Exit> {
+    let path = program::data_folder(args).join(format!("players/{player_id}/history.json"));
+    let history: HistoryFile = storage::read_json(&path).unwrap_or_default();
+    for (n, past) in history.matches.iter().enumerate() {
+        if past.match_id == match_id {
+            return Ok((past.clone(), history.matches[..n].to_vec()));
+        }
+    }
+
+    let hint = "--player-id and --data name others, --data data/practice those of a practice";
+    let problem = format!("{} has no match {match_id}; {hint}", path.display());
+    Err(Exit::failed(problem))
 }
 
-impl PlayedMatch {
-    /// Finds a match in the history of the player that the arguments name.
-    fn find(args: &Args, match_id: &str) -> Result<PlayedMatch, Exit> {
-        let player_id = args.text("--player-id").unwrap_or("P01");
-        let path = program::data_folder(args).join(format!("players/{player_id}/history.json"));
-        let history: HistoryFile = storage::read_json(&path).unwrap_or_default();
-        let position = history
-            .matches
-            .iter()
-            .position(|past| past.match_id == match_id);
-        let Some(index) = position else {
-            let hint =
-                "--player-id and --data name others, --data data/practice those of a practice";
-            let path = path.display();
-            return Err(Exit::failed(format!(
-                "{path} has no match {match_id}; {hint}"
-            )));
-        };
-
-        let past = history.matches[index].clone();
-        let Some(game) = games::find(&past.game_type) else {
-            return Err(Exit::failed(format!(
-                "the game {:?} is unknown",
-                past.game_type
-            )));
-        };
-        let mut players = [player_id.to_string(), past.opponent_id.clone()];
-        if let Some([first, ..]) = past.result.moves.as_deref()
-            && first.player_id != player_id
-        {
-            players.reverse();
-        }
-        let moves = games::moves_by_seat(&players, &past.result.choices, &past.result.moves);
-        Ok(PlayedMatch {
-            player_id: player_id.into(),
-            earlier: Arc::new(history.matches[..index].to_vec()),
-            game,
-            seat: usize::from(players[0] != player_id),
-            moves: moves.map_err(Exit::failed)?,
-            past,
-            seed: args.number("--seed", 0..=u64::MAX)?,
-        })
+/// Returns the player's seat and all moves of a match. The player that moved first has seat 0.
+fn seat_and_moves(player_id: &str, past: &PastMatch) -> Result<(usize, Vec<Move>), Exit> {
+    let mut players = [player_id.to_string(), past.opponent_id.clone()];
+    if let Some([first, ..]) = past.result.moves.as_deref()
+        && first.player_id != player_id
+    {
+        players.reverse();
     }
 
-    /// Returns the turn after `n` moves.
-    fn turn(&self, n: usize) -> Turn {
-        let (game, past, before) = (self.game, &self.past, &self.moves[..n]);
-        let legal_moves = (game.legal_moves)(before);
-        Turn {
-            player_id: self.player_id.clone(),
-            opponent_id: past.opponent_id.clone(),
-            match_id: past.match_id.clone(),
-            round_id: past.round_id,
-            game_type: past.game_type.clone(),
-            move_number: n as u32 + 1,
-            position: (game.position)(before),
-            legal_moves: legal_moves.into_iter().map(String::from).collect(),
-            standings: Some(record(&self.player_id, &self.earlier)),
-            history: Arc::clone(&self.earlier),
-            seed: self.seed,
-            ..Turn::sample()
-        }
-    }
+    let moves = games::moves_by_seat(&players, &past.result.choices, &past.result.moves);
+    let seat = usize::from(players[0] != player_id);
+    Ok((seat, moves.map_err(Exit::failed)?))
+}
+
+/// Prints a choice, and the move that was played in the match.
+fn print_choice(turn: &Turn, choice: &str, played: Option<&Move>) {
+    let played = match played {
+        Some(played) => format!("it was {}", played.text),
+        None => "there was no answer".into(),
+    };
+
+    print_line(&format!(
+        "{}\n{} against {}, move {}: choose says {choice}; in the match {played}",
+        turn.position, turn.match_id, turn.opponent_id, turn.move_number
+    ));
 }

@@ -23,10 +23,12 @@ pub fn game_error(error: &GameError) -> String {
     if let Some(retry) = &error.retry_info {
         text += &format!("; attempt {} of {}", retry.retry_count, retry.max_retries);
     }
+
     let expected = format!("expected {}", truncate(&error.action_required, MAX_NAME));
     if !text.contains(&expected) {
         text += &format!("; {expected}");
     }
+
     if let Some(consequence) = &error.consequence {
         text += &format!("; {}", truncate(consequence, MAX_SHOWN_CHARS));
     }
@@ -67,6 +69,7 @@ pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
         "Champion: {name} ({id}) with {}",
         plural(champion.points, "point")
     );
+
     for row in &league.final_standings {
         if row.player_id == player_id {
             let players = league.final_standings.len();

@@ -39,10 +39,12 @@ impl History {
         if is_new_registration {
             storage::archive(folder)?;
         }
+
         let path = folder.join("history.json");
         let mut file: HistoryFile = storage::read_json(&path).unwrap_or_default();
         file.player_id = player_id.into();
         file.league_id = league_id.into();
+
         Ok(History {
             path,
             file,
@@ -58,10 +60,10 @@ impl History {
     /// Adds a match that is over, or replaces its earlier result. Returns false if it was known.
     pub fn add(&mut self, new: PastMatch) -> bool {
         let matches = Arc::make_mut(&mut self.file.matches);
-        match matches
-            .iter_mut()
-            .rfind(|past| past.match_id == new.match_id)
-        {
+        let mut newest_first = matches.iter_mut().rev();
+        let known = newest_first.find(|past| past.match_id == new.match_id);
+
+        match known {
             Some(past) if *past == new => return false,
             Some(past) => *past = new,
             None => matches.push(new),

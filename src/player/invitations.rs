@@ -48,6 +48,7 @@ impl Moves {
                 problem,
             ));
         }
+
         let chosen = Arc::clone(lock(&self.0).entry(number).or_default());
         Ok(chosen.get_or_init(choose).clone())
     }
@@ -153,6 +154,7 @@ impl Invitations {
                 code, "match_id", match_id, problem,
             ));
         };
+
         if !self.is_valid(envelope, joined.token.as_ref()) {
             let problem = "not the token of the newest invitation";
             return Err(ProtocolError::field(
@@ -161,6 +163,7 @@ impl Invitations {
                 problem,
             ));
         }
+
         if joined.conversation_id != envelope.conversation_id {
             let problem = "not the conversation of the newest invitation";
             return Err(ProtocolError::field(

@@ -24,6 +24,7 @@ pub struct PastMatch {
 /// Returns how often a player has won, drawn and lost in some matches.
 pub fn record(player_id: &str, matches: &[PastMatch]) -> Record {
     let mut record = Record::default();
+
     for past in matches {
         if past.result.status == ResultStatus::Draw {
             record.draws += 1;
@@ -33,6 +34,7 @@ pub fn record(player_id: &str, matches: &[PastMatch]) -> Record {
             record.losses += 1;
         }
     }
+
     record
 }
 
@@ -94,6 +96,7 @@ impl Turn {
                 fastrand::Rng::with_seed(seed.wrapping_add(later)).u64(..)
             }
         };
+
         number as usize % length
     }
 
@@ -109,6 +112,7 @@ impl Turn {
             opponent_id: "P02".into(),
             result: games::judge(&players, [Parity::Even, Parity::Odd], 4),
         };
+
         Turn {
             player_id: "P01".into(),
             opponent_id: "P02".into(),

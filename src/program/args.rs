@@ -11,38 +11,51 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::vec::IntoIter;
 
-/// The options of every program.
-const COMMON: &str = "
+/// The options of every program: what it is, and the files that it uses.
+pub const COMMON: &str = "
   --help                         show this and end
   --version                      show the version and end
+  --config DIR                   configuration files [config]
+  --data DIR                     what must survive [data]
+  --logs DIR                     log files [logs]
+  --league-id ID                 which league [default_league_id of system.json]";
+
+/// The options of a program that answers requests.
+pub const SERVER: &str = "
   --host ADDRESS                 where to listen [127.0.0.1; all, if the manager is elsewhere]
   --port N                       port to listen on; 0: any [as configured, else the first free]
   --contact-endpoint URL         where others reach this program [where the manager sees it]
-  --config DIR                   configuration files [config]
+  --seed N                       make draws and random choices repeatable";
+
+/// The options of a program that calls a manager.
+pub const CLIENT: &str = "
   --manager URL                  where the league manager is [as listed in agents_config.json]
-  --seed N                       make draws and random choices repeatable
-  --data DIR                     what must survive [data]
-  --logs DIR                     log files [logs]
-  --league-id ID                 which league [default_league_id of system.json]
-  --operator-token-file FILE     the operator token, for a manager on another machine
-  --stay                         do not end with the league: serve on, or wait for the next one";
+  --operator-token-file FILE     the operator token, for a manager on another machine";
+
+/// The option of a referee or a player.
+pub const STAY: &str = "
+  --stay                         do not end with the league: wait for the next one";
 
 /// The options with which other programs start this one. `--help` does not show them.
 const HIDDEN: &str = "
   --any-port                     take any port if the wanted one is in use
   --until-stdin-closes           end when standard input closes";
 
-/// The command line of a program. A line of `commands` or `options` has a name, the name of its value
-/// if there is one, and a description after two spaces.
-pub struct Usage<'a> {
+/// The command line of a program. A line of `options` has a name, the name of its value if there is
+/// one, and a description after two spaces.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
     /// The name of the program.
-    pub name: &'a str,
+    pub name: &'static str,
+    /// The arguments in the help text: `[OPTIONS]`.
+    pub arguments: &'static str,
     /// A description in one line.
-    pub about: &'a str,
-    /// The commands, each with its argument if it has one.
-    pub commands: &'static str,
-    /// The options of this program.
-    pub options: &'a [&'static str],
+    pub about: &'static str,
+    /// The options.
+    pub options: &'static [&'static str],
+    /// Arguments that another program takes. Each line has such an argument and, after two spaces, the
+    /// command line of the other program.
+    pub elsewhere: &'static str,
 }
 
 /// The end of a program: its exit code, and a line for the user unless it is empty.
@@ -74,37 +87,35 @@ impl From<std::io::Error> for Exit {
     }
 }
 
-/// The arguments that were given.
+/// The options that were given.
 #[derive(Debug, Clone, Default)]
 pub struct Args {
-    /// The command.
-    pub command: Option<&'static str>,
-    /// The arguments of the command.
-    pub operands: Vec<String>,
     options: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// A command or an option, as its line in the help text says.
-struct ArgSpec {
+/// An option, as its line in the help text says.
+struct OptionSpec {
     name: &'static str,
     /// The name of its value; empty if it has none.
     value: &'static str,
 }
 
 /// Reads the lines of a help text.
-fn arg_specs(help: &'static str) -> Vec<ArgSpec> {
+fn option_specs(help: &'static str) -> Vec<OptionSpec> {
     let mut specs = Vec::new();
+
     for line in help.lines() {
         if let Some((left, _)) = line.trim_start().split_once("  ") {
             let (name, value) = left.split_once(' ').unwrap_or((left, ""));
-            specs.push(ArgSpec { name, value });
+            specs.push(OptionSpec { name, value });
         }
     }
+
     specs
 }
 
 /// Returns the arguments of the process, without the name of the program.
-fn process_arguments() -> Result<Vec<String>, Exit> {
+pub fn process_arguments() -> Result<Vec<String>, Exit> {
     let mut arguments = Vec::new();
     for argument in std::env::args_os().skip(1) {
         match argument.into_string() {
@@ -118,48 +129,32 @@ fn process_arguments() -> Result<Vec<String>, Exit> {
     Ok(arguments)
 }
 
-impl Usage<'_> {
+/// Prints why a program ends, and returns its exit code.
+pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
+    let Err(exit) = end else {
+        return ExitCode::SUCCESS;
+    };
+    if exit.code == 0 {
+        print_line(&exit.message);
+    } else if !exit.message.is_empty() {
+        print_error(&format!("{program}: {}", exit.message));
+    }
+    ExitCode::from(exit.code)
+}
+
+impl Usage {
     /// Runs the program and prints why it ends.
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Exit>) -> ExitCode {
         let args = process_arguments().and_then(|arguments| self.parse(arguments));
-        let Err(exit) = args.and_then(run) else {
-            return ExitCode::SUCCESS;
-        };
-        if exit.code == 0 {
-            print_line(&exit.message);
-        } else if !exit.message.is_empty() {
-            print_error(&format!("{}: {}", self.name, exit.message));
-        }
-        ExitCode::from(exit.code)
+        exit_code(self.name, args.and_then(run))
     }
 
-    /// Reads the arguments.
+    /// Reads the options.
     pub fn parse(&self, arguments: Vec<String>) -> Result<Args, Exit> {
         let mut args = Args::default();
         let mut arguments = arguments.into_iter().peekable();
-
-        // The command, and the number of arguments that it takes.
-        let mut max_operands = 0;
-        let first = arguments.peek().cloned().unwrap_or_default();
-        let commands = arg_specs(self.commands);
-        let command = commands.iter().find(|command| command.name == first);
-        if let Some(command) = command {
-            arguments.next();
-            args.command = Some(command.name);
-            max_operands = match command.value {
-                "" => 0,
-                value if value.ends_with('…') => usize::MAX,
-                _ => 1,
-            };
-        }
-
-        // Its arguments, and the options.
         while let Some(argument) = arguments.next() {
-            if !argument.starts_with("--") && args.operands.len() < max_operands {
-                args.operands.push(argument);
-            } else {
-                self.parse_option(&argument, &mut arguments, &mut args)?;
-            }
+            self.parse_option(&argument, &mut arguments, &mut args)?;
         }
 
         if args.has("--help") {
@@ -170,12 +165,7 @@ impl Usage<'_> {
             let message = format!("{} {}", self.name, env!("CARGO_PKG_VERSION"));
             return Err(Exit { code: 0, message });
         }
-        match command {
-            Some(command) if max_operands == 1 && args.operands.is_empty() => {
-                Err(missing_value(command))
-            }
-            _ => Ok(args),
-        }
+        Ok(args)
     }
 
     /// Reads an option with its value, if it has one: `--port 8101` or `--port=8101`.
@@ -189,6 +179,7 @@ impl Usage<'_> {
             Some((name, value)) => (name, Some(value.to_string())),
             None => (argument, None),
         };
+
         let options = self.options();
         let Some(option) = options.iter().find(|option| option.name == name) else {
             return Err(self.unknown(name));
@@ -204,40 +195,50 @@ impl Usage<'_> {
             }
             None => String::new(),
         };
+
         args.options.entry(option.name).or_default().push(value);
         Ok(())
     }
 
-    fn options(&self) -> Vec<ArgSpec> {
-        let texts = self.options.iter().chain(&[COMMON, HIDDEN]);
-        texts.flat_map(|help| arg_specs(help)).collect()
+    fn options(&self) -> Vec<OptionSpec> {
+        let texts = self.options.iter().chain(&[HIDDEN]);
+        texts.flat_map(|help| option_specs(help)).collect()
     }
 
-    /// Returns the error for an unknown argument, with the known one that was perhaps meant.
+    /// Returns the error for an unknown argument, with the program that takes it, or the known option
+    /// that was perhaps meant.
     fn unknown(&self, argument: &str) -> Exit {
-        let mut known = self.options();
-        known.extend(arg_specs(self.commands));
-        let meant = known
+        let name = self.name;
+        for line in self.elsewhere.lines() {
+            if let Some((known, command_line)) = line.trim_start().split_once("  ")
+                && known == argument
+            {
+                let command_line = command_line.trim_start();
+                return Exit::usage(format!("{known} is not for {name}; type: {command_line}"));
+            }
+        }
+
+        let options = self.options();
+        let meant = options
             .iter()
-            .find(|known| is_one_typo_apart(argument, known.name));
+            .find(|option| is_one_typo_apart(argument, option.name));
         let hint = match meant {
             Some(meant) => format!("did you mean {}?", meant.name),
-            None => format!("{} --help lists all", self.name),
+            None => format!("{name} --help lists all"),
         };
         Exit::usage(format!("unknown argument {argument:?}; {hint}"))
     }
 
     fn help(&self) -> String {
-        let mut text = format!("{}\n\nusage: {} [OPTIONS]\n", self.about, self.name);
-        if !self.commands.is_empty() {
-            text += &format!("\ncommands:{}\n", self.commands);
-        }
-        text += &format!("\noptions:{}{COMMON}\n\n", self.options.concat());
-        text + "exit codes: 0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use"
+        let (about, name, arguments) = (self.about, self.name, self.arguments);
+        let options = self.options.concat();
+        let codes =
+            "0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
+        format!("{about}\n\nusage: {name} {arguments}\n\noptions:{options}\n\nexit codes: {codes}")
     }
 }
 
-fn missing_value(spec: &ArgSpec) -> Exit {
+fn missing_value(spec: &OptionSpec) -> Exit {
     let (name, value) = (spec.name, spec.value);
     Exit::usage(format!("{name} needs a value: {name} {value}"))
 }
@@ -275,6 +276,7 @@ impl Args {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+
         match text.parse() {
             Ok(number) if legal.contains(&number) => Ok(Some(number)),
             _ => {
@@ -294,6 +296,7 @@ impl Args {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
+
         check(text)
             .map_err(|legal| Exit::usage(format!("{name}: got {text}, expected {legal}")))?;
         Ok(Some(text.into()))

@@ -229,6 +229,7 @@ impl Config {
         let league_id = league_id.unwrap_or(&system.default_league_id).to_string();
         let games = read(folder, "games/games_registry.json", check_games)?;
         let league_file = format!("leagues/{league_id}.json");
+
         Ok(Config {
             agents: read(folder, "agents/agents_config.json", check_agents)?,
             referee_defaults: read(folder, "defaults/referee.json", |_| Ok(()))?,
@@ -364,6 +365,7 @@ fn read<T: DeserializeOwned>(
         let hint = "run this where the folder config is, or name it with --config DIR";
         format!("{path_text}: {error}; {hint}")
     })?;
+
     let file = serde_json::from_str(&text).map_err(|error| format!("{path_text}: {error}"))?;
     check(&file).map_err(|error| format!("{path_text}: {error}"))?;
     Ok(file)
@@ -374,6 +376,7 @@ fn check(key: &str, is_legal: bool, value: impl Display, expected: &str) -> Resu
     if is_legal {
         return Ok(());
     }
+
     Err(format!("{key}: got {value}, expected {expected}"))
 }
 
@@ -415,6 +418,7 @@ fn check_system(file: &SystemFile) -> Result<(), String> {
 fn check_agents(file: &AgentsFile) -> Result<(), String> {
     let manager = &file.league_manager;
     check_text("league_manager.endpoint", &manager.endpoint, check_url)?;
+
     let id = manager.agent_id.as_deref().unwrap_or("none");
     check_text("league_manager.agent_id", id, check_identifier)?;
 
@@ -427,6 +431,7 @@ fn check_agents(file: &AgentsFile) -> Result<(), String> {
             let key = format!("{kind}s: {kind}_id");
             let expected = format!("{}, {} …", kind.format_id(1), kind.format_id(2));
             check(&key, kind.is_valid_id(id), id, &expected)?;
+
             let key = format!("{id}: endpoint (default_endpoint)");
             check_text(&key, &entry.endpoint, check_url)?;
         }
@@ -468,6 +473,7 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
     check_word("league_id", &file.league_id, league_id)?;
     check_word("status", &file.status, "ACTIVE")?;
     check_word("scheduling.format", &file.scheduling.format, "round_robin")?;
+
     let game_type = &file.game_type;
     let is_known = games.games.iter().any(|game| game.game_type == *game_type);
     let expected = "a game of games_registry.json";
@@ -481,6 +487,7 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
         scoring.technical_loss_points,
     ];
     let [win, draw, loss, technical_loss] = points;
+
     let is_falling = win > draw && draw > loss && loss >= technical_loss;
     let is_legal = is_falling && win <= 1000 && technical_loss >= -1000;
     let expected = "win > draw > loss >= technical loss, each within 1000";
@@ -490,6 +497,7 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
     check_range("scheduling.cycles", 1..=100, cycles)?;
     let lead = file.scheduling.round_announcement_lead_sec.unwrap_or(60);
     check_range("scheduling.round_announcement_lead_sec", 0..=86_400, lead)?;
+
     let participants = &file.participants;
     let (min, max) = (participants.min_players, participants.max_players);
     check_range("participants.min_players", 2..=200, min)?;

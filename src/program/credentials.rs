@@ -71,6 +71,7 @@ impl Credentials {
                 earlier.push(saved);
             }
         }
+
         earlier.retain(|saved| self.may_continue(saved));
         earlier.sort_by_key(|saved| (saved.token.is_some(), saved.agent_id == self.agent_id));
 
@@ -86,6 +87,7 @@ impl Credentials {
     fn may_continue(&self, saved: &Credentials) -> bool {
         let is_same_agent = saved.agent_id == self.agent_id
             || Endpoint::is_same_address(&saved.endpoint, &self.endpoint);
+
         let is_same_manager = Endpoint::is_same_address(&saved.manager, &self.manager);
         is_same_agent && (is_same_manager || saved.is_under_way())
     }
@@ -101,6 +103,7 @@ impl Credentials {
         if !self.is_under_way() || Endpoint::is_same_address(&self.manager, &newer.manager) {
             return Ok(());
         }
+
         let (league, manager) = (&self.league_id, &self.manager);
         let file = file(data, &self.agent_id);
         let reason = format!(

@@ -31,6 +31,8 @@ const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Session {
     /// Its program.
     pub program: Program,
+    /// The games that it can play.
+    game_types: Vec<&'static str>,
     state: Shared<SessionState>,
 }
 
@@ -48,9 +50,6 @@ struct SessionState {
 
 /// A referee or a player, which a session registers.
 pub trait Participant: Agent {
-    /// Returns the games that it can play.
-    fn game_types(&self) -> Vec<&'static str>;
-
     /// Is called when the agent is registered. After a new registration it archives its data of an
     /// older one.
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit>;
@@ -60,10 +59,12 @@ pub trait Participant: Agent {
 pub fn run<P: Participant>(
     args: Args,
     kind: AgentKind,
+    game_types: Vec<&'static str>,
     new_participant: impl FnOnce(Arc<Session>) -> Arc<P>,
 ) -> Result<(), Exit> {
     let session = Arc::new(Session {
         program: Program::new(args, kind)?,
+        game_types,
         state: Shared::default(),
     });
     let participant = new_participant(Arc::clone(&session));
@@ -90,6 +91,7 @@ impl Session {
             let league = sanitize(&registered.league_id);
             print_line(&format!("{name} is {} in {league}", registered.agent_id));
 
+            // Wait until the league is over.
             self.state.wait_for(|state| state.end.clone())?;
             if !self.program.args.has("--stay") {
                 return Ok(());
@@ -103,10 +105,12 @@ impl Session {
         if let Some(id) = &self.program.requested_id {
             self.lock_id(id)?;
         }
+
         let new = self.new_credentials();
         let Some(saved) = new.find_saved(&self.program.data)? else {
             return Ok(new);
         };
+
         self.lock_id(&saved.agent_id)?;
         Ok(Credentials {
             manager: new.manager,
@@ -120,6 +124,7 @@ impl Session {
     fn new_credentials(&self) -> Credentials {
         let program = &self.program;
         let unnamed = format!("new-{}", program.port);
+
         Credentials {
             agent_id: program.requested_id.clone().unwrap_or(unnamed),
             registration_key: secret(32),
@@ -151,9 +156,10 @@ impl Session {
         old: Credentials,
     ) -> Result<Arc<Credentials>, Exit> {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
+
         let data = &self.program.data;
         old.save(data)?;
-        let new = self.request_registration(&old, &participant.game_types())?;
+        let new = self.request_registration(&old)?;
 
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
@@ -162,6 +168,7 @@ impl Session {
             saved.check_replaceable(&new, data)?;
         }
 
+        // From now on it signs and logs with its id.
         let client = &self.program.client;
         client.set_identity(&format!("{}:{id}", self.program.kind), &new.league_id);
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
@@ -172,10 +179,12 @@ impl Session {
         }
         participant.on_registered(&new, is_new)?;
 
+        // Save the new credentials, and let requests through.
         new.save(data)?;
         if old.agent_id != *id && old.token.is_none() {
             old.delete(data);
         }
+
         let new = Arc::new(new);
         self.state.update(|state| {
             state.credentials = Some(Arc::clone(&new));
@@ -185,11 +194,7 @@ impl Session {
     }
 
     /// Sends the registration until the manager accepts or rejects it.
-    fn request_registration(
-        &self,
-        old: &Credentials,
-        game_types: &[&str],
-    ) -> Result<Credentials, Exit> {
+    fn request_registration(&self, old: &Credentials) -> Result<Credentials, Exit> {
         let program = &self.program;
         let timeout = program.config.registration_limit(program.kind);
         let to = Peer::manager(program.config.manager(), timeout);
@@ -199,7 +204,8 @@ impl Session {
             auth_token: token.cloned(),
             ..MessageContext::default()
         };
-        let request = self.registration(old, game_types);
+
+        let request = self.registration(old);
         let manager = format!("the league manager at {}", to.endpoint);
 
         let mut printed = String::new();
@@ -211,6 +217,7 @@ impl Session {
                         return accepted(old, response);
                     }
                     let reason = response.reason.unwrap_or_default();
+
                     let is_late = response.error_code.as_deref()
                         == Some(ErrorCode::LateRegistration.as_str());
                     if !is_late || !program.args.has("--stay") {
@@ -223,6 +230,7 @@ impl Session {
                 }
                 Err(error) => format!("waiting for {manager}: it {}", error.explain()),
             };
+
             if text != printed {
                 print_error(&text);
                 printed = text;
@@ -232,13 +240,14 @@ impl Session {
     }
 
     /// Returns the registration. The files may name fewer games than the program plays.
-    fn registration(&self, old: &Credentials, game_types: &[&str]) -> Message {
+    fn registration(&self, old: &Credentials) -> Message {
         let entry = &self.program.entry;
         let is_referee = self.program.kind == AgentKind::Referee;
-        let mut game_types: Vec<String> = game_types.iter().map(|game| game.to_string()).collect();
+        let mut game_types: Vec<String> = self.game_types.iter().map(ToString::to_string).collect();
         if let Some(listed) = &entry.game_types {
             game_types.retain(|game| listed.contains(game));
         }
+
         let meta = AgentMeta {
             display_name: entry.display_name.clone(),
             version: entry.version.clone(),
@@ -249,6 +258,7 @@ impl Session {
             uses_match_tokens: is_referee.then_some(true),
             registration_key: Some(old.registration_key.clone()),
         };
+
         if is_referee {
             RefereeRegisterRequest { referee_meta: meta }.into()
         } else {
@@ -265,6 +275,7 @@ impl Session {
     pub fn wait_until_registered(&self) -> Result<Arc<Credentials>, ProtocolError> {
         let state =
             (self.state).wait_until(REGISTRATION_TIMEOUT, |state| state.credentials.is_some());
+
         state.credentials.clone().ok_or_else(|| {
             let problem = "this agent is not registered with a league manager yet";
             ProtocolError::new(ErrorCode::PlayerNotRegistered, problem)
@@ -281,6 +292,7 @@ impl Session {
         if let Some(own) = credentials.token.as_ref().filter(|_| are_enabled) {
             check_token(token, own, is_required)?;
         }
+
         self.state.lock().is_active = true;
         Ok(credentials)
     }
@@ -314,10 +326,13 @@ impl Session {
     /// notification may come twice.
     pub fn end_league(&self) -> bool {
         if let Some(credentials) = self.credentials() {
-            let mut credentials = Credentials::clone(&credentials);
-            credentials.is_over = true;
+            let credentials = Credentials {
+                is_over: true,
+                ..Credentials::clone(&credentials)
+            };
             let _ = credentials.save(&self.program.data);
         }
+
         self.finish(Ok(()))
     }
 
@@ -343,6 +358,7 @@ fn check_token(token: Option<&str>, own: &str, is_required: bool) -> Result<(), 
         }
         _ => return Ok(()),
     };
+
     Err(ProtocolError::field(code, "auth_token", problem))
 }
 
@@ -381,6 +397,7 @@ fn accepted(old: &Credentials, response: LeagueRegisterResponse) -> Result<Crede
         let problem = "the league manager accepts us, but without an id of letters and digits";
         return Err(Exit::failed(problem));
     };
+
     Ok(Credentials {
         agent_id: id,
         token: response.auth_token,

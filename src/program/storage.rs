@@ -28,10 +28,12 @@ pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Res
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
     }
+
     #[cfg(unix)]
     if access == Access::Owner {
         std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     }
+
     let opened = options.create(true).open(path);
     opened.map_err(|error| with_path(path, error))
 }
@@ -52,6 +54,7 @@ pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
 fn write_new(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = create(path, access, options.write(true).truncate(true))?;
+
     file.write_all(text.as_bytes())?;
     if access == Access::Owner {
         file.sync_data()?;
@@ -75,12 +78,14 @@ pub fn archive(path: &Path) -> io::Result<()> {
     if !path.exists() {
         return Ok(());
     }
+
     let time = Timestamp::now().to_string().replace(':', "");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut archived = path.with_file_name(format!("{name}~{time}"));
     while archived.exists() {
         archived.as_mut_os_string().push("~"); // two within a second
     }
+
     fs::rename(path, archived).map_err(|error| with_path(path, error))
 }
 
@@ -116,6 +121,8 @@ impl Lines {
             length += line.len() as u64;
             line.clear();
         }
+
+        // Remove an incomplete last line.
         file.set_len(length)?;
         let path = path.into();
         Ok(Lines { path, file, length })
@@ -131,6 +138,7 @@ impl Lines {
                 "{name} cannot be written: {error}"
             )));
         }
+
         self.length += line.len() as u64;
         Ok(())
     }

@@ -101,6 +101,7 @@ impl Assignments {
             storage::archive(folder)?;
             *self = Assignments::default();
         }
+
         self.outbox.open(folder)
     }
 
@@ -115,6 +116,7 @@ impl Assignments {
                 self.remove(&entry.match_id);
             }
         }
+
         for assignment in ours {
             self.accept(assignment);
         }
@@ -131,6 +133,8 @@ impl Assignments {
             None if self.outbox.enqueue(&new.match_id) => return,
             _ => {}
         }
+
+        // It is new, or is played again.
         self.remove(&new.match_id);
         self.matches.insert(new.match_id.clone(), new);
     }
@@ -161,6 +165,7 @@ impl Assignments {
             return Ok(false);
         };
         current.state = MatchState::DrawingNumber;
+
         self.outbox.save(PendingResult {
             conversation_id: played.conversation_id.clone(),
             report: MatchResultReport {

@@ -45,6 +45,7 @@ impl HttpMatch<'_> {
             max_bytes: self.program().config.max_message_bytes(),
             timeout,
         };
+
         let context = MessageContext {
             conversation_id: current.conversation_id.clone(),
             auth_token: Some(current.tokens[seat].clone()),
@@ -61,6 +62,7 @@ impl HttpMatch<'_> {
         let mut assignments = self.referee.assignments.lock();
         let current = assignments.current(self.assignment);
         let recipient = current.map(|current| self.recipient(current, seat, timeout));
+
         move || {
             if let Some((peer, context)) = recipient {
                 let _ = client.notify(&peer, &message, &context);
@@ -83,12 +85,14 @@ impl MatchIo for HttpMatch<'_> {
         let Some(current) = assignments.current(self.assignment) else {
             return Err(CallError::Ours("the match is no longer ours".into()));
         };
+
         current.state = match message {
             Message::GameInvitation(_) => MatchState::WaitingForPlayers,
             _ => MatchState::CollectingChoices,
         };
         let (peer, context) = self.recipient(current, seat, timeout);
         drop(assignments); // no lock is held during a call
+
         self.program().client.request(&peer, message, &context)
     }
 

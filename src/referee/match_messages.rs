@@ -1,8 +1,7 @@
-//! The messages of a match: what players are asked, which replies are valid, what they are told
-//! about failures and about the result.
+//! The messages of a match: the questions to players, the checks of their replies, and what they are
+//! told when they fail and when the match is over.
 
 use super::assignments::Assignment;
-use super::match_play::Question;
 use crate::games::Move;
 use crate::net::call_error::CallError;
 use crate::protocol::{
@@ -13,21 +12,37 @@ use crate::values::{Timestamp, truncate};
 use serde_json::Value;
 use std::fmt::Debug;
 
-impl Assignment {
-    /// Returns the message that asks a player.
-    pub fn message(&self, seat: usize, question: Question, deadline: Timestamp) -> Message {
-        let match_id = self.match_id.clone();
-        let player_id = self.players[seat].clone();
-        let opponent_id = self.players[1 - seat].clone();
-        let game_type = self.game.game_type.into();
+/// A question to one player.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// The match.
+    pub assignment: &'a Assignment,
+    /// The player.
+    pub seat: usize,
+    /// The moves after which the next one is asked for; `None` for the invitation to the match.
+    pub moves: Option<&'a [Move]>,
+}
 
-        let Question::Move(moves) = question else {
+impl Question<'_> {
+    fn player_id(&self) -> &String {
+        &self.assignment.players[self.seat]
+    }
+
+    /// Returns the message to the player.
+    pub fn message(&self, deadline: Timestamp) -> Message {
+        let assignment = self.assignment;
+        let match_id = assignment.match_id.clone();
+        let player_id = self.player_id().clone();
+        let opponent_id = assignment.players[1 - self.seat].clone();
+        let game_type = assignment.game.game_type.into();
+
+        let Some(moves) = self.moves else {
             return Message::GameInvitation(GameInvitation {
-                league_id: self.league_id.clone(),
-                round_id: self.round_id,
+                league_id: assignment.league_id.clone(),
+                round_id: assignment.round_id,
                 match_id,
                 game_type,
-                role_in_match: ["PLAYER_A", "PLAYER_B"][seat].into(),
+                role_in_match: ["PLAYER_A", "PLAYER_B"][self.seat].into(),
                 opponent_id,
                 player_id: Some(player_id),
             });
@@ -35,10 +50,10 @@ impl Assignment {
 
         let context = Some(TurnContext {
             opponent_id: Some(opponent_id),
-            round_id: Some(self.round_id),
-            your_standings: self.standings[seat],
+            round_id: Some(assignment.round_id),
+            your_standings: assignment.standings[self.seat],
         });
-        if self.game.has_parity_messages {
+        if assignment.game.has_parity_messages {
             return Message::ChooseParityCall(ChooseParityCall {
                 match_id,
                 player_id,
@@ -47,61 +62,58 @@ impl Assignment {
                 context,
             });
         }
-        let legal_moves = (self.game.legal_moves)(moves);
+        let legal_moves = (assignment.game.legal_moves)(moves);
         Message::ChooseMoveCall(ChooseMoveCall {
             match_id,
             player_id,
             game_type,
             deadline,
             move_number: next_number(moves),
-            position: (self.game.position)(moves),
+            position: (assignment.game.position)(moves),
             legal_moves: legal_moves.into_iter().map(String::from).collect(),
             context,
         })
     }
 
-    /// Returns the method of the message that asks a player.
-    fn method(&self, question: Question) -> &'static str {
-        let message_type = match question {
-            Question::Join => GameInvitation::NAME,
-            Question::Move(_) if self.game.has_parity_messages => ChooseParityCall::NAME,
-            Question::Move(_) => ChooseMoveCall::NAME,
+    /// Returns the method of the message.
+    fn method(&self) -> &'static str {
+        let message_type = match self.moves {
+            None => GameInvitation::NAME,
+            Some(_) if self.assignment.game.has_parity_messages => ChooseParityCall::NAME,
+            Some(_) => ChooseMoveCall::NAME,
         };
         MessageSpec::by_type(message_type).map_or(message_type, |spec| spec.method)
     }
 
     /// Returns the `message_type` of a valid reply.
-    pub fn expected_reply(&self, question: Question) -> &'static str {
-        match question {
-            Question::Join => GameJoinAck::NAME,
-            Question::Move(_) => self.game.answer_format().0,
+    fn expected_reply(&self) -> &'static str {
+        match self.moves {
+            None => GameJoinAck::NAME,
+            Some(_) => self.assignment.game.answer_format().0,
         }
     }
 
     /// Returns the move of a valid reply (empty for an invitation), or what is wrong with the reply.
-    pub fn check_reply(
-        &self,
-        seat: usize,
-        question: Question,
-        reply: &Message,
-    ) -> Result<String, CallError> {
-        if reply.name() != self.expected_reply(question) {
+    pub fn check_reply(&self, reply: &Message) -> Result<String, CallError> {
+        if reply.name() != self.expected_reply() {
             return Err(unexpected(reply));
         }
-        match (question, reply) {
-            (Question::Join, Message::GameJoinAck(ack)) => {
+
+        match (reply, self.moves) {
+            (Message::GameJoinAck(ack), None) => {
                 expect(ErrorCode::MissingField, "accept", &ack.accept, &true)?;
-                self.check_ids(seat, &ack.match_id, &ack.player_id)?;
+                self.check_ids(&ack.match_id, &ack.player_id)?;
                 Ok(String::new())
             }
-            (Question::Move(moves), Message::ChooseParityResponse(response)) => {
-                self.check_ids(seat, &response.match_id, &response.player_id)?;
+            (Message::ChooseParityResponse(response), Some(moves)) => {
+                self.check_ids(&response.match_id, &response.player_id)?;
                 self.check_move(moves, &response.parity_choice)
             }
-            (Question::Move(moves), Message::ChooseMoveResponse(response)) => {
-                self.check_ids(seat, &response.match_id, &response.player_id)?;
-                let (received, expected) = (&response.move_number, &next_number(moves));
-                expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
+            (Message::ChooseMoveResponse(response), Some(moves)) => {
+                self.check_ids(&response.match_id, &response.player_id)?;
+                let number = next_number(moves);
+                let code = ErrorCode::MatchMismatch;
+                expect(code, "move_number", &response.move_number, &number)?;
                 self.check_move(moves, &response.r#move)
             }
             _ => Err(unexpected(reply)),
@@ -109,64 +121,42 @@ impl Assignment {
     }
 
     /// Checks that a reply is about this match and this player.
-    fn check_ids(
-        &self,
-        seat: usize,
-        match_id: &String,
-        player_id: &String,
-    ) -> Result<(), CallError> {
-        expect(
-            ErrorCode::MatchMismatch,
-            "match_id",
-            match_id,
-            &self.match_id,
-        )?;
-        expect(
-            ErrorCode::TokenInvalid,
-            "player_id",
-            player_id,
-            &self.players[seat],
-        )
+    fn check_ids(&self, match_id: &String, player_id: &String) -> Result<(), CallError> {
+        let expected = &self.assignment.match_id;
+        expect(ErrorCode::MatchMismatch, "match_id", match_id, expected)?;
+        let expected = self.player_id();
+        expect(ErrorCode::TokenInvalid, "player_id", player_id, expected)
     }
 
     /// Returns a move if it is legal.
     fn check_move(&self, moves: &[Move], received: &Value) -> Result<String, CallError> {
-        match self.game.parse_move(moves, received) {
+        match self.assignment.game.parse_move(moves, received) {
             Ok(text) => Ok(text.into()),
             Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
     }
 
-    /// Returns the sentence that explains why a player loses after a number of attempts.
-    pub fn describe_failure(
-        &self,
-        question: Question,
-        failure: &CallError,
-        attempts: u32,
-    ) -> String {
+    /// Returns the sentence that explains why the player loses after a number of attempts.
+    pub fn describe_failure(&self, failure: &CallError, attempts: u32) -> String {
         let attempts = match attempts {
             1 => String::new(),
             _ => format!(", at the last of {attempts} attempts"),
         };
-        failure.describe(
-            self.method(question),
-            &attempts,
-            self.expected_reply(question),
-        )
+
+        failure.describe(self.method(), &attempts, self.expected_reply())
     }
 
     /// Returns GAME_ERROR for a player whose reply was not the expected one.
     pub fn game_error(
         &self,
-        seat: usize,
-        question: Question,
         failure: &CallError,
         retry_info: RetryInfo,
         consequence: &str,
     ) -> Message {
         let code = failure.code();
-        let expected = self.expected_reply(question);
-        let problem = failure.describe(self.method(question), "", expected);
+        let expected = self.expected_reply();
+        let problem = failure.describe(self.method(), "", expected);
+
         let mut refusal = ProtocolError::new(code, problem);
         if let CallError::Wrong(wrong, received) = failure {
             if !wrong.is_unrelated_reply() {
@@ -178,18 +168,20 @@ impl Assignment {
         }
 
         Message::GameError(GameError {
-            match_id: self.match_id.clone(),
+            match_id: self.assignment.match_id.clone(),
             error_code: code.to_string(),
             error_description: code.name().into(),
-            affected_player: self.players[seat].clone(),
+            affected_player: self.player_id().clone(),
             action_required: expected.into(),
-            player_id: Some(self.players[seat].clone()),
+            player_id: Some(self.player_id().clone()),
             retry_info: Some(retry_info),
             context: Some(refusal.with_context("expected", expected).context),
             consequence: Some(consequence.into()),
         })
     }
+}
 
+impl Assignment {
     /// Returns GAME_OVER, the same for both players.
     pub fn game_over(&self, result: &GameResult) -> Message {
         Message::GameOver(GameOver {
@@ -216,6 +208,7 @@ fn expect<T: Debug + PartialEq>(
     if received == expected {
         return Ok(());
     }
+
     let received = truncate(&format!("{received:?}"), 60);
     let problem = format!("got {received}, expected {expected:?}");
     Err(CallError::wrong(
@@ -232,6 +225,7 @@ fn unexpected(reply: &Message) -> CallError {
         Message::LeagueError(error) => received += &format!(" ({})", error.explain()),
         _ => {}
     }
+
     let problem = format!("got {}", reply.name());
     CallError::wrong(
         ProtocolError::field(ErrorCode::MissingField, "message_type", problem),

@@ -8,6 +8,7 @@
 //! `manager/league.rs`, where the result is recorded.
 
 use super::assignments::Assignment;
+use super::match_messages::Question;
 use crate::games::{self, Move};
 use crate::net::call_error::CallError;
 use crate::program::config::SystemFile;
@@ -47,15 +48,6 @@ pub trait MatchIo: Sync {
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// A question to a player.
-#[derive(Debug, Clone, Copy)]
-pub enum Question<'a> {
-    /// An invitation to the match.
-    Join,
-    /// A call for the next move, after these moves.
-    Move(&'a [Move]),
-}
-
 /// The answer of a player.
 enum Answer {
     /// A valid answer, with this move (empty for an invitation).
@@ -71,13 +63,12 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
     let mut failures = [None, None]; // by seat
 
     // Invite both players at the same time.
-    ask_players(assignment, io, &[0, 1], Question::Join, &mut failures)?;
+    ask_players(assignment, io, &[0, 1], None, &mut failures)?;
 
     // Collect moves until the game is over or a player has failed.
     let mut seats = game.players_to_move(&moves);
     while failures == [None, None] && !seats.is_empty() {
-        let question = Question::Move(&moves);
-        let played = ask_players(assignment, io, &seats, question, &mut failures)?;
+        let played = ask_players(assignment, io, &seats, Some(&moves), &mut failures)?;
         moves.extend(played);
         seats = game.players_to_move(&moves);
     }
@@ -97,47 +88,48 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
     Ok(result)
 }
 
-/// Asks players at the same time. Returns their moves, and adds to `failures` how players failed.
+/// Asks players at the same time, for their next move after these moves, or to join the match.
+/// Returns their moves, and adds to `failures` how players failed.
 fn ask_players(
     assignment: &Assignment,
     io: &impl MatchIo,
     seats: &[usize],
-    question: Question,
+    moves: Option<&[Move]>,
     failures: &mut [Option<String>; 2],
 ) -> Result<Vec<Move>, Aborted> {
-    let answers = io.in_parallel(seats, |seat| ask(assignment, io, seat, question))?;
+    let answers = io.in_parallel(seats, |seat| {
+        let question = Question {
+            assignment,
+            seat,
+            moves,
+        };
+        ask(question, io)
+    })?;
 
-    let mut moves = Vec::new();
+    let mut played = Vec::new();
     for (seat, answer) in seats.iter().zip(answers) {
         match answer? {
-            Answer::Valid(text) => moves.push(Move { seat: *seat, text }),
+            Answer::Valid(text) => played.push(Move { seat: *seat, text }),
             Answer::Forfeit(reason) => failures[*seat] = Some(reason),
         }
     }
-    Ok(moves)
+    Ok(played)
 }
 
 /// Asks a player until it gives a valid answer or has no attempt left.
-fn ask(
-    assignment: &Assignment,
-    io: &impl MatchIo,
-    seat: usize,
-    question: Question,
-) -> Result<Answer, Aborted> {
+fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
     let timeouts = &io.config().timeouts;
-    let timeout = match question {
-        Question::Join => timeouts.game_join_ack_timeout_sec.0,
-        Question::Move(_) => timeouts.move_timeout_sec.0,
+    let timeout = match question.moves {
+        None => timeouts.game_join_ack_timeout_sec.0,
+        Some(_) => timeouts.move_timeout_sec.0,
     };
     let mut call = PlayerCall {
-        assignment,
-        io,
-        seat,
         question,
+        io,
         attempt: 1,
         deadline: io.elapsed() + timeout,
         is_correction: false,
-        may_invite_again: matches!(question, Question::Move(_)),
+        may_invite_again: question.moves.is_some(),
     };
 
     loop {
@@ -151,7 +143,7 @@ fn ask(
 
         match next {
             NextStep::GiveUp => {
-                let reason = assignment.describe_failure(question, &failure, call.attempt);
+                let reason = question.describe_failure(&failure, call.attempt);
                 return Ok(Answer::Forfeit(reason));
             }
             NextStep::AskNow => call.is_correction = true,
@@ -165,12 +157,10 @@ fn ask(
     }
 }
 
-/// A question to one player, with the state of its attempts.
+/// A question to a player, with the state of its attempts.
 struct PlayerCall<'a, Io> {
-    assignment: &'a Assignment,
-    io: &'a Io,
-    seat: usize,
     question: Question<'a>,
+    io: &'a Io,
     /// Number of the attempt, from 1.
     attempt: u32,
     /// End of the time limit, since the match began.
@@ -199,8 +189,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         if is_unknown_match(&reply) && self.invite_again() {
             reply = self.send(self.question)?;
         }
-        self.assignment
-            .check_reply(self.seat, self.question, &reply)
+        self.question.check_reply(&reply)
     }
 
     /// Invites a player again that was restarted since its invitation, but only once and under the
@@ -209,20 +198,25 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         if !self.may_invite_again {
             return false;
         }
+
         self.may_invite_again = false;
-        let answer = self.send(Question::Join).and_then(|reply| {
-            self.assignment
-                .check_reply(self.seat, Question::Join, &reply)
-        });
-        answer.is_ok()
+        let invitation = Question {
+            moves: None,
+            ..self.question
+        };
+        let reply = self.send(invitation);
+        reply.is_ok_and(|reply| invitation.check_reply(&reply).is_ok())
     }
 
     /// Sends a question to the player, for the time that is left, and returns the reply.
     fn send(&self, question: Question) -> Result<Message, CallError> {
-        let time_left = self.deadline.saturating_sub(self.io.elapsed());
-        let deadline = self.io.clock().plus(time_left);
-        let message = self.assignment.message(self.seat, question, deadline);
-        self.io.ask(self.seat, &message, time_left)
+        let time_left = self.time_left();
+        let message = question.message(self.io.clock().plus(time_left));
+        self.io.ask(question.seat, &message, time_left)
+    }
+
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_sub(self.io.elapsed())
     }
 
     /// Decides what follows a failed attempt. A wrong move may be corrected, but a player that is
@@ -232,7 +226,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         let policy = &self.io.config().retry_policy;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let is_undelivered = failure.code() == ErrorCode::ConnectionError;
-        let is_invitation = matches!(self.question, Question::Join);
+        let is_invitation = self.question.moves.is_none();
 
         if self.attempt == policy.max_retries
             || is_too_slow && self.is_correction
@@ -254,14 +248,15 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
             next_retry_at: None,
             time_remaining: None,
         };
+
         let consequence = match next {
             NextStep::GiveUp => {
                 retry_info.time_remaining = Some(0.0);
                 "Technical loss"
             }
             NextStep::AskNow => {
-                let time_left = self.deadline.saturating_sub(self.io.elapsed());
-                retry_info.time_remaining = Some((time_left.as_secs_f64() * 10.0).round() / 10.0);
+                let seconds = self.time_left().as_secs_f64();
+                retry_info.time_remaining = Some((seconds * 10.0).round() / 10.0);
                 "Technical loss if valid choice not received before timeout"
             }
             NextStep::AskLater(delay) => {
@@ -269,11 +264,9 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
                 "Technical loss if max retries exceeded"
             }
         };
-        let (seat, question) = (self.seat, self.question);
-        let error = self
-            .assignment
-            .game_error(seat, question, failure, retry_info, consequence);
-        self.io.notify(seat, error);
+
+        let error = self.question.game_error(failure, retry_info, consequence);
+        self.io.notify(self.question.seat, error);
     }
 }
 
@@ -282,6 +275,7 @@ fn is_unknown_match(reply: &Message) -> bool {
     let Message::GameError(error) = reply else {
         return false;
     };
+
     let field = error
         .context
         .as_ref()

@@ -37,12 +37,14 @@ impl Outbox {
         if self.file.is_some() {
             return Ok(());
         }
+
         let file = Lines::open(&folder.join("outbox.jsonl"), |line| {
             if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
                 self.results.insert(result.report.match_id.clone(), result);
             }
             Ok(())
         })?;
+
         self.file = Some(file);
         self.queue = self.results.keys().cloned().collect();
         Ok(())
@@ -53,6 +55,7 @@ impl Outbox {
         let file = self.file.as_mut();
         file.ok_or_else(|| io::Error::other("not registered"))?
             .append(&result)?;
+
         self.results.insert(result.report.match_id.clone(), result);
         Ok(())
     }
@@ -60,6 +63,7 @@ impl Outbox {
     /// Queues the result of a match. Returns false if there is none.
     pub fn enqueue(&mut self, match_id: &str) -> bool {
         let is_known = self.get(match_id).is_some();
+
         if is_known && !self.queue.iter().any(|queued| queued == match_id) {
             self.queue.push_back(match_id.into());
         }

@@ -81,7 +81,7 @@ fn every_order_survives_the_death_of_the_manager() {
     let table = world.table();
     assert!(table.iter().all(|row| row["played"] == 3), "{table:?}");
     assert_eq!(table.len(), 4);
-    let said = world.order("again", &manager.url());
+    let said = world.order("new-lobby", &manager.url());
     check_says(&said, "a new lobby opens");
     wait_until("a new lobby is open", || leagues(&world).0 == 2);
 }
@@ -124,7 +124,7 @@ fn a_local_league_that_stays_plays_another_one() {
     for n in 1..=3 {
         wait_for_leagues(&world, n);
         world.check_played(4);
-        world.order("again", &manager.url());
+        world.order("new-lobby", &manager.url());
     }
 }
 
@@ -142,7 +142,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
     late.complains("league already started: waiting for the next league (--stay)");
     gate.open();
     wait_for_leagues(&world, 1);
-    world.order("again", &manager.url());
+    world.order("new-lobby", &manager.url());
     late.line("is P03 in league_2025_even_odd");
     wait_until("the others are here", || {
         leagues(&world).0 == 2 && world.journal().len() == 4

@@ -69,7 +69,7 @@ fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
                 !stage.wait().unwrap().success(),
                 "xargs tells of a failed job"
             );
-            let status = "$LEAGUE season --status --all --config ../config season/*";
+            let status = "$LEAGUE season season/* --status --all --config ../config";
             let [states, _] = said(&mut shell(&folder, status), 1);
             assert!(!states.contains("season/003  over"), "{states}");
             assert_eq!(states.matches("  over\n").count(), 5, "{states}");
@@ -126,7 +126,7 @@ Ada:even | local --entrants CLASS --mine ada | only one of --entrants, --new, --
 Ada:even | local --entrants CLASS --players 5 | --entrants needs no --players
 Ada:even | local --new even --cycles 5 | --new needs no --cycles
 Ada:even | local --entrants CLASS --port 0 | --players: got 1, expected 2 to 100
-Ada:even | serve --entrants CLASS | --entrants is for a local league
+Ada:even | serve --entrants CLASS | --entrants is not for league serve; type: league local --entrants FILE
 Ada:even | groups --entrants CLASS | --out is missing"#;
 
 #[test]

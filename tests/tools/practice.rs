@@ -2,8 +2,8 @@
 
 use super::support::paper::{scoring, usual};
 use super::support::*;
-use crate::local::practice;
-use crate::manager_screen::first_losses;
+use crate::local::name_players;
+use crate::screen::first_losses;
 use crate::statistics::{Sample, report};
 use crate::strategies::{PastMatch, Turn, named};
 use crate::worth;
@@ -103,7 +103,7 @@ fn against_constant_opponents_the_expectation_is_exact() {
 #[test]
 fn the_report_tells_players_apart_by_what_they_play() {
     let mine = ["ada", "python3 bin/player.py", "./ada"];
-    let players = practice(&mine, &["random", "even"], 6);
+    let players = name_players(&mine, &["random", "even"], 6);
     let told = players
         .iter()
         .map(|it| format!("{}: {}", it.name, it.command));
@@ -148,7 +148,7 @@ P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.
 
 /// What is no practice, and why.
 const REFUSED: &str = "
-serve --mine ada | is for a local league
+serve --mine ada | --mine is not for league serve; type: league local --mine COMMAND
 local --cycles 0 | expected 1 to 100
 local --cycles 101 | expected 1 to 100
 local --players 3 --mine a,b --mine c,d | expected at least 4

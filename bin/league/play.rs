@@ -1,25 +1,34 @@
 //! `league play NAME`: a player with a finished strategy, or one that is played by hand.
 
 use crate::by_hand::{self, ByHand};
+use crate::files::provide_config;
 use crate::strategies;
 use league::games;
-use league::player::{self, Options, Turn};
-use league::program::args::{Args, Exit};
+use league::player::{self, OPTIONS, Options, Turn};
+use league::program::args::{Args, Exit, Usage};
 use league::program::terminal::{print_error, print_line};
 use std::sync::Arc;
 use std::thread;
 
+pub const USAGE: Usage = Usage {
+    name: "league play",
+    arguments: "NAME [OPTIONS]",
+    about: "runs a player with a finished strategy; mcp or mcp:NAME: by hand",
+    options: OPTIONS,
+    elsewhere: "",
+};
+
 /// Runs a player with the strategy `name`. `mcp:NAME` is played by hand, and by NAME if no choice
 /// comes in time; `mcp` is `mcp:random`.
 pub fn run(args: Args, name: &str) -> Result<(), Exit> {
+    provide_config(&args)?;
     let name = if name == "mcp" { "mcp:random" } else { name };
     let example = name.strip_prefix("mcp:").unwrap_or(name);
     let names: Vec<&str> = strategies::all_names().collect();
     if !names.contains(&example) {
         let legal = format!("mcp, or one of {}", names.join(", "));
-        return Err(Exit::usage(format!(
-            "play: got {example:?}, expected {legal}"
-        )));
+        let problem = format!("got {example:?}, expected {legal}");
+        return Err(Exit::usage(problem));
     }
 
     let options = finished(example);
@@ -27,6 +36,8 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
         return player::start(args, options);
     }
     player::start(args, played_by_hand(name, options))?;
+
+    // Clients may still ask how the league has ended.
     print_line("the league is over; still serving");
     loop {
         thread::park();

@@ -1,0 +1,123 @@
+//! The files that the tool brings along or finds: the shipped configuration, the journal of the
+//! league in a data folder, and the documents of leagues that are over.
+
+use crate::view::LeagueView;
+use league::manager::league::{Event, League};
+use league::program::args::{Args, Exit};
+use league::program::storage::{self, Access, league_folder};
+use league::program::terminal::print_error;
+use league::program::{data_folder, load_config};
+use league::protocol::LeaguePhase;
+use serde_json::Value;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// The shipped configuration.
+const CONFIG_FILES: [(&str, &str); 7] = [
+    ("system.json", include_str!("../../config/system.json")),
+    (
+        "agents/agents_config.json",
+        include_str!("../../config/agents/agents_config.json"),
+    ),
+    (
+        "leagues/league_2025_even_odd.json",
+        include_str!("../../config/leagues/league_2025_even_odd.json"),
+    ),
+    (
+        "leagues/league_2025_tic_tac_toe.json",
+        include_str!("../../config/leagues/league_2025_tic_tac_toe.json"),
+    ),
+    (
+        "games/games_registry.json",
+        include_str!("../../config/games/games_registry.json"),
+    ),
+    (
+        "defaults/referee.json",
+        include_str!("../../config/defaults/referee.json"),
+    ),
+    (
+        "defaults/player.json",
+        include_str!("../../config/defaults/player.json"),
+    ),
+];
+
+/// Writes the shipped configuration if there is no folder `config` and no other is named.
+pub fn provide_config(args: &Args) -> Result<(), Exit> {
+    let folder = Path::new("config");
+    if args.has("--config") || folder.exists() {
+        return Ok(());
+    }
+    for (name, text) in CONFIG_FILES {
+        storage::replace(&folder.join(name), Access::AllUsers, text)?;
+    }
+    print_error("there was no folder config here: it is made now, with the usual configuration");
+    Ok(())
+}
+
+/// Returns the events in the journal of a league's folder. A last line that was cut off by a kill is
+/// left out.
+pub fn read_journal(folder: &Path) -> io::Result<Vec<Event>> {
+    let path = folder.join("journal.jsonl");
+    let text = fs::read_to_string(&path).map_err(|error| storage::with_path(&path, error))?;
+    let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
+
+    let mut events = Vec::new();
+    for line in complete.lines().skip(1) {
+        let event = serde_json::from_str(line);
+        events.push(event.map_err(|error| storage::with_path(&path, error.into()))?);
+    }
+    Ok(events)
+}
+
+/// Returns the league of the command line as its journal has it; none if there is no journal that
+/// can be read.
+pub fn stored_league(args: &Args) -> Result<Option<League>, Exit> {
+    let config = load_config(args)?;
+    let folder = league_folder(&data_folder(args), &config.league.league_id);
+    let Ok(events) = read_journal(&folder) else {
+        return Ok(None);
+    };
+
+    let mut league = League::new(config);
+    for event in &events {
+        league.apply(event);
+    }
+    Ok(Some(league))
+}
+
+/// Returns the documents of the leagues of that id that were played to their end in a data folder,
+/// also of those that were set aside and of practices.
+pub fn finished_leagues(data: &Path, league_id: &str) -> Vec<LeagueView> {
+    let mut leagues = Vec::new();
+    for folder in [data.join("leagues"), data.join("practice/leagues")] {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let document = storage::read_json(&entry.path().join("league.json"));
+            leagues.extend(document);
+        }
+    }
+    leagues.retain(|league: &LeagueView| {
+        league.league_id == league_id && league.status == LeaguePhase::Completed
+    });
+    leagues
+}
+
+/// Returns the document of the finished league in a data folder. The error says how far the league is
+/// instead.
+pub fn finished_league(data: &Path, league_id: &str) -> Result<LeagueView, String> {
+    let folder = league_folder(data, league_id);
+    if data.exists() && !folder.exists() {
+        return Err(format!("foreign, for it holds no league {league_id}"));
+    }
+    if let Ok(document) = fs::read(folder.join("league.json")) {
+        return serde_json::from_slice(&document)
+            .map_err(|error| format!("broken, for league.json cannot be read: {error}"));
+    }
+
+    let table: Value = storage::read_json(&folder.join("standings.json")).unwrap_or_default();
+    let played = table["version"].as_u64().unwrap_or(0);
+    match table["matches"].as_u64().unwrap_or(0) {
+        0 => Err("waiting".into()),
+        all => Err(format!("running, with {played} of {all} matches played")),
+    }
+}
