@@ -28,6 +28,17 @@ pub enum Measure {
     Expected,
 }
 
+fn measure(args: &Args) -> Result<Measure, Exit> {
+    match args.text("--by") {
+        None | Some("points") => Ok(Measure::Points),
+        Some("expected") => Ok(Measure::Expected),
+        Some(other) => {
+            let problem = format!("--by: got {other}, expected points or expected");
+            Err(Exit::usage(problem))
+        }
+    }
+}
+
 /// Whether a command line is about a stage, and not about the leagues of one folder.
 pub fn is_meant(args: &Args) -> bool {
     !args.operands.is_empty() || args.has("--status") || args.has("--promote")
@@ -38,14 +49,7 @@ pub fn is_meant(args: &Args) -> bool {
 pub fn run(args: &Args) -> Result<(), Exit> {
     let league_id = program::load_config(args)?.league.league_id;
     let most: Option<usize> = args.number("--promote", 0..=usize::MAX)?;
-    let measure = match args.text("--by") {
-        None | Some("points") => Measure::Points,
-        Some("expected") => Measure::Expected,
-        Some(other) => {
-            let words = format!("--by: got {other}, expected points or expected");
-            return Err(Exit::usage(words));
-        }
-    };
+    let measure = measure(args)?;
     let is_status = args.has("--status");
     let folders = folders(&args.operands);
     if folders.is_empty() {
