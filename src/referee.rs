@@ -132,8 +132,7 @@ impl Referee {
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Ok(Message::LeagueError(error)) if is_auth_error(&error) => {
-                let credentials = Credentials::clone(&credentials);
-                if let Err(exit) = self.session.register(self, credentials) {
+                if let Err(exit) = self.session.register(self, &credentials) {
                     self.session.finish(Err(exit));
                 }
             }

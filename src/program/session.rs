@@ -86,7 +86,7 @@ impl Session {
         mut credentials: Credentials,
     ) -> Result<(), Exit> {
         loop {
-            let registered = self.register(participant, credentials)?;
+            let registered = self.register(participant, &credentials)?;
             let name = sanitize(&self.program.entry.display_name);
             let league = sanitize(&registered.league_id);
             print_line(&format!("{name} is {} in {league}", registered.agent_id));
@@ -153,13 +153,13 @@ impl Session {
     pub fn register(
         &self,
         participant: &dyn Participant,
-        old: Credentials,
+        old: &Credentials,
     ) -> Result<Arc<Credentials>, Exit> {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
 
         let data = &self.program.data;
         old.save(data)?;
-        let new = self.request_registration(&old)?;
+        let new = self.request_registration(old)?;
 
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
