@@ -138,7 +138,7 @@ impl Referee {
             }
             Ok(Message::LeagueError(error)) => return self.discard(&result, &error.explain()),
             Ok(_) => {}
-            Err(error @ CallError::Status(413, _)) => {
+            Err(error @ CallError::HttpStatus(413, _)) => {
                 return self.discard(&result, &error.explain());
             }
             Err(error) => self.warn(&credentials.manager, &error),

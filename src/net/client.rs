@@ -226,8 +226,8 @@ impl Client {
         params: &str,
     ) -> Result<Value, CallError> {
         let answer = match self.send(to, method, packet, params) {
-            Err(CallError::Status(200..=299, body)) => Value::String(body),
-            Err(CallError::Wrong(_, received)) => Value::String(received),
+            Err(CallError::HttpStatus(200..=299, body)) => Value::String(body),
+            Err(CallError::InvalidReply(_, received)) => Value::String(received),
             answer => answer?,
         };
         if answer != ok() {
@@ -260,7 +260,7 @@ impl Client {
     /// asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
         match self.call(to, "ping", &json!({"auth_token": token}).to_string()) {
-            Ok(_) | Err(CallError::Rpc(..)) => Ok(()),
+            Ok(_) | Err(CallError::JsonRpc(..)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -277,7 +277,7 @@ impl Client {
         let has = |key: &str| reply.get(key).is_some();
         if status != 200 && !has("message_type") && !has("result") && !has("error") {
             let body = String::from_utf8_lossy(&bytes);
-            return Err(CallError::Status(status, redact_and_truncate(&body)));
+            return Err(CallError::HttpStatus(status, redact_and_truncate(&body)));
         }
         if !reply.is_object() {
             let refusal =
@@ -315,10 +315,10 @@ impl Client {
             Ok(body) if body.len() <= to.max_bytes => Ok((status, body)),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
                 let reason = format!("it is over {} bytes", to.max_bytes);
-                Err(CallError::Broken(reason))
+                Err(CallError::Truncated(reason))
             }
             Err(error) => match classify(error, to.timeout) {
-                CallError::Unreachable(reason) => Err(CallError::Broken(reason)),
+                CallError::Unreachable(reason) => Err(CallError::Truncated(reason)),
                 other => Err(other),
             },
         }
@@ -376,7 +376,7 @@ fn result_of(mut reply: Value) -> Result<Value, CallError> {
     if !error.is_null() {
         let message = error["message"].as_str().unwrap_or("no message");
         let code = error["code"].as_i64().unwrap_or_default();
-        return Err(CallError::Rpc(code, redact_and_truncate(message)));
+        return Err(CallError::JsonRpc(code, redact_and_truncate(message)));
     }
     if reply.get("message_type").is_some() {
         return Ok(reply);
@@ -406,16 +406,16 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 /// Returns why a call failed, and whether it was the fault of our own machine.
 fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
-        ureq::Error::Timeout(_) => return CallError::Late(timeout),
+        ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-            return CallError::Late(timeout);
+            return CallError::Timeout(timeout);
         }
         // Linux: no memory, no descriptors (of the system, of the process), no buffers.
         ureq::Error::Io(error) if matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105)) => {
-            return CallError::Ours(error.to_string());
+            return CallError::Local(error.to_string());
         }
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
-            return CallError::Broken(error.to_string());
+            return CallError::Truncated(error.to_string());
         }
         ureq::Error::HostNotFound => "host unknown".into(),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -428,7 +428,7 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     // Other errors may hide that no descriptor or port is left: try to take one.
     match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         Ok(_) => CallError::Unreachable(reason),
-        Err(error) => CallError::Ours(error.to_string()),
+        Err(error) => CallError::Local(error.to_string()),
     }
 }
 

@@ -366,8 +366,8 @@ fn check_token(token: Option<&str>, own: &str, is_required: bool) -> Result<(), 
 /// manager may pass.
 fn is_final(error: &CallError) -> bool {
     match error {
-        CallError::Status(400..500, _) | CallError::Wrong(..) => true,
-        CallError::Rpc(code, _) => *code != -32603,
+        CallError::HttpStatus(400..500, _) | CallError::InvalidReply(..) => true,
+        CallError::JsonRpc(code, _) => *code != -32603,
         _ => false,
     }
 }

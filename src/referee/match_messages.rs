@@ -154,7 +154,7 @@ impl Question<'_> {
         let problem = failure.describe(self.method(), "", expected);
 
         let mut refusal = ProtocolError::new(code, problem);
-        if let CallError::Wrong(wrong, received) = failure {
+        if let CallError::InvalidReply(wrong, received) = failure {
             if !wrong.is_unrelated_reply() {
                 refusal = wrong.clone();
             }
