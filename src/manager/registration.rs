@@ -267,11 +267,10 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        Err(ProtocolError::field(
-            ErrorCode::TokenInvalid,
-            "auth_token",
-            problem,
-        ))
+        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        Err(error
+            .with_context("provided_token", truncate(token, 60))
+            .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
 }
 

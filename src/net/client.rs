@@ -5,12 +5,12 @@
 //! one agent, `deliver` a copy of a notification for many. Read next: `rpc.rs`, the other
 //! direction.
 
+use super::call_error::CallError;
+use super::log::{Content, Field, Level, Log, to_json};
+use super::sync::{lock, secret};
 use crate::json::FieldError;
-use crate::net::call_error::CallError;
-use crate::net::log::{Content, Field, Level, Log, to_json};
-use crate::net::sync::{lock, secret};
 use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, ProtocolError};
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, redact_and_truncate, truncate};
+use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -153,7 +153,9 @@ impl Client {
     ) -> Result<Message, CallError> {
         let started = Instant::now();
         let packet = self.build(message, context);
-        self.log_sent(&packet, vec![("peer", json!(to.id))]);
+        let fields = vec![("peer", json!(to.id))];
+        self.log
+            .message("message_sent", &packet, fields, Content::Full(&packet));
         let received = self.send(to, message.spec().method, &packet, &to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
@@ -166,7 +168,8 @@ impl Client {
         let parsed = protocol::parse(&reply).map_err(|refusal| CallError::wrong(refusal, received));
 
         let fields = call_fields(to, started, parsed.as_ref().err());
-        self.log_message("reply_received", &reply, fields, Content::Full(&reply));
+        self.log
+            .message("reply_received", &reply, fields, Content::Full(&reply));
         let parsed = parsed?;
         self.log.warnings(&to.id, &supplied, &parsed);
         if parsed.envelope.conversation_id != context.conversation_id {
@@ -184,7 +187,9 @@ impl Client {
         context: &MessageContext,
     ) -> Result<Value, CallError> {
         let packet = self.build(message, context);
-        self.log_sent(&packet, vec![("peer", json!(to.id))]);
+        let fields = vec![("peer", json!(to.id))];
+        self.log
+            .message("message_sent", &packet, fields, Content::Full(&packet));
         self.send_notification(to, message.spec().method, &packet, &to_json(&packet))
     }
 
@@ -233,7 +238,8 @@ impl Client {
         if answer != ok() {
             let code = answer["error_code"].clone();
             let fields = vec![("peer", json!(to.id)), ("error_code", code)];
-            self.log_message("reply_received", &answer, fields, Content::Start(&answer));
+            self.log
+                .message("reply_received", &answer, fields, Content::Start(&answer));
         }
         Ok(answer)
     }
@@ -251,7 +257,8 @@ impl Client {
         if let Err(error) = &result {
             let fields = call_fields(to, started, Some(error));
             let text = error.explain();
-            self.log_message("delivery_failed", packet, fields, Content::Text(&text));
+            self.log
+                .message("delivery_failed", packet, fields, Content::Text(&text));
         }
         result
     }
@@ -322,25 +329,6 @@ impl Client {
                 other => Err(other),
             },
         }
-    }
-
-    /// Logs a message that is sent, in full.
-    pub fn log_sent(&self, packet: &Value, fields: Vec<Field>) {
-        self.log_message("message_sent", packet, fields, Content::Full(packet));
-    }
-
-    /// Logs an event of a message, with these fields and those of the message itself.
-    pub fn log_message(
-        &self,
-        event_type: &str,
-        packet: &Value,
-        mut fields: Vec<Field>,
-        content: Content,
-    ) {
-        for key in ["message_type", "conversation_id", "match_id"] {
-            fields.push((key, text_field(packet, key).into()));
-        }
-        self.log.message(event_type, &fields, content);
     }
 }
 
@@ -430,13 +418,6 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         Ok(_) => CallError::Unreachable(reason),
         Err(error) => CallError::Local(error.to_string()),
     }
-}
-
-/// Returns a text of a message, cut to the length in which it may be repeated.
-pub fn text_field(packet: &Value, key: &str) -> Option<String> {
-    packet[key]
-        .as_str()
-        .map(|text| truncate(text, MAX_SHOWN_CHARS))
 }
 
 /// Returns the answer to a notification.

@@ -9,7 +9,7 @@
 //!
 //! Read next: `rpc.rs`, which gives a request its meaning.
 
-use crate::net::sync::{Shared, lock, spawn};
+use super::sync::{Shared, lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::catch_unwind;
@@ -185,7 +185,9 @@ impl HttpServer {
                 self.start_worker();
             }
 
-            self.handle(request);
+            *self.in_flight.lock() += 1;
+            self.answer(request);
+            self.in_flight.update(|count| *count -= 1);
             if self.waiting.load(SeqCst) >= MAX_WAITING {
                 return;
             }
@@ -232,24 +234,20 @@ impl HttpServer {
         drop(self.in_flight.wait_until(timeout, |count| *count == 0));
     }
 
-    /// Answers a request and counts it while it is being answered.
-    fn handle(&self, request: tiny_http::Request) {
-        if request.body_length().unwrap_or_default() > MAX_CLAIM {
-            return std::mem::forget(request); // dropping it would allocate what it claims
-        }
-        *self.in_flight.lock() += 1;
-        self.answer(request);
-        self.in_flight.update(|count| *count -= 1);
-    }
-
+    /// Answers a request.
     fn answer(&self, mut request: tiny_http::Request) {
+        // Dropping such a request would allocate what it claims.
+        let claimed = request.body_length().unwrap_or_default();
+        if claimed > MAX_CLAIM {
+            return std::mem::forget(request);
+        }
+
         let response = match self.read(&mut request) {
             Ok(request) => (self.handler)(&request),
             Err(status) => Response::new(status, ""),
         };
 
         // Read past the rest of the body: the library would allocate what is claimed to be left.
-        let claimed = request.body_length().unwrap_or_default();
         let _one_at_a_time = (claimed > self.max_body).then(|| lock(&OVERSIZED_BODY));
         let mut rest = request.as_reader().take(claimed as u64);
         let _ = io::copy(&mut rest, &mut io::sink());
