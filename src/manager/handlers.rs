@@ -4,10 +4,10 @@
 //! A handler has the league decide and the journal store the event (`Store::commit`), and answers.
 //! No lock is held while an answer is sent.
 
-use crate::manager::Manager;
-use crate::manager::agent_status::RefereeState;
-use crate::manager::league::{League, Member};
-use crate::manager::registration::{Application, answer};
+use super::Manager;
+use super::agent_status::RefereeState;
+use super::league::{League, Member};
+use super::registration::{Application, answer};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::lock;

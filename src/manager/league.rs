@@ -10,7 +10,7 @@
 //! which reports are accepted (`results.rs`), what the operator may do (`control.rs`). Other methods
 //! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next: `journal.rs`.
 
-use crate::manager::standings::{PlayerStats, Score, compare_ids, rank_groups};
+use super::standings::{PlayerStats, Score, compare_ids, rank_groups};
 use crate::program::config::Config;
 use crate::protocol::{AgentKind, AgentMeta, AgentState, LeaguePhase, MatchResult, Standing};
 use crate::values::Timestamp;

@@ -8,9 +8,9 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
-use crate::manager::agent_status::{AgentStatus, RefereeState};
-use crate::manager::journal::Store;
-use crate::manager::league::{League, Member};
+use super::agent_status::{AgentStatus, RefereeState};
+use super::journal::Store;
+use super::league::{League, Member};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Content;

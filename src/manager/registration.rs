@@ -5,8 +5,8 @@
 //! member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
+use super::league::{Event, League, Member};
 use crate::json::deserialize;
-use crate::manager::league::{Event, League, Member};
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
 use crate::protocol::{
