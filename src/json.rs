@@ -215,6 +215,57 @@ fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut 
     }
 }
 
+/// Returns true if no array stands where the schema has an object: serde would take its items for
+/// the fields.
+pub fn has_objects(value: &Value, schema: &Value) -> bool {
+    match value {
+        Value::Array(items) => {
+            schema["type"] != "object"
+                && items.iter().all(|item| has_objects(item, &schema["items"]))
+        }
+        Value::Object(fields) => {
+            let mut fields = fields.iter().filter(|(_, value)| is_container(value));
+            fields.all(|(name, value)| has_objects(value, field_schema(schema, name)))
+        }
+        _ => true,
+    }
+}
+
+/// Removes the optional fields that are null. Fields that must be present stay as null.
+pub fn remove_absent(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                remove_absent(item, &schema["items"]);
+            }
+        }
+        Value::Object(fields) => {
+            fields.retain(|name, value| {
+                !value.is_null()
+                    || schema["properties"].get(name).is_none()
+                    || required(schema).any(|required| required == name)
+            });
+            for (name, value) in fields {
+                if is_container(value) {
+                    remove_absent(value, field_schema(schema, name));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_container(value: &Value) -> bool {
+    value.is_array() || value.is_object()
+}
+
+/// Returns the schema of a field, or of an entry of a map.
+fn field_schema<'a>(schema: &'a Value, name: &str) -> &'a Value {
+    let field = schema["properties"].get(name);
+    let field = field.unwrap_or(&schema["additionalProperties"]);
+    field.get("anyOf").map_or(field, |types| &types[0])
+}
+
 /// Returns the names of the required fields, in the order of their declaration.
 fn required(schema: &Value) -> impl Iterator<Item = &str> {
     let names = schema["required"].as_array().into_iter().flatten();

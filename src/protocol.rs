@@ -5,7 +5,7 @@
 //! a description for people and language models. A message without receivers is only a reply.
 //!
 //! Then come the structs. An ordinary field must be present and valid. An `Option` may be absent, and
-//! counts as absent where it is invalid; it is skipped when the message is sent. An `Option` that is
+//! counts as absent where it is invalid; it is left out when the message is sent. An `Option` that is
 //! declared `nullable` is sent as null instead, and must be valid where it is present. A `Value` is
 //! checked by its handler. To add a message, write a struct and a row of the list; to add a field,
 //! write it into the struct.
@@ -233,13 +233,9 @@ pub struct Envelope {
     pub sender: String,
     pub timestamp: Timestamp,
     pub conversation_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub league_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub round_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_id: Option<String>,
 }
 
@@ -277,13 +273,9 @@ pub struct RefereeRegisterResponse {
     pub referee_id: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub league_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proves_itself: Option<bool>,
 }
 
@@ -301,13 +293,9 @@ pub struct LeagueRegisterResponse {
     pub player_id: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub league_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proves_itself: Option<bool>,
 }
 
@@ -322,7 +310,6 @@ pub struct StartLeague {
 pub struct LeagueControl {
     pub league_id: String,
     pub action: ControlAction,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
 }
 
@@ -334,7 +321,6 @@ pub struct LeagueStatus {
     pub current_round: u32,
     pub total_rounds: u32,
     pub matches_completed: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -346,7 +332,6 @@ pub struct RoundAnnouncement {
     pub league_id: String,
     pub round_id: u32,
     pub matches: Vec<MatchEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_token: Option<String>,
 }
 
@@ -360,21 +345,13 @@ pub struct MatchEntry {
     pub player_A_id: String,
     pub player_B_id: String,
     pub referee_endpoint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub referee_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_A_endpoint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_B_endpoint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_A_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_B_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_A_standings: Option<Record>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_B_standings: Option<Record>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_token: Option<String>,
 }
 
@@ -392,7 +369,6 @@ pub struct StartMatch {
     pub league_id: String,
     pub round_id: u32,
     pub r#match: MatchEntry,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -405,7 +381,6 @@ pub struct GameInvitation {
     pub game_type: String,
     pub role_in_match: String,
     pub opponent_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
 }
 
@@ -416,7 +391,6 @@ pub struct GameJoinAck {
     pub player_id: String,
     pub arrival_timestamp: Timestamp,
     pub accept: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -427,18 +401,14 @@ pub struct ChooseParityCall {
     pub player_id: String,
     pub game_type: String,
     pub deadline: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<TurnContext>,
 }
 
 /// What a player is told along with the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnContext {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub round_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub your_standings: Option<Record>,
 }
 
@@ -448,7 +418,6 @@ pub struct ChooseParityResponse {
     pub match_id: String,
     pub player_id: String,
     pub parity_choice: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -463,7 +432,6 @@ pub struct ChooseMoveCall {
     pub move_number: u32,
     pub position: String,
     pub legal_moves: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<TurnContext>,
 }
 
@@ -474,7 +442,6 @@ pub struct ChooseMoveResponse {
     pub player_id: String,
     pub move_number: u32,
     pub r#move: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -484,7 +451,6 @@ pub struct GameOver {
     pub match_id: String,
     pub game_type: String,
     pub game_result: GameResult,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -521,13 +487,9 @@ pub struct GameError {
     pub error_description: String,
     pub affected_player: String,
     pub action_required: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_info: Option<RetryInfo>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub consequence: Option<String>,
 }
 
@@ -536,9 +498,7 @@ pub struct GameError {
 pub struct RetryInfo {
     pub retry_count: u32,
     pub max_retries: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_remaining: Option<f64>,
 }
 
@@ -648,7 +608,6 @@ pub struct FinalStanding {
     pub rank: u32,
     pub player_id: String,
     pub points: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 }
 
@@ -657,16 +616,13 @@ pub struct FinalStanding {
 pub struct LeagueQuery {
     pub league_id: String,
     pub query_type: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query_params: Option<Value>,
 }
 
 /// Whom or what a question is about; without a player it is about its sender.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct QueryParams {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub round_id: Option<u32>,
 }
 
@@ -675,9 +631,7 @@ pub struct QueryParams {
 pub struct LeagueQueryResponse {
     pub query_type: String,
     pub success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<QueryError>,
 }
 
@@ -694,8 +648,6 @@ pub struct QueryError {
 pub struct LeagueError {
     pub error_code: String,
     pub error_description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub original_message_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
 }

@@ -143,7 +143,7 @@ impl Operator {
                     Err(self.failed(&format!("answered something else than its league: {error}")))
                 }
             },
-            Err(CallError::Rpc(..)) => Ok(None),
+            Err(CallError::JsonRpc(..)) => Ok(None),
             Err(error) => Err(self.no_answer(&error)),
         }
     }

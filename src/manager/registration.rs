@@ -5,8 +5,8 @@
 //! member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
+use super::league::{Event, League, Member};
 use crate::json::deserialize;
-use crate::manager::league::{Event, League, Member};
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
 use crate::protocol::{
@@ -267,11 +267,10 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        Err(ProtocolError::field(
-            ErrorCode::TokenInvalid,
-            "auth_token",
-            problem,
-        ))
+        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        Err(error
+            .with_context("provided_token", truncate(token, 60))
+            .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
 }
 

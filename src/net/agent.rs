@@ -4,8 +4,8 @@
 //! A tool that is no league message is a [`Tool`] in the agent's [`Toolbox`], made from the types of
 //! its arguments and of its answer.
 
+use super::http::{OK, Response};
 use crate::json::{decode, schema_of};
-use crate::net::http::{OK, Response};
 use crate::protocol::{AgentKind, Envelope, Message, ProtocolError};
 use crate::values::truncate;
 use serde::de::DeserializeOwned;
@@ -36,6 +36,9 @@ pub trait Agent: Send + Sync + 'static {
 
     /// Is called with every message that is refused, by the handlers or before them.
     fn on_refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &ProtocolError) {}
+
+    /// Is called when a method or a path is requested that does not exist. `text` says by whom.
+    fn on_not_found(&self, _text: &str) {}
 
     /// Returns the signature of the agent that owns a token: only the manager knows.
     fn token_owner(&self, _token: &str) -> Option<String> {

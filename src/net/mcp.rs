@@ -4,9 +4,9 @@
 //! 2025-11-25) and without it (2026-07-28), which has stricter rules for headers and statuses. Left
 //! out: sessions, streams, batches, resources and prompts. See "MCP" in `protocol.md`.
 
+use super::agent::{Agent, HandlerError, JsonRpcError};
+use super::http::HttpRequest;
 use crate::json::decode;
-use crate::net::agent::{Agent, HandlerError, JsonRpcError};
-use crate::net::http::HttpRequest;
 use crate::protocol::{
     DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec, QueryError,
 };

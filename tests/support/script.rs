@@ -5,12 +5,13 @@
 
 use super::paper::{self, Caller, caller, ends, gathered, meta};
 use super::{golden, json_of};
-use league::json::decode;
+use league::json::{decode, remove_absent};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Rejection, answer};
 use league::program::config::Config;
 use league::protocol::{
-    AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, ProtocolError, Standing,
+    AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, Message, ProtocolError,
+    Standing,
 };
 use league::values::Timestamp;
 use serde::Serialize;
@@ -258,9 +259,7 @@ impl Story {
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
         let (event, admission) = paper::register(&self.league, &meta, &from);
         if command.has("whole") {
-            let mut answer = json!(answer(from.kind, admission, "paper").unwrap());
-            drop(answer.as_object_mut().unwrap().remove("message_type"));
-            return answer.to_string();
+            return body(answer(from.kind, admission, "paper").unwrap()).to_string();
         }
         let member = match admission {
             Ok(member) => member,
@@ -369,7 +368,7 @@ impl Story {
         let answer = match question {
             "status" => {
                 let waiting = command.text("waiting").map(String::from);
-                json!(league.status(waiting))
+                body(league.status(waiting))
             }
             "table" => return table(league),
             "states" => {
@@ -379,11 +378,11 @@ impl Story {
             }
             "announcement" => {
                 let referee = Some(reader).filter(|id| league.members.contains_key(*id));
-                json!(league.announcement(command.round(), referee))
+                body(league.announcement(command.round(), referee))
             }
             "match_token" => json!(league.match_token(command.round(), reader)),
-            "round_completed" => json!(league.round_completed(command.round())),
-            "completed" => json!(league.completed()),
+            "round_completed" => body(league.round_completed(command.round())),
+            "completed" => league.completed().map_or(Value::Null, body),
             "ask" => {
                 let mut query = json!({"league_id": "paper"});
                 query["query_type"] = value_of(command.text("type").unwrap());
@@ -403,6 +402,15 @@ impl Story {
         };
         shown(&answer)
     }
+}
+
+/// The body of a message as it is sent.
+fn body(message: impl Into<Message>) -> Value {
+    let message = message.into();
+    let mut body = json!(message);
+    remove_absent(&mut body, &message.spec().schema);
+    body.as_object_mut().unwrap().remove("message_type");
+    body
 }
 
 fn refused(refusal: ProtocolError) -> String {
