@@ -151,7 +151,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         }
     }
 
-    // A manager on a port of its own may run beside another, whose agents have the usual ports.
+    // Another manager may run here, whose agents have the usual ports.
     let any_port = program.args.has("--port").then_some(0);
     if let Some(port) = port.or(any_port) {
         command.args(["--port", &port.to_string()]);

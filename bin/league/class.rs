@@ -1,6 +1,6 @@
-//! `league class`: a league for a class. The manager stays, with referees beside it, on the address
-//! by which others reach this machine. This file sets the options that the command line leaves open,
-//! and prints what the teacher and the students need; the league is played as any other.
+//! `league class`: a league for a class. The manager stays, with referees on its own machine, on the
+//! address by which others reach that machine. This file sets the options that the command line
+//! leaves open, and prints what the teacher and the students need; the league is played as any other.
 //!
 //! `league serve` is the manager alone, with its pages.
 

@@ -1,5 +1,5 @@
 //! `league local`: a whole league on this machine. This file decides who plays, and refuses to set
-//! aside a league with agents from elsewhere; `children.rs` starts the agents, `hooks.rs` the manager.
+//! aside a league with agents of other machines; `children.rs` starts the agents, `hooks.rs` the manager.
 //!
 //! A practice is a local league of many cycles, which finds out whether a strategy is better than a
 //! coin (`statistics.rs`); in a comparison two players meet the same rivals (`comparison.rs`). The

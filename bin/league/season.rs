@@ -191,7 +191,7 @@ fn is_by_expected(args: &Args) -> Result<bool, Exit> {
 }
 
 /// Returns the data folders of the groups, each once. In a folder of dealt groups each file stands
-/// for a data folder of that name, beside the folder. Other files among the operands are passed over.
+/// for a data folder of that name next to it. Other files among the operands are passed over.
 fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
     let mut folders = BTreeSet::new();
     for path in operands.iter().map(PathBuf::from) {
