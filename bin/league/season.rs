@@ -68,6 +68,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
     if !operands.is_empty() || args.has("--status") || args.has("--promote") {
         return run_stage(args, &group_folders(operands));
     }
+
     let league = load_config(args)?.league;
     let (id, data) = (&league.league_id, data_folder(args));
     let folder = data.join("leagues");
@@ -126,6 +127,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
         Some(_) => print_error,
         None => print_line,
     };
+
     let mut players = BTreeMap::new();
     let mut next = Vec::new();
     let mut left_out = 0;
@@ -148,6 +150,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     for line in table(&sorted(players)).lines() {
         print(line);
     }
+
     check_complete(args, left_out, folders.len())?;
     print!("{}", groups::text(&next));
     Ok(())
@@ -166,6 +169,7 @@ fn print_states(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
         };
         print_line(&sanitize(&format!("{}  {state}", folder.display())));
     }
+
     left_out
 }
 
@@ -219,6 +223,7 @@ fn promoted(
     if count == 0 {
         return Ok(Vec::new());
     }
+
     let mut rows: Vec<&Standing> = view.standings.iter().collect();
     if by_expected {
         let expected = expected_by_player(view);
@@ -228,6 +233,7 @@ fn promoted(
 
     let file = league_folder(folder, &view.league_id).join(groups::FILE);
     let entrants = groups::read(&file)?;
+
     let mut promoted = Vec::new();
     for row in rows.into_iter().take(count) {
         let name = &row.display_name;
@@ -251,6 +257,7 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
         sums.draws += row.draws;
         sums.losses += row.losses;
         sums.points += row.points;
+
         let expected = expected.get(&row.player_id).copied();
         sums.expected += expected.unwrap_or(f64::from(row.points));
     }
