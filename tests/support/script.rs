@@ -231,7 +231,8 @@ impl Story {
     }
 
     /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`,
-    /// fields of the meta; `whole`: what is answered, and nothing happens.
+    /// `unanswered` (no member answers), fields of the meta; `whole`: what is answered, and nothing
+    /// happens.
     fn register(&mut self, command: &Command) -> String {
         self.registrations += 1;
         let (kind, name) = (command.word(1), command.word(2));
@@ -241,6 +242,7 @@ impl Story {
             token: command.text("token").map(String::from),
             trusted: !command.has("untrusted"),
             referee_wanted: command.has("wanted"),
+            unanswered: command.has("unanswered"),
             peer: command
                 .text("from")
                 .map_or(paper::HERE, |_| paper::ELSEWHERE),
