@@ -407,6 +407,10 @@ impl Story {
     }
 }
 
+/// A refusal, and the result that is recorded instead.
 fn refused(refusal: ProtocolError) -> String {
-    format!("refused: {refusal}")
+    match refusal.context.get("recorded_result") {
+        Some(recorded) => format!("refused: {refusal}\nrecorded: {recorded}"),
+        None => format!("refused: {refusal}"),
+    }
 }
