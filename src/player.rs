@@ -43,10 +43,9 @@ use std::time::{Duration, Instant};
 /// The command line of a player.
 pub const USAGE: Usage = Usage {
     name: "player",
-    arguments: "[OPTIONS]",
     about: "A player of the AI Agent League: joins its matches and chooses.",
     options: OPTIONS,
-    elsewhere: "
+    redirects: "
   --strategy  league play NAME",
 };
 

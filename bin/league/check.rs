@@ -139,8 +139,7 @@ const NOTICES: &[Check] = checks! { exam, it:
 
 pub const USAGE: Usage = Usage {
     name: "league check",
-    arguments: "[OPTIONS]",
-    about: "examines the one agent that registers; no league is played",
+    about: "examine the one agent that registers; no league is played",
     options: &[
         "
   --as ID                        the id that the agent gets [the one it asks for]
@@ -148,7 +147,7 @@ pub const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Waits for an agent to register, and examines it.

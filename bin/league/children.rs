@@ -29,6 +29,7 @@ pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
         }
         thread::sleep(POLL_INTERVAL);
     }
+
     true
 }
 
@@ -51,7 +52,7 @@ impl Children {
             wanted.push((AgentKind::Referee.format_id(number), None));
         }
         for (number, entrant) in (1..).zip(entrants) {
-            if !entrant.is_elsewhere() {
+            if !entrant.is_remote() {
                 wanted.push((AgentKind::Player.format_id(number), Some(entrant)));
             }
         }
@@ -65,6 +66,7 @@ impl Children {
             let child = started.map_err(|error| storage::with_path(path, error))?;
             children.push((id, child));
         }
+
         Ok(Children(children))
     }
 
@@ -82,6 +84,7 @@ impl Children {
                 )));
             }
         }
+
         let is_away = self.0.iter().any(|(id, _)| away.contains(id));
         Ok(!is_away && here.len() >= self.0.len())
     }
@@ -116,6 +119,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
     saved.manager = local_url(program);
     saved.save(&program.data)?;
     let endpoint = Endpoint::parse(&saved.endpoint);
+
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
@@ -128,6 +132,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         Some(name) if strategies.contains(&name) => format!("league play {name}"),
         Some(line) => line.to_string(),
     };
+
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let mut command = Command::new(installed_program(name).unwrap_or(name.into()));
@@ -137,6 +142,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         Some(player) => command.args(["--player-id", id, "--display-name", &player.name]),
         None => command.args(["--referee-id", id]),
     };
+
     command.args(["--manager", &local_url(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
     for shared in ["--config", "--data", "--logs", "--league-id", "--seed"] {
@@ -145,7 +151,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         }
     }
 
-    // A manager on a port of its own may run beside another, whose agents have the usual ports.
+    // Another manager may run here, whose agents have the usual ports.
     let any_port = program.args.has("--port").then_some(0);
     if let Some(port) = port.or(any_port) {
         command.args(["--port", &port.to_string()]);

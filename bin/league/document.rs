@@ -71,6 +71,7 @@ impl Document {
             time: Instant::now(),
             view: Arc::new(view),
         });
+
         Arc::clone(&made.view)
     }
 
@@ -126,12 +127,6 @@ pub fn view(
             .map_or(0, |time| time.as_millis() as u64),
     };
 
-    let mut rounds = Vec::new();
-    let matches = league.schedule_preview();
-    for matches in matches.chunk_by(|one, other| one.round == other.round) {
-        let known = before.and_then(|view| view.rounds.get(rounds.len()));
-        rounds.push(round_view(matches, known, version));
-    }
     let mut agents = Vec::new();
     for kind in [AgentKind::Referee, AgentKind::Player] {
         for member in league.members(kind) {
@@ -154,7 +149,7 @@ pub fn view(
         total_matches: league.matches.len() as u32,
         agents,
         standings: league.table(),
-        rounds,
+        rounds: round_views(league, before, version),
         reason: status.reason,
         next_at: waiting.next_at,
         champion: end.map(|end| end.champion),
@@ -162,17 +157,27 @@ pub fn view(
     }
 }
 
-/// Returns a round: the known one if nothing has changed in it.
-fn round_view(games: &[Match], known: Option<&Arc<RoundView>>, version: u64) -> Arc<RoundView> {
-    let matches: Vec<MatchView> = games.iter().map(match_view).collect();
-    match known {
-        Some(known) if known.matches == matches => Arc::clone(known),
-        _ => Arc::new(RoundView {
-            round_id: games[0].round,
-            matches,
-            changed: Some(version),
-        }),
+/// Returns the rounds. Those in which nothing has changed are the ones of the document `before`.
+fn round_views(league: &League, before: Option<&LeagueView>, version: u64) -> Vec<Arc<RoundView>> {
+    let mut rounds = Vec::new();
+    let matches = league.schedule_preview();
+    for matches in matches.chunk_by(|one, other| one.round == other.round) {
+        let round_id = matches[0].round;
+        let matches: Vec<MatchView> = matches.iter().map(match_view).collect();
+
+        rounds.push(
+            match before.and_then(|view| view.rounds.get(rounds.len())) {
+                Some(known) if known.matches == matches => Arc::clone(known),
+                _ => Arc::new(RoundView {
+                    round_id,
+                    matches,
+                    changed: Some(version),
+                }),
+            },
+        );
     }
+
+    rounds
 }
 
 fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView {
@@ -202,6 +207,7 @@ fn match_view(the_match: &Match) -> MatchView {
     } else {
         MatchStatus::Scheduled
     };
+
     let result = recorded.map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
     let explained = details.filter(|details| details.drawn_number.is_none());

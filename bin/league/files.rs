@@ -52,6 +52,7 @@ pub fn provide_config(args: &Args) -> Result<(), Exit> {
         storage::replace(&folder.join(name), Access::AllUsers, text)?;
     }
     print_error("there was no folder config here: it is made now, with the usual configuration");
+
     Ok(())
 }
 
@@ -67,6 +68,7 @@ pub fn read_journal(folder: &Path) -> io::Result<Vec<Event>> {
         let event = serde_json::from_str(line);
         events.push(event.map_err(|error| storage::with_path(&path, error.into()))?);
     }
+
     Ok(events)
 }
 
@@ -96,6 +98,7 @@ pub fn finished_leagues(data: &Path, league_id: &str) -> Vec<LeagueView> {
             leagues.extend(document);
         }
     }
+
     leagues.retain(|league: &LeagueView| {
         league.league_id == league_id && league.status == LeaguePhase::Completed
     });

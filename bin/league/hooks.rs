@@ -25,7 +25,6 @@ use league::program::{SHUTDOWN_TIMEOUT, data_folder, log_folder};
 use league::protocol::LeaguePhase;
 use std::fs::File;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -82,6 +81,7 @@ pub struct Setup {
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
     manager::run(args, Arc::clone(&hooks) as Arc<dyn Hooks>)?;
+
     match hooks.new_lobby_port.load(Ordering::SeqCst) {
         0 => Ok(()),
         port => Err(restart_process(port).into()),
@@ -91,7 +91,6 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 /// The tool within a manager.
 struct ToolHooks {
     setup: Setup,
-    logs: PathBuf,
     site: Site,
     pages: Arc<Mutex<Pages>>,
     children: Mutex<Children>,
@@ -108,11 +107,11 @@ impl ToolHooks {
         let logs = log_folder(args);
         let quiet = args.has("--quiet") || setup.kind.is_practice();
         let is_local = setup.kind.is_local();
+
         ToolHooks {
             setup,
             site: Site::new(logs.clone()),
-            pages: Arc::new(Mutex::new(Pages::new(data_folder(args), logs.clone()))),
-            logs,
+            pages: Arc::new(Mutex::new(Pages::new(data_folder(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
             terminal: Terminal { quiet },
@@ -142,6 +141,7 @@ impl ToolHooks {
             comparison::follow(manager, &self.document);
             return;
         }
+
         let view = self.document.newest(manager);
         let screen = screen::follow(&manager.store, &view, manager.lead, self.terminal);
         *lock(&self.screen) = Some(screen);
@@ -152,6 +152,7 @@ impl ToolHooks {
         let Setup {
             entrants, stored, ..
         } = &self.setup;
+
         let children = Children::start(&manager.program, entrants, stored.as_ref())?;
         *lock(&self.children) = children;
         Ok(())
@@ -167,6 +168,7 @@ impl ToolHooks {
                 away.push(id);
             }
         }
+
         lock(&self.children).have_registered(&here, &away)
     }
 
@@ -175,8 +177,10 @@ impl ToolHooks {
         if self.setup.kind == LeagueKind::Practice {
             print_line(&statistics::report(&self.document.newest(manager)));
         }
+
+        let logs = log_folder(&manager.program.args);
         let store = &manager.store;
-        for line in store.read(|league| screen::first_losses(league, &self.logs)) {
+        for line in store.read(|league| screen::first_losses(league, &logs)) {
             print_line(&line);
         }
     }
@@ -187,6 +191,7 @@ impl Hooks for ToolHooks {
         self.start_screen(manager);
         self.write_marks(manager)?;
         keep_writing(&self.pages, manager, &self.document);
+
         if self.setup.kind != LeagueKind::Serve {
             self.start_children(manager)?;
         }
@@ -196,10 +201,12 @@ impl Hooks for ToolHooks {
             operator::listen(&manager.program);
         }
 
+        // The league does not begin without its own agents.
         while !self.is_ready(manager)? {
             let version = manager.store.version();
             manager.store.wait_for_change(version, CHECK_INTERVAL);
         }
+
         Ok(())
     }
 
@@ -240,6 +247,7 @@ impl Hooks for ToolHooks {
     fn ended(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.site.linger();
+
         if manager.program.args.has("--stay") {
             let text = "the league is over; still serving (--stay) until the command \
                 `new-lobby` opens a new lobby";
@@ -285,6 +293,7 @@ fn is_recorded(league: &League, match_id: &str) -> Option<bool> {
 fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>, document: &Arc<Document>) {
     let (pages, manager) = (Arc::clone(pages), Arc::clone(manager));
     let document = Arc::clone(document);
+
     spawn("pages", move || {
         let mut has_failed = false;
         while !manager.store.read(|league| league.closed) {
@@ -295,6 +304,7 @@ fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>, document: &Ar
                 let text = format!("the files for people cannot be written: {error}");
                 manager.say(Level::Error, "fault", &text);
             }
+
             has_failed = !errors.is_empty();
             manager.store.wait(WRITE_INTERVAL, |league| league.closed);
         }

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::thread;
 
 pub const USAGE: Usage = Usage {
-    name: "league play",
-    arguments: "NAME [OPTIONS]",
-    about: "runs a player with a finished strategy; mcp or mcp:NAME: by hand",
+    name: "league play NAME",
+    about: "run a player with a finished strategy; mcp or mcp:NAME: by hand",
     options: OPTIONS,
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Runs a player with the strategy `name`. `mcp:NAME` is played by hand, and by NAME if no choice
@@ -88,5 +87,6 @@ fn choose(by_hand: &ByHand, turn: &Turn, fallback: &Options) -> String {
         print_error(&format!("{}: {text}", turn.player_id));
         by_hand.note(&text);
     }
+
     chosen
 }

@@ -20,10 +20,9 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league verify",
-    arguments: "[OPTIONS]",
-    about: "checks that journal, outboxes and histories agree, and no log has a token",
+    about: "check that journal, outboxes and histories agree, and no log has a token",
     options: &[COMMON],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Checks the league that the command line names, and prints what was found.
@@ -35,6 +34,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     if checked.differences.is_empty() {
         return Ok(());
     }
+
     Err(Exit::failed(checked.differences.join("\n")))
 }
 
@@ -58,6 +58,7 @@ impl Checked {
             logs: 0,
             differences: Vec::new(),
         };
+
         checked.read_journal(data)?;
         checked.check_outboxes(data);
         checked.check_histories(data);
@@ -75,6 +76,7 @@ impl Checked {
             0 => "all agree, and no log shows a token".to_string(),
             _ => differences,
         };
+
         format!(
             "{league}: {results} in the journal, {outboxes} outboxes, {histories} histories, {logs} logs: {found}"
         )
@@ -92,6 +94,7 @@ impl Checked {
             }
             self.league.apply(&event);
         }
+
         Ok(())
     }
 
@@ -189,5 +192,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             found.push(path);
         }
     }
+
     found
 }

@@ -171,6 +171,7 @@ impl LeagueView {
                 agent.endpoint = None;
             }
         }
+
         copy
     }
 }

@@ -230,3 +230,26 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     assert_eq!(pages.count(), 2, "with its matches");
     check_none_has_ended(players.into_iter().chain([referee]));
 }
+
+#[test]
+fn a_plain_manager_obeys_the_operator_and_tells_its_status() {
+    let (world, mut manager) = with_manager("--lead-sec 0");
+    let order = |words: &str, says: &str| check_says(&world.order(words, &manager.url()), says);
+    order("status", "waiting. 0 of at least 2 players");
+    let peers = ["P01", "P02", "P03"].map(|id| {
+        let peer = Peer::new(move |request| good_player(id, "even", request));
+        register_player(&manager.url(), id, &peer.url);
+        peer
+    });
+    order("remove p03", "P03 is out of the lobby");
+    order("pause", "no further match begins");
+    let mut referee = world.agent(&manager, "REF01", "");
+    referee.line("is REF01");
+    order("start", "paused");
+    order("status", "running, round 1 of 1. ");
+    order("resume", "the league goes on");
+    manager.ends_well();
+    world.check_played(2);
+    referee.ends_well();
+    drop(peers);
+}

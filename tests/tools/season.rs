@@ -220,10 +220,10 @@ fn a_stage_names_every_group_that_it_leaves_out() {
     keep(&season.join("groups"), "005.txt", "");
     keep(&season, "final.txt", "");
     let names = ["001", "003", "004", "groups", "notes", "final.txt"];
-    let paths = names.map(|name| season.join(name));
+    let paths = names.map(|name| season.join(name).display().to_string());
     let run = |options: &str| {
-        let mut command = world.command("league_manager", "season");
-        command.args(&paths).args(options.split_whitespace());
+        let arguments = format!("season {} {options}", paths.join(" "));
+        let mut command = world.command("league", &arguments);
         let output = command.output().unwrap();
         let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         (output.status.code(), said)
