@@ -155,6 +155,7 @@ impl Manager {
             referee_wanted: self
                 .store
                 .read(|league| self.notifier.available_referees(league).is_empty()),
+            unreachable: &self.notifier.unreachable(),
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
@@ -253,8 +254,16 @@ impl Manager {
             let event = league.control(order, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         })?;
-        if order.action == ControlAction::NewLobby {
-            self.hooks.new_lobby(self);
+
+        match (order.action, &order.player_id) {
+            // Find out whether the player answers: if it does not, it may register without its token.
+            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
+            // The league is closed before the answer, so that the order survives a crash.
+            (ControlAction::NewLobby, _) => {
+                self.finish()?;
+                self.hooks.new_lobby(self);
+            }
+            _ => {}
         }
         Ok(self.status().into())
     }

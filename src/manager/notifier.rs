@@ -19,7 +19,7 @@ use crate::program::Program;
 use crate::program::config::RetryPolicy;
 use crate::protocol::{AgentKind, Message};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -242,6 +242,17 @@ impl Notifier {
     /// Returns the status of an agent.
     pub fn status(&self, id: &str) -> AgentStatus {
         self.with(id, |recipient| recipient.status.clone())
+    }
+
+    /// Returns the ids of the agents whose last call failed.
+    pub fn unreachable(&self) -> BTreeSet<String> {
+        let mut ids = BTreeSet::new();
+        for (id, recipient) in self.recipients.lock().iter() {
+            if recipient.status.last_error.is_some() {
+                ids.insert(id.clone());
+            }
+        }
+        ids
     }
 
     /// Returns true if an agent has received everything, or does not answer.

@@ -232,7 +232,8 @@ impl Story {
     }
 
     /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`,
-    /// fields of the meta; `whole`: what is answered, and nothing happens.
+    /// `unanswered` (no member answers), fields of the meta; `whole`: what is answered, and nothing
+    /// happens.
     fn register(&mut self, command: &Command) -> String {
         self.registrations += 1;
         let (kind, name) = (command.word(1), command.word(2));
@@ -242,6 +243,7 @@ impl Story {
             token: command.text("token").map(String::from),
             trusted: !command.has("untrusted"),
             referee_wanted: command.has("wanted"),
+            unanswered: command.has("unanswered"),
             peer: command
                 .text("from")
                 .map_or(paper::HERE, |_| paper::ELSEWHERE),
@@ -413,6 +415,10 @@ fn body(message: impl Into<Message>) -> Value {
     body
 }
 
+/// A refusal, and the result that is recorded instead.
 fn refused(refusal: ProtocolError) -> String {
-    format!("refused: {refusal}")
+    match refusal.context.get("recorded_result") {
+        Some(recorded) => format!("refused: {refusal}\nrecorded: {recorded}"),
+        None => format!("refused: {refusal}"),
+    }
 }
