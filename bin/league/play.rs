@@ -51,10 +51,8 @@ fn finished(name: &str) -> Options {
     let strategy = name.to_string();
 
     Options::new(name, game_types, move |turn| {
-        match strategies::named(&turn.game_type, &strategy) {
-            Some(choose) => choose(turn),
-            None => String::new(), // it is not one of game_types
-        }
+        let choose = strategies::named(&turn.game_type, &strategy);
+        choose.map_or_else(String::new, |choose| choose(turn)) // the game is one of game_types
     })
 }
 
