@@ -98,7 +98,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
         add(&mut players, league);
     }
 
-    let players = sorted(players);
+    let players = rank_players(players);
     print_line(&table(&players));
 
     let path = folder.join(format!("{id}.season.csv"));
@@ -137,7 +137,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
             Ok(view) => {
                 print(&sanitize(&format!("  {place}{}", title(&view))));
                 let count = promoted_count.unwrap_or(0);
-                next.extend(promoted(folder, &view, count, by_expected)?);
+                next.extend(best_entrants(folder, &view, count, by_expected)?);
                 add(&mut players, &view);
             }
             Err(problem) => {
@@ -147,7 +147,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
         }
     }
 
-    for line in table(&sorted(players)).lines() {
+    for line in table(&rank_players(players)).lines() {
         print(line);
     }
 
@@ -214,7 +214,7 @@ fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
 
 /// Returns the best players of a group with the commands that started them. Players of the same worth
 /// keep the order of the league's table.
-fn promoted(
+fn best_entrants(
     folder: &Path,
     view: &LeagueView,
     count: usize,
@@ -234,15 +234,15 @@ fn promoted(
     let file = league_folder(folder, &view.league_id).join(groups::FILE);
     let entrants = groups::read(&file)?;
 
-    let mut promoted = Vec::new();
+    let mut best = Vec::new();
     for row in rows.into_iter().take(count) {
         let name = &row.display_name;
         let entrant = entrants.iter().find(|entrant| entrant.name == *name);
         let problem = format!("{} does not say how {name} is started", file.display());
-        promoted.push(entrant.cloned().ok_or(Exit::failed(problem))?);
+        best.push(entrant.cloned().ok_or(Exit::failed(problem))?);
     }
 
-    Ok(promoted)
+    Ok(best)
 }
 
 /// Adds a league to the sums of its players.
@@ -264,7 +264,7 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
 }
 
 /// Returns the players, best first.
-pub fn sorted(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
+pub fn rank_players(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     let mut players: Vec<(String, Sums)> = players.into_iter().collect();
     players.sort_by(|(_, one), (_, other)| {
         other.points_per_match().total_cmp(&one.points_per_match())
