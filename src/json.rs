@@ -23,7 +23,7 @@ pub struct FieldError {
     /// The full path of the field, like `matches[0].match_id`, or of all missing fields; empty for
     /// the whole value.
     pub path: String,
-    /// What was received and what is expected.
+    /// The received value and the expected one, in words.
     pub problem: String,
     /// The kind of error, on which the error code depends.
     pub kind: FieldErrorKind,
@@ -116,8 +116,8 @@ impl Findings {
         let missing = self.errors.iter().filter(|error| error.is_missing());
         let paths: Vec<&str> = missing.map(|error| error.path.as_str()).collect();
         if paths.len() > 1 {
-            let misspelled = |error: &&FieldError| error.kind == FieldErrorKind::Misspelled;
-            let misspelled = self.errors.iter().find(misspelled);
+            let mut errors = self.errors.iter();
+            let misspelled = errors.find(|error| error.kind == FieldErrorKind::Misspelled);
             return Err(FieldError {
                 path: paths.join(", "),
                 problem: misspelled.map_or("missing".into(), |error| error.problem.clone()),
@@ -334,10 +334,12 @@ fn is_similar(key: &str, name: &str) -> bool {
 
 /// Returns true if two words differ in one letter, or in two letters side by side.
 pub fn is_one_typo_apart(one: &str, other: &str) -> bool {
-    let is_same = |(a, b): &(u8, u8)| a == b;
-    let pairs = one.bytes().zip(other.bytes());
-    let start = pairs.take_while(is_same).count();
-    let pairs = one.bytes().rev().zip(other.bytes().rev());
-    let end = pairs.take_while(is_same).count();
+    let start = common_prefix(one.bytes(), other.bytes());
+    let end = common_prefix(one.bytes().rev(), other.bytes().rev());
     one.len().abs_diff(other.len()) < 2 && one.len().max(other.len()) <= start + end + 2
+}
+
+/// Returns the number of equal bytes at the start of both.
+fn common_prefix(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usize {
+    one.zip(other).take_while(|(a, b)| a == b).count()
 }

@@ -118,7 +118,7 @@ pub enum Parity {
     Odd,
 }
 
-/// How a match ended.
+/// The ending of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ResultStatus {
@@ -135,7 +135,7 @@ pub enum RegistrationStatus {
     Rejected,
 }
 
-/// How far the league has come.
+/// The phase of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaguePhase {
@@ -165,7 +165,7 @@ pub enum MatchState {
     Finished,
 }
 
-/// What the operator may do to a league.
+/// An action of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAction {
@@ -239,7 +239,7 @@ pub struct Envelope {
     pub match_id: Option<String>,
 }
 
-/// What an agent says of itself. Only a referee says how many matches it plays at once, and
+/// The description that an agent registers with. Only a referee says how many matches it plays at once, and
 /// whether it takes match tokens from the manager. By its `registration_key`, a secret that it
 /// made itself and keeps on its disk, an agent that lost the manager's answer gets it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -313,7 +313,7 @@ pub struct LeagueControl {
     pub player_id: Option<String>,
 }
 
-/// How far the league is; where it does not go on, `reason` says what it waits for.
+/// The progress of the league; if it does not go on, `reason` says what it waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeagueStatus {
     pub league_id: String,
@@ -355,7 +355,7 @@ pub struct MatchEntry {
     pub match_token: Option<String>,
 }
 
-/// What a player has won, lost and drawn so far.
+/// The wins, losses and draws of a player so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub wins: u32,
@@ -404,7 +404,7 @@ pub struct ChooseParityCall {
     pub context: Option<TurnContext>,
 }
 
-/// What a player is told along with the call.
+/// More that a player is told with the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnContext {
     pub opponent_id: Option<String>,
@@ -445,7 +445,7 @@ pub struct ChooseMoveResponse {
     pub auth_token: Option<String>,
 }
 
-/// How a match ended. `reason` beside the result is read, and never written.
+/// The end of a match. `reason` beside the result is read, but never written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameOver {
     pub match_id: String,
@@ -454,7 +454,7 @@ pub struct GameOver {
     pub reason: Option<String>,
 }
 
-/// How a match ended, as the players are told. `choices` is for Even/Odd, `moves` for every
+/// The result of a match, as the players are told it. `choices` is for Even/Odd, `moves` for every
 /// other game.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameResult {
@@ -479,7 +479,7 @@ pub struct MoveMade {
     pub r#move: String,
 }
 
-/// What went wrong in a match, for the player that it concerns.
+/// An error in a match, for the player that it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameError {
     pub match_id: String,
@@ -493,7 +493,7 @@ pub struct GameError {
     pub consequence: Option<String>,
 }
 
-/// Which attempt failed; and when the next one comes, or how many seconds are left for it.
+/// The attempt that failed, and when the next one comes or how many seconds are left for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetryInfo {
     pub retry_count: u32,
@@ -502,7 +502,7 @@ pub struct RetryInfo {
     pub time_remaining: Option<f64>,
 }
 
-/// How a match ended, for the manager.
+/// The report of a referee: the result of a match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchResultReport {
     pub league_id: String,
@@ -512,7 +512,7 @@ pub struct MatchResultReport {
     pub result: MatchResult,
 }
 
-/// How a match ended, as the manager is told: points by player.
+/// The result of a match, as the manager is told it: points by player.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchResult {
     #[serde(default, deserialize_with = "nullable")]
@@ -521,7 +521,7 @@ pub struct MatchResult {
     pub details: ResultDetails,
 }
 
-/// What the result follows from. In Even/Odd `status` may be absent: the number then says how
+/// The facts from which the result follows. In Even/Odd `status` may be absent: the number then says how
 /// the match ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultDetails {
@@ -575,7 +575,7 @@ pub struct RoundCompleted {
     pub next_round_id: Option<u32>,
 }
 
-/// How the matches of a round ended: `wins + draws + technical_losses = total_matches`.
+/// The endings of the matches of a round: `wins + draws + technical_losses = total_matches`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundSummary {
     pub total_matches: u32,
@@ -594,7 +594,7 @@ pub struct LeagueCompleted {
     pub final_standings: Vec<FinalStanding>,
 }
 
-/// Who won the league.
+/// The winner of the league.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Champion {
     pub player_id: String,
@@ -619,7 +619,7 @@ pub struct LeagueQuery {
     pub query_params: Option<Value>,
 }
 
-/// Whom or what a question is about; without a player it is about its sender.
+/// The subject of a query; without a player it is about its sender.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct QueryParams {
     pub player_id: Option<String>,
@@ -635,7 +635,7 @@ pub struct LeagueQueryResponse {
     pub error: Option<QueryError>,
 }
 
-/// Why a question was not answered; unlike in LEAGUE_ERROR, `error_description` explains.
+/// The reason why a query is not answered; unlike in LEAGUE_ERROR, `error_description` explains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryError {
     pub error_code: String,

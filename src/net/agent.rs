@@ -56,7 +56,7 @@ pub trait Agent: Send + Sync + 'static {
 
 /// The offer of an agent to tool clients.
 pub struct Toolbox<'a> {
-    /// What a model should know before it calls a tool.
+    /// The advice for a model that wants to call a tool.
     pub instructions: &'static str,
     /// True if the messages are listed as tools. They can be called in any case.
     pub lists_messages: bool,
@@ -98,17 +98,16 @@ impl<'a> Tool<'a> {
         description: &'static str,
         run: impl Fn(Q, IpAddr) -> Result<A, HandlerError> + 'a,
     ) -> Tool<'a> {
-        let run = move |arguments: &Value, peer: IpAddr| {
-            let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
-            Ok(json!(run(arguments, peer)?))
-        };
         Tool {
             name,
             description,
             read_only: true,
             input_schema: schema_of::<Q>(),
             output_schema: schema_of::<A>(),
-            run: Box::new(run),
+            run: Box::new(move |arguments, peer| {
+                let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
+                Ok(json!(run(arguments, peer)?))
+            }),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::protocol::{ErrorCode, ProtocolError};
 use crate::values::{MAX_SHOWN_CHARS, format_seconds, redact_and_truncate, truncate};
 use std::time::Duration;
 
-/// Why a call has no good answer.
+/// The reason why a call has no good answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallError {
     /// No answer came within this time (E001).

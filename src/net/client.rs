@@ -281,8 +281,8 @@ impl Client {
         let (status, bytes) = self.post(to, &call)?;
 
         let reply: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let has = |key: &str| reply.get(key).is_some();
-        if status != 200 && !has("message_type") && !has("result") && !has("error") {
+        let mut keys = ["message_type", "result", "error"].iter();
+        if status != 200 && !keys.any(|key| reply.get(key).is_some()) {
             let body = String::from_utf8_lossy(&bytes);
             return Err(CallError::HttpStatus(status, redact_and_truncate(&body)));
         }
