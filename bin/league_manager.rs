@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 const USAGE: Usage = Usage {
     name: "league_manager",
-    arguments: "[OPTIONS]",
     about: "The manager of the AI Agent League: registers agents, has all play, keeps the table.",
     options: &[
         "
@@ -21,7 +20,7 @@ const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    elsewhere: "
+    redirects: "
   local  league local
   class  league class
   start  league start

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 
 const USAGE: Usage = Usage {
     name: "referee",
-    arguments: "[OPTIONS]",
     about: "A referee of the AI Agent League: plays matches between two players and reports them.",
     options: &[
         "
@@ -21,7 +20,7 @@ const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    elsewhere: "",
+    redirects: "",
 };
 
 fn main() -> ExitCode {

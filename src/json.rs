@@ -23,7 +23,7 @@ pub struct FieldError {
     /// The full path of the field, like `matches[0].match_id`, or of all missing fields; empty for
     /// the whole value.
     pub path: String,
-    /// What was received and what is expected.
+    /// The received value and the expected one, in words.
     pub problem: String,
     /// The kind of error, on which the error code depends.
     pub kind: FieldErrorKind,
@@ -116,8 +116,8 @@ impl Findings {
         let missing = self.errors.iter().filter(|error| error.is_missing());
         let paths: Vec<&str> = missing.map(|error| error.path.as_str()).collect();
         if paths.len() > 1 {
-            let misspelled = |error: &&FieldError| error.kind == FieldErrorKind::Misspelled;
-            let misspelled = self.errors.iter().find(misspelled);
+            let mut errors = self.errors.iter();
+            let misspelled = errors.find(|error| error.kind == FieldErrorKind::Misspelled);
             return Err(FieldError {
                 path: paths.join(", "),
                 problem: misspelled.map_or("missing".into(), |error| error.problem.clone()),
@@ -215,6 +215,57 @@ fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut 
     }
 }
 
+/// Returns true if no array stands where the schema has an object: serde would take its items for
+/// the fields.
+pub fn has_objects(value: &Value, schema: &Value) -> bool {
+    match value {
+        Value::Array(items) => {
+            schema["type"] != "object"
+                && items.iter().all(|item| has_objects(item, &schema["items"]))
+        }
+        Value::Object(fields) => {
+            let mut fields = fields.iter().filter(|(_, value)| is_container(value));
+            fields.all(|(name, value)| has_objects(value, field_schema(schema, name)))
+        }
+        _ => true,
+    }
+}
+
+/// Removes the optional fields that are null. Fields that must be present stay as null.
+pub fn remove_absent(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                remove_absent(item, &schema["items"]);
+            }
+        }
+        Value::Object(fields) => {
+            fields.retain(|name, value| {
+                !value.is_null()
+                    || schema["properties"].get(name).is_none()
+                    || required(schema).any(|required| required == name)
+            });
+            for (name, value) in fields {
+                if is_container(value) {
+                    remove_absent(value, field_schema(schema, name));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_container(value: &Value) -> bool {
+    value.is_array() || value.is_object()
+}
+
+/// Returns the schema of a field, or of an entry of a map.
+fn field_schema<'a>(schema: &'a Value, name: &str) -> &'a Value {
+    let field = schema["properties"].get(name);
+    let field = field.unwrap_or(&schema["additionalProperties"]);
+    field.get("anyOf").map_or(field, |types| &types[0])
+}
+
 /// Returns the names of the required fields, in the order of their declaration.
 fn required(schema: &Value) -> impl Iterator<Item = &str> {
     let names = schema["required"].as_array().into_iter().flatten();
@@ -283,10 +334,12 @@ fn is_similar(key: &str, name: &str) -> bool {
 
 /// Returns true if two words differ in one letter, or in two letters side by side.
 pub fn is_one_typo_apart(one: &str, other: &str) -> bool {
-    let is_same = |(a, b): &(u8, u8)| a == b;
-    let pairs = one.bytes().zip(other.bytes());
-    let start = pairs.take_while(is_same).count();
-    let pairs = one.bytes().rev().zip(other.bytes().rev());
-    let end = pairs.take_while(is_same).count();
+    let start = common_prefix(one.bytes(), other.bytes());
+    let end = common_prefix(one.bytes().rev(), other.bytes().rev());
     one.len().abs_diff(other.len()) < 2 && one.len().max(other.len()) <= start + end + 2
+}
+
+/// Returns the number of equal bytes at the start of both.
+fn common_prefix(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usize {
+    one.zip(other).take_while(|(a, b)| a == b).count()
 }

@@ -38,7 +38,7 @@ use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 /// How long agents that do not answer have to answer a last ping when the league starts.
@@ -120,6 +120,8 @@ pub struct Manager {
     operator_token: String,
     /// When a rejected registration was last printed.
     last_rejection: Mutex<Option<Instant>>,
+    /// Done when what surrounds the manager has stored the played league.
+    stored: Once,
     hooks: Arc<dyn Hooks>,
 }
 
@@ -150,6 +152,7 @@ impl Manager {
             notifier: Notifier::new(&store, &program),
             waiting: Mutex::default(),
             last_rejection: Mutex::default(),
+            stored: Once::new(),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
@@ -174,7 +177,6 @@ impl Manager {
 
         let mut rounds = RoundLoop::new(self);
         self.wait_for_start(&mut rounds);
-        self.warn_of_matches_per_round();
         self.warn_of_unreachable_agents(&mut rounds);
         rounds.run_until(|league| league.open_round().is_none());
 
@@ -189,8 +191,7 @@ impl Manager {
             + attempt;
         let until = Instant::now() + timeout;
         rounds.run_until(|_| self.notifier.are_all_idle() || Instant::now() >= until);
-        self.hooks.league_played(self);
-        self.close()?;
+        self.finish()?;
         self.hooks.ended(self);
         rounds.run_until(|_| !self.hooks.must_stay(self));
         server.drain(SHUTDOWN_TIMEOUT);
@@ -235,21 +236,6 @@ impl Manager {
         }
     }
 
-    fn warn_of_matches_per_round(&self) {
-        let players = self
-            .store
-            .read(|league| league.members(AgentKind::Player).len());
-        let says = self.program.config.league.scheduling.matches_per_round;
-        let follows = players / 2;
-        if says as usize != follows {
-            let log = self.program.log();
-            let text = format!(
-                "scheduling.matches_per_round says {says}, but {players} players make {follows}"
-            );
-            log.event(Level::Warning, "configuration", text);
-        }
-    }
-
     /// Pings the agents once more that do not answer, and warns of those that still do not.
     fn warn_of_unreachable_agents(&self, rounds: &mut RoundLoop) {
         let last_error = |id: &String| self.notifier.status(id).last_error;
@@ -270,6 +256,13 @@ impl Manager {
                 self.say(Level::Warning, "unreachable", &text);
             }
         }
+    }
+
+    /// Ends the league after its last match. A closed league is not resumed, so what surrounds the
+    /// manager first stores what must not be lost.
+    pub fn finish(&self) -> io::Result<()> {
+        self.stored.call_once(|| self.hooks.league_played(self));
+        self.close()
     }
 
     /// Ends the league, with the results that it has.

@@ -21,7 +21,7 @@ use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::player::history::History;
-use crate::player::invitations::{Invitations, JoinedMatch};
+use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
@@ -43,10 +43,9 @@ use std::time::{Duration, Instant};
 /// The command line of a player.
 pub const USAGE: Usage = Usage {
     name: "player",
-    arguments: "[OPTIONS]",
     about: "A player of the AI Agent League: joins its matches and chooses.",
     options: OPTIONS,
-    elsewhere: "
+    redirects: "
   --strategy  league play NAME",
 };
 
@@ -205,7 +204,7 @@ impl Agent for Player {
             }
             Message::GameError(error) => {
                 self.warn(&display::game_error(&error));
-                self.find_match(request, &error.match_id)?;
+                lock(&self.invitations).find(&request.envelope, &error.match_id)?;
                 None
             }
             other => {
@@ -325,7 +324,7 @@ impl Player {
         if !self.options.game_types.contains(&&*call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
-        let joined = self.find_match(request, &call.match_id)?;
+        let joined = lock(&self.invitations).find(&request.envelope, &call.match_id)?;
         check_player_id(credentials, &call.player_id)?;
 
         // The deadline is by the referee's clock, which may differ from ours.
@@ -370,7 +369,7 @@ impl Player {
         request: &Request,
         over: GameOver,
     ) -> Result<(), ProtocolError> {
-        let joined = self.find_match(request, &over.match_id)?;
+        let joined = lock(&self.invitations).find(&request.envelope, &over.match_id)?;
 
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
@@ -397,15 +396,6 @@ impl Player {
             print_line(&display::about_match(&over.match_id, &text));
         }
         Ok(())
-    }
-
-    /// Returns the match of a referee's message, if the message is genuine.
-    fn find_match(
-        &self,
-        request: &Request,
-        match_id: &str,
-    ) -> Result<Arc<JoinedMatch>, ProtocolError> {
-        lock(&self.invitations).find(&request.envelope, match_id)
     }
 
     fn save_history(&self) {

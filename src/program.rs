@@ -131,7 +131,9 @@ impl Program {
         // Restart or end the process when it must.
         let (port, log) = (self.port, Arc::clone(&self.client.log));
         spawn("restart", move || {
-            restart::watch(|reason| restart_process(&log, port, reason))
+            let panic_log = Arc::clone(&log);
+            let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
+            restart::watch(report, |reason| restart_process(&log, port, reason))
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {

@@ -5,7 +5,7 @@
 //! a description for people and language models. A message without receivers is only a reply.
 //!
 //! Then come the structs. An ordinary field must be present and valid. An `Option` may be absent, and
-//! counts as absent where it is invalid; it is skipped when the message is sent. An `Option` that is
+//! counts as absent where it is invalid; it is left out when the message is sent. An `Option` that is
 //! declared `nullable` is sent as null instead, and must be valid where it is present. A `Value` is
 //! checked by its handler. To add a message, write a struct and a row of the list; to add a field,
 //! write it into the struct.
@@ -118,7 +118,7 @@ pub enum Parity {
     Odd,
 }
 
-/// How a match ended.
+/// The ending of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ResultStatus {
@@ -135,7 +135,7 @@ pub enum RegistrationStatus {
     Rejected,
 }
 
-/// How far the league has come.
+/// The phase of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaguePhase {
@@ -165,7 +165,7 @@ pub enum MatchState {
     Finished,
 }
 
-/// What the operator may do to a league.
+/// An action of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAction {
@@ -233,17 +233,13 @@ pub struct Envelope {
     pub sender: String,
     pub timestamp: Timestamp,
     pub conversation_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub league_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub round_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_id: Option<String>,
 }
 
-/// What an agent says of itself. Only a referee says how many matches it plays at once, and
+/// The description that an agent registers with. Only a referee says how many matches it plays at once, and
 /// whether it takes match tokens from the manager. By its `registration_key`, a secret that it
 /// made itself and keeps on its disk, an agent that lost the manager's answer gets it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -277,13 +273,9 @@ pub struct RefereeRegisterResponse {
     pub referee_id: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub league_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proves_itself: Option<bool>,
 }
 
@@ -301,13 +293,9 @@ pub struct LeagueRegisterResponse {
     pub player_id: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub league_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proves_itself: Option<bool>,
 }
 
@@ -322,11 +310,10 @@ pub struct StartLeague {
 pub struct LeagueControl {
     pub league_id: String,
     pub action: ControlAction,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
 }
 
-/// How far the league is; where it does not go on, `reason` says what it waits for.
+/// The progress of the league; if it does not go on, `reason` says what it waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeagueStatus {
     pub league_id: String,
@@ -334,7 +321,6 @@ pub struct LeagueStatus {
     pub current_round: u32,
     pub total_rounds: u32,
     pub matches_completed: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -346,7 +332,6 @@ pub struct RoundAnnouncement {
     pub league_id: String,
     pub round_id: u32,
     pub matches: Vec<MatchEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_token: Option<String>,
 }
 
@@ -360,25 +345,17 @@ pub struct MatchEntry {
     pub player_A_id: String,
     pub player_B_id: String,
     pub referee_endpoint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub referee_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_A_endpoint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_B_endpoint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_A_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_B_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_A_standings: Option<Record>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_B_standings: Option<Record>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_token: Option<String>,
 }
 
-/// What a player has won, lost and drawn so far.
+/// The wins, losses and draws of a player so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub wins: u32,
@@ -392,7 +369,6 @@ pub struct StartMatch {
     pub league_id: String,
     pub round_id: u32,
     pub r#match: MatchEntry,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -405,7 +381,6 @@ pub struct GameInvitation {
     pub game_type: String,
     pub role_in_match: String,
     pub opponent_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
 }
 
@@ -416,7 +391,6 @@ pub struct GameJoinAck {
     pub player_id: String,
     pub arrival_timestamp: Timestamp,
     pub accept: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -427,18 +401,14 @@ pub struct ChooseParityCall {
     pub player_id: String,
     pub game_type: String,
     pub deadline: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<TurnContext>,
 }
 
-/// What a player is told along with the call.
+/// More that a player is told with the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnContext {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub round_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub your_standings: Option<Record>,
 }
 
@@ -448,7 +418,6 @@ pub struct ChooseParityResponse {
     pub match_id: String,
     pub player_id: String,
     pub parity_choice: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
@@ -463,7 +432,6 @@ pub struct ChooseMoveCall {
     pub move_number: u32,
     pub position: String,
     pub legal_moves: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<TurnContext>,
 }
 
@@ -474,21 +442,19 @@ pub struct ChooseMoveResponse {
     pub player_id: String,
     pub move_number: u32,
     pub r#move: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }
 
-/// How a match ended. `reason` beside the result is read, and never written.
+/// The end of a match. `reason` beside the result is read, but never written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameOver {
     pub match_id: String,
     pub game_type: String,
     pub game_result: GameResult,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How a match ended, as the players are told. `choices` is for Even/Odd, `moves` for every
+/// The result of a match, as the players are told it. `choices` is for Even/Odd, `moves` for every
 /// other game.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameResult {
@@ -513,7 +479,7 @@ pub struct MoveMade {
     pub r#move: String,
 }
 
-/// What went wrong in a match, for the player that it concerns.
+/// An error in a match, for the player that it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameError {
     pub match_id: String,
@@ -521,28 +487,22 @@ pub struct GameError {
     pub error_description: String,
     pub affected_player: String,
     pub action_required: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_info: Option<RetryInfo>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub consequence: Option<String>,
 }
 
-/// Which attempt failed; and when the next one comes, or how many seconds are left for it.
+/// The attempt that failed, and when the next one comes or how many seconds are left for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetryInfo {
     pub retry_count: u32,
     pub max_retries: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_remaining: Option<f64>,
 }
 
-/// How a match ended, for the manager.
+/// The report of a referee: the result of a match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchResultReport {
     pub league_id: String,
@@ -552,7 +512,7 @@ pub struct MatchResultReport {
     pub result: MatchResult,
 }
 
-/// How a match ended, as the manager is told: points by player.
+/// The result of a match, as the manager is told it: points by player.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchResult {
     #[serde(default, deserialize_with = "nullable")]
@@ -561,7 +521,7 @@ pub struct MatchResult {
     pub details: ResultDetails,
 }
 
-/// What the result follows from. In Even/Odd `status` may be absent: the number then says how
+/// The facts from which the result follows. In Even/Odd `status` may be absent: the number then says how
 /// the match ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultDetails {
@@ -615,7 +575,7 @@ pub struct RoundCompleted {
     pub next_round_id: Option<u32>,
 }
 
-/// How the matches of a round ended: `wins + draws + technical_losses = total_matches`.
+/// The endings of the matches of a round: `wins + draws + technical_losses = total_matches`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundSummary {
     pub total_matches: u32,
@@ -634,7 +594,7 @@ pub struct LeagueCompleted {
     pub final_standings: Vec<FinalStanding>,
 }
 
-/// Who won the league.
+/// The winner of the league.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Champion {
     pub player_id: String,
@@ -648,7 +608,6 @@ pub struct FinalStanding {
     pub rank: u32,
     pub player_id: String,
     pub points: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 }
 
@@ -657,16 +616,13 @@ pub struct FinalStanding {
 pub struct LeagueQuery {
     pub league_id: String,
     pub query_type: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query_params: Option<Value>,
 }
 
-/// Whom or what a question is about; without a player it is about its sender.
+/// The subject of a query; without a player it is about its sender.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct QueryParams {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub round_id: Option<u32>,
 }
 
@@ -675,13 +631,11 @@ pub struct QueryParams {
 pub struct LeagueQueryResponse {
     pub query_type: String,
     pub success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<QueryError>,
 }
 
-/// Why a question was not answered; unlike in LEAGUE_ERROR, `error_description` explains.
+/// The reason why a query is not answered; unlike in LEAGUE_ERROR, `error_description` explains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryError {
     pub error_code: String,
@@ -694,8 +648,6 @@ pub struct QueryError {
 pub struct LeagueError {
     pub error_code: String,
     pub error_description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub original_message_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
 }

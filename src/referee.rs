@@ -132,14 +132,13 @@ impl Referee {
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Ok(Message::LeagueError(error)) if is_auth_error(&error) => {
-                let credentials = Credentials::clone(&credentials);
-                if let Err(exit) = self.session.register(self, credentials) {
+                if let Err(exit) = self.session.register(self, &credentials) {
                     self.session.finish(Err(exit));
                 }
             }
             Ok(Message::LeagueError(error)) => return self.discard(&result, &error.explain()),
             Ok(_) => {}
-            Err(error @ CallError::Status(413, _)) => {
+            Err(error @ CallError::HttpStatus(413, _)) => {
                 return self.discard(&result, &error.explain());
             }
             Err(error) => self.warn(&credentials.manager, &error),

@@ -162,6 +162,7 @@ impl ByHand {
             .table
             .wait_until(timeout, |table| !table.asked.contains_key(match_id));
         table.asked.remove(match_id);
+
         table.chosen.remove(match_id)
     }
 
@@ -189,6 +190,7 @@ impl ByHand {
             None if table.is_over => TurnState::Over,
             None => TurnState::Wait,
         };
+
         Offer {
             status,
             notes: table.notes.clone(),
@@ -221,6 +223,7 @@ impl Table {
                 format!("got {shown:?}, but there no choice is asked now; next_turn waits for one");
             return Err(mismatch("match_id", problem));
         };
+
         if let Some(number) = made.move_number
             && number != turn.move_number
         {
@@ -234,6 +237,7 @@ impl Table {
         self.asked.remove(match_id);
         self.notes.clear();
         self.chosen.insert(match_id.clone(), choice.clone());
+
         Ok(Chosen {
             status: "ok".into(),
             match_id: match_id.clone(),
@@ -262,6 +266,7 @@ pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
             Ok(for_choices.make_choice(&arguments)?)
         },
     );
+
     Toolbox {
         instructions: INSTRUCTIONS,
         lists_messages: false,
@@ -283,6 +288,7 @@ fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<
         (Some(token), Some(own)) => constant_time_eq(token, own),
         _ => false,
     };
+
     if has_token || peer.is_loopback() {
         return Ok(());
     }
@@ -294,6 +300,7 @@ fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<
             "missing; this player's own, from its card",
         ),
     };
+
     Err(ProtocolError::field(code, "auth_token", problem).into())
 }
 
@@ -313,6 +320,7 @@ fn newest_matches(turn: &Turn) -> Vec<Played> {
             result: past.result.clone(),
         });
     }
+
     matches
 }
 

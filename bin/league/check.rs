@@ -34,8 +34,7 @@ use std::io;
 
 pub const USAGE: Usage = Usage {
     name: "league check",
-    arguments: "[OPTIONS]",
-    about: "examines the one agent that registers; no league is played",
+    about: "examine the one agent that registers; no league is played",
     options: &[
         "
   --as ID                        the id that the agent gets [the one it asks for]
@@ -43,7 +42,7 @@ pub const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// One row of a table.

@@ -4,6 +4,7 @@
 
 use crate::groups::Entrant;
 use crate::strategies;
+use league::manager::Manager;
 use league::manager::league::League;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
@@ -29,6 +30,7 @@ pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
         }
         thread::sleep(POLL_INTERVAL);
     }
+
     true
 }
 
@@ -51,7 +53,7 @@ impl Children {
             wanted.push((AgentKind::Referee.format_id(number), None));
         }
         for (number, entrant) in (1..).zip(entrants) {
-            if !entrant.is_elsewhere() {
+            if !entrant.is_remote() {
                 wanted.push((AgentKind::Player.format_id(number), Some(entrant)));
             }
         }
@@ -65,25 +67,32 @@ impl Children {
             let child = started.map_err(|error| storage::with_path(path, error))?;
             children.push((id, child));
         }
+
         Ok(Children(children))
     }
 
-    /// Returns true if all children are among the agents that have registered since this program
-    /// started (`here`), and none is among the other members (`away`). The error names a child that
-    /// has failed, or has ended before it registered; a child that is killed later is lost like any
-    /// other agent.
-    pub fn have_registered(&mut self, here: &[String], away: &[String]) -> Result<bool, Exit> {
+    /// Returns true if as many agents have registered since this program started as there are
+    /// children, and none of the children is still missing from a league that is resumed. (A player
+    /// that asks for no id may get another one than its child has here.) The error names a child that
+    /// has failed, or has ended before it registered; one that is killed later is lost like any agent.
+    pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
-            if end.is_some_and(|end| end.code() > Some(0) || !here.contains(id)) {
+            if end.is_some_and(|end| end.code() > Some(0) || !is_here(manager, id)) {
                 return Err(Exit::failed(format!(
                     "{id} has ended, so the league does not begin; what it said stands above, \
                      and the same command tries again"
                 )));
             }
         }
-        let is_away = self.0.iter().any(|(id, _)| away.contains(id));
-        Ok(!is_away && here.len() >= self.0.len())
+
+        Ok(manager.store.read(|league| {
+            let members = league.members.keys();
+            let here = members.filter(|id| is_here(manager, id)).count();
+            let mut ids = self.0.iter().map(|(id, _)| id);
+            let is_missing = ids.any(|id| league.members.contains_key(id) && !is_here(manager, id));
+            !is_missing && here >= self.0.len()
+        }))
     }
 
     /// Waits for a while until all have ended by themselves. The others end with this process.
@@ -93,6 +102,11 @@ impl Children {
             children.all(|(_, child)| !matches!(child.try_wait(), Ok(None)))
         });
     }
+}
+
+/// Returns true if an agent has registered since this program started.
+fn is_here(manager: &Manager, id: &str) -> bool {
+    manager.notifier.status(id).has_registered
 }
 
 /// Points the saved credentials of an agent of the stored league to this manager, which may have
@@ -116,6 +130,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
     saved.manager = local_url(program);
     saved.save(&program.data)?;
     let endpoint = Endpoint::parse(&saved.endpoint);
+
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
@@ -128,6 +143,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         Some(name) if strategies.contains(&name) => format!("league play {name}"),
         Some(line) => line.to_string(),
     };
+
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let mut command = Command::new(installed_program(name).unwrap_or(name.into()));
@@ -137,6 +153,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         Some(player) => command.args(["--player-id", id, "--display-name", &player.name]),
         None => command.args(["--referee-id", id]),
     };
+
     command.args(["--manager", &local_url(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
     for shared in ["--config", "--data", "--logs", "--league-id", "--seed"] {
@@ -145,7 +162,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         }
     }
 
-    // A manager on a port of its own may run beside another, whose agents have the usual ports.
+    // Another manager may run here, whose agents have the usual ports.
     let any_port = program.args.has("--port").then_some(0);
     if let Some(port) = port.or(any_port) {
         command.args(["--port", &port.to_string()]);

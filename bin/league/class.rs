@@ -1,6 +1,6 @@
-//! `league class`: a league for a class. The manager stays, with referees beside it, on the address
-//! by which others reach this machine. This file sets the options that the command line leaves open,
-//! and prints what the teacher and the students need; the league is played as any other.
+//! `league class`: a league for a class. The manager stays, with referees on its own machine, on the
+//! address by which others reach that machine. This file sets the options that the command line
+//! leaves open, and prints what the teacher and the students need; the league is played as any other.
 //!
 //! `league serve` is the manager alone, with its pages.
 
@@ -28,15 +28,14 @@ const LOCAL_OPTIONS: &str = "
 
 pub const USAGE: Usage = Usage {
     name: "league class",
-    arguments: "[OPTIONS]",
-    about: "opens a league for a class: a manager that stays, with referees",
+    about: "open a league for a class: a manager that stays, with referees",
     options: &[OPTIONS, SERVER, COMMON],
-    elsewhere: LOCAL_OPTIONS,
+    redirects: LOCAL_OPTIONS,
 };
 
 pub const SERVE_USAGE: Usage = Usage {
     name: "league serve",
-    about: "runs a manager that shows its league as pages",
+    about: "run a manager that shows its league as pages",
     ..USAGE
 };
 
@@ -57,24 +56,17 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
     }
 
     let setup = Setup {
-        kind: LeagueKind::Class,
-        entrants: Vec::new(),
         stored: stored_league(&args)?,
-        _lock: None,
+        ..Setup::new(LeagueKind::Class)
     };
+
     hooks::run(args, setup)
 }
 
 /// Runs a manager with pages.
 pub fn run_serve(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    let setup = Setup {
-        kind: LeagueKind::Serve,
-        entrants: Vec::new(),
-        stored: None,
-        _lock: None,
-    };
-    hooks::run(args, setup)
+    hooks::run(args, Setup::new(LeagueKind::Serve))
 }
 
 /// Sets the options so that the manager listens on every address, and names the one by which other
@@ -103,6 +95,7 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
         let options = "--display-name Ada --stay";
         print_line(&format!("  python3 player.py --manager {page} {options}"));
     }
+
     print_line(&format!("\nThe page for the projector is {page}/#wall"));
 
     if Endpoint::parse(endpoint).is_ok_and(|endpoint| endpoint.is_loopback()) {

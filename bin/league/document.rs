@@ -43,8 +43,8 @@ impl Document {
 
     /// Returns the newest document. A new one is made if something has changed.
     pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
-        let version = manager.store.version();
         let store = &manager.store;
+        let version = store.version();
         store.read(|league| self.make(league, version, manager))
     }
 
@@ -71,6 +71,7 @@ impl Document {
             time: Instant::now(),
             view: Arc::new(view),
         });
+
         Arc::clone(&made.view)
     }
 
@@ -78,6 +79,7 @@ impl Document {
     pub fn answer(&self, manager: &Manager, arguments: &GetLeague, peer: IpAddr) -> LeagueView {
         let newest = self.newest(manager);
         let round_id = arguments.round_id.unwrap_or(newest.current_round.max(1));
+
         newest.copy(peer.is_loopback(), |round| {
             arguments.rounds.is_some() || round.round_id == round_id
         })
@@ -88,6 +90,7 @@ impl Document {
         let program = &manager.program;
         let config = &program.config;
         let (players_awaited, referees_awaited) = manager.awaited.unzip();
+
         Heading {
             display_name: config.league.display_name.clone(),
             name: program.args.text("--name").map(String::from),
@@ -126,12 +129,6 @@ pub fn view(
             .map_or(0, |time| time.as_millis() as u64),
     };
 
-    let mut rounds = Vec::new();
-    let matches = league.schedule_preview();
-    for matches in matches.chunk_by(|one, other| one.round == other.round) {
-        let known = before.and_then(|view| view.rounds.get(rounds.len()));
-        rounds.push(round_view(matches, known, version));
-    }
     let mut agents = Vec::new();
     for kind in [AgentKind::Referee, AgentKind::Player] {
         for member in league.members(kind) {
@@ -142,6 +139,7 @@ pub fn view(
     let status = league.status(waiting.reason.clone());
     let is_over = status.status == LeaguePhase::Completed;
     let end = league.completed().filter(|_| is_over);
+
     LeagueView {
         schema_version: "1.0.0".into(),
         league_id: status.league_id,
@@ -154,7 +152,7 @@ pub fn view(
         total_matches: league.matches.len() as u32,
         agents,
         standings: league.table(),
-        rounds,
+        rounds: round_views(league, before, version),
         reason: status.reason,
         next_at: waiting.next_at,
         champion: end.map(|end| end.champion),
@@ -162,22 +160,33 @@ pub fn view(
     }
 }
 
-/// Returns a round: the known one if nothing has changed in it.
-fn round_view(games: &[Match], known: Option<&Arc<RoundView>>, version: u64) -> Arc<RoundView> {
-    let matches: Vec<MatchView> = games.iter().map(match_view).collect();
-    match known {
-        Some(known) if known.matches == matches => Arc::clone(known),
-        _ => Arc::new(RoundView {
-            round_id: games[0].round,
-            matches,
-            changed: Some(version),
-        }),
+/// Returns the rounds. Those in which nothing has changed are the ones of the document `before`.
+fn round_views(league: &League, before: Option<&LeagueView>, version: u64) -> Vec<Arc<RoundView>> {
+    let mut rounds = Vec::new();
+    let matches = league.schedule_preview();
+    for matches in matches.chunk_by(|one, other| one.round == other.round) {
+        let round_id = matches[0].round;
+        let matches: Vec<MatchView> = matches.iter().map(match_view).collect();
+
+        rounds.push(
+            match before.and_then(|view| view.rounds.get(rounds.len())) {
+                Some(known) if known.matches == matches => Arc::clone(known),
+                _ => Arc::new(RoundView {
+                    round_id,
+                    matches,
+                    changed: Some(version),
+                }),
+            },
+        );
     }
+
+    rounds
 }
 
 fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView {
     let stats = (member.kind == AgentKind::Player).then(|| league.stats(&member.id));
     let was_called = agent.last_error.is_some() || agent.response_ms.is_some();
+
     AgentView {
         id: member.id.clone(),
         kind: member.kind,
@@ -202,9 +211,11 @@ fn match_view(the_match: &Match) -> MatchView {
     } else {
         MatchStatus::Scheduled
     };
+
     let result = recorded.map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
     let explained = details.filter(|details| details.drawn_number.is_none());
+
     MatchView {
         match_id: the_match.id.clone(),
         player_A_id: the_match.players[0].clone(),

@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league groups",
-    arguments: "[OPTIONS]",
-    about: "deals many entrants into groups, each for a local league of its own",
+    about: "deal many entrants into groups, each for a local league of its own",
     options: &[
         "
   --entrants FILE                who plays: a line is a name, a tab, and a command or URL
@@ -26,7 +25,7 @@ pub const USAGE: Usage = Usage {
   --seed N                       deals other groups [0]",
         COMMON,
     ],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// The folder of the groups, below the folder of their stage.
@@ -44,7 +43,7 @@ pub struct Entrant {
     /// The name in the tables.
     pub name: String,
     /// What starts it here: the name of a strategy, or a program with its options; or the URL of a
-    /// player that is started elsewhere.
+    /// player that is started on another machine.
     pub command: String,
 }
 
@@ -61,7 +60,7 @@ impl Entrant {
     }
 
     /// Returns true if the player is started on another machine.
-    pub fn is_elsewhere(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         self.command.starts_with("http://") || self.command.starts_with("https://")
     }
 }
@@ -106,6 +105,7 @@ fn parse(text: &str) -> Result<Vec<Entrant>, String> {
             command: command.into(),
         });
     }
+
     Ok(entrants)
 }
 
@@ -123,15 +123,16 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
     for (n, entrant) in entrants.into_iter().enumerate() {
         groups[n % count].push(entrant);
     }
+
     groups
 }
 
 /// Writes a file for each group. Writing the same groups again changes nothing; other groups are not
 /// overwritten.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let entrants = read(Path::new(needed(args, "--entrants")?))?;
-    let folder = Path::new(needed(args, "--out")?).join(FOLDER);
-    needed(args, "--size")?;
+    let entrants = read(Path::new(require(args, "--entrants")?))?;
+    let folder = Path::new(require(args, "--out")?).join(FOLDER);
+    require(args, "--size")?;
     let size = args.number("--size", 0..=usize::MAX)?.unwrap_or_default();
     if size < MIN_SIZE || entrants.len() < 2 {
         let count = entrants.len();
@@ -155,15 +156,17 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     for (path, text) in &files {
         storage::replace(path, Access::AllUsers, text)?;
     }
+
     let (dealt, largest) = (plural(groups.len() as u32, "group"), groups[0].len());
     let folder = folder.display();
     print_line(&format!(
         "{count} in {dealt} of at most {largest}: {folder}"
     ));
+
     Ok(())
 }
 
-fn needed<'a>(args: &'a Args, option: &str) -> Result<&'a str, Exit> {
+fn require<'a>(args: &'a Args, option: &str) -> Result<&'a str, Exit> {
     args.text(option).ok_or_else(|| {
         let all = "groups needs --entrants FILE, --size N and --out DIR";
         Exit::usage(format!("{option} is missing: {all}"))
@@ -181,5 +184,6 @@ fn check_no_others(folder: &Path, files: &BTreeMap<PathBuf, String>) -> Result<(
             )));
         }
     }
+
     Ok(())
 }

@@ -25,7 +25,6 @@ use league::program::{SHUTDOWN_TIMEOUT, data_folder, log_folder};
 use league::protocol::LeaguePhase;
 use std::fs::File;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -54,8 +53,7 @@ pub enum LeagueKind {
 impl LeagueKind {
     /// Returns true if all agents run on this machine.
     pub fn is_local(self) -> bool {
-        use LeagueKind::{Comparison, Local, Practice};
-        matches!(self, Local | Practice | Comparison)
+        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
     }
 
     /// Returns true for a practice or a comparison.
@@ -77,11 +75,24 @@ pub struct Setup {
     pub _lock: Option<File>,
 }
 
+impl Setup {
+    /// Returns a league of agents that register by themselves.
+    pub fn new(kind: LeagueKind) -> Setup {
+        Setup {
+            kind,
+            entrants: Vec::new(),
+            stored: None,
+            _lock: None,
+        }
+    }
+}
+
 /// Runs a manager until its league is over. If the operator has ordered a new lobby, the same command
 /// is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
     manager::run(args, Arc::clone(&hooks) as Arc<dyn Hooks>)?;
+
     match hooks.new_lobby_port.load(Ordering::SeqCst) {
         0 => Ok(()),
         port => Err(restart_process(port).into()),
@@ -91,7 +102,6 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 /// The tool within a manager.
 struct ToolHooks {
     setup: Setup,
-    logs: PathBuf,
     web_pages: WebPages,
     exporter: Arc<Mutex<Exporter>>,
     children: Mutex<Children>,
@@ -108,11 +118,11 @@ impl ToolHooks {
         let logs = log_folder(args);
         let quiet = args.has("--quiet") || setup.kind.is_practice();
         let is_local = setup.kind.is_local();
+
         ToolHooks {
             setup,
             web_pages: WebPages::new(logs.clone()),
-            exporter: Arc::new(Mutex::new(Exporter::new(data_folder(args), logs.clone()))),
-            logs,
+            exporter: Arc::new(Mutex::new(Exporter::new(data_folder(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
             terminal: Terminal { quiet },
@@ -142,6 +152,7 @@ impl ToolHooks {
             comparison::follow(manager, &self.document);
             return;
         }
+
         let view = self.document.newest(manager);
         let screen = screen::follow(&manager.store, &view, manager.lead, self.terminal);
         *lock(&self.screen) = Some(screen);
@@ -152,22 +163,10 @@ impl ToolHooks {
         let Setup {
             entrants, stored, ..
         } = &self.setup;
+
         let children = Children::start(&manager.program, entrants, stored.as_ref())?;
         *lock(&self.children) = children;
         Ok(())
-    }
-
-    /// Returns true if all children have registered. The error says why one of them cannot.
-    fn is_ready(&self, manager: &Manager) -> Result<bool, Exit> {
-        let (mut here, mut away) = (Vec::new(), Vec::new());
-        for id in manager.store.read(member_ids) {
-            if manager.notifier.status(&id).has_registered {
-                here.push(id);
-            } else {
-                away.push(id);
-            }
-        }
-        lock(&self.children).have_registered(&here, &away)
     }
 
     /// Prints what a practice says about its players.
@@ -175,8 +174,10 @@ impl ToolHooks {
         if self.setup.kind == LeagueKind::Practice {
             print_line(&statistics::report(&self.document.newest(manager)));
         }
+
+        let logs = log_folder(&manager.program.args);
         let store = &manager.store;
-        for line in store.read(|league| screen::first_losses(league, &self.logs)) {
+        for line in store.read(|league| screen::first_losses(league, &logs)) {
             print_line(&line);
         }
     }
@@ -187,6 +188,7 @@ impl Hooks for ToolHooks {
         self.start_screen(manager);
         self.write_marks(manager)?;
         keep_writing(&self.exporter, manager, &self.document);
+
         if self.setup.kind != LeagueKind::Serve {
             self.start_children(manager)?;
         }
@@ -196,10 +198,12 @@ impl Hooks for ToolHooks {
             operator::listen(&manager.program);
         }
 
-        while !self.is_ready(manager)? {
+        // The league does not begin without its own agents.
+        while !lock(&self.children).have_registered(manager)? {
             let version = manager.store.version();
             manager.store.wait_for_change(version, CHECK_INTERVAL);
         }
+
         Ok(())
     }
 
@@ -241,6 +245,7 @@ impl Hooks for ToolHooks {
     fn ended(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.web_pages.linger();
+
         if manager.program.args.has("--stay") {
             let text = "the league is over; still serving (--stay) until the command \
                 `new-lobby` opens a new lobby";
@@ -272,10 +277,6 @@ impl Hooks for ToolHooks {
     }
 }
 
-fn member_ids(league: &League) -> Vec<String> {
-    league.members.keys().cloned().collect()
-}
-
 /// Returns true if a match has a result; none if there is no such match.
 fn is_recorded(league: &League, match_id: &str) -> Option<bool> {
     Some(league.find(match_id)?.recorded.is_some())
@@ -286,6 +287,7 @@ fn is_recorded(league: &League, match_id: &str) -> Option<bool> {
 fn keep_writing(exporter: &Arc<Mutex<Exporter>>, manager: &Arc<Manager>, document: &Arc<Document>) {
     let (exporter, manager) = (Arc::clone(exporter), Arc::clone(manager));
     let document = Arc::clone(document);
+
     spawn("pages", move || {
         let mut has_failed = false;
         while !manager.store.read(|league| league.closed) {
@@ -296,6 +298,7 @@ fn keep_writing(exporter: &Arc<Mutex<Exporter>>, manager: &Arc<Manager>, documen
                 let text = format!("the files for people cannot be written: {error}");
                 manager.say(Level::Error, "fault", &text);
             }
+
             has_failed = !errors.is_empty();
             manager.store.wait(WRITE_INTERVAL, |league| league.closed);
         }

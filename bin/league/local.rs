@@ -1,5 +1,5 @@
 //! `league local`: a whole league on this machine. This file decides who plays, and refuses to set
-//! aside a league with agents from elsewhere; `children.rs` starts the agents, `hooks.rs` the manager.
+//! aside a league with agents of other machines; `children.rs` starts the agents, `hooks.rs` the manager.
 //!
 //! A practice is a local league of many cycles, which finds out whether a strategy is better than a
 //! coin (`statistics.rs`); in a comparison two players meet the same rivals (`comparison.rs`). The
@@ -23,8 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league local",
-    arguments: "[OPTIONS]",
-    about: "runs a whole league here: manager, referees and players",
+    about: "run a whole league here: manager, referees and players",
     options: &[
         "
   --players N                    the number of players [4]
@@ -42,7 +41,7 @@ pub const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Number of strategies that fill a league that is no practice: the others learn, and one league
@@ -79,6 +78,7 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     } else {
         credentials::lock(&data_folder(args), "local")?
     };
+
     let stored = stored_league(args)?;
     if let Some(stored) = &stored {
         check_stored(args, stored, &entrants)?;
@@ -111,6 +111,7 @@ fn check_stored(args: &Args, stored: &League, entrants: &[Entrant]) -> Result<()
         let message = "this league is over (--fresh plays it again)".into();
         return Err(Exit { code: 0, message });
     }
+
     let is_open = !stored.closed && !stored.members.is_empty();
     let may_replace = is_local && (is_same || is_fresh);
     if is_open && !may_replace {
@@ -120,6 +121,7 @@ fn check_stored(args: &Args, stored: &League, entrants: &[Entrant]) -> Result<()
              --fresh if it is local, or name other data with --data DIR"
         )));
     }
+
     Ok(())
 }
 
@@ -132,6 +134,7 @@ fn entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
         let problem = format!("only one of {sources} says who plays");
         return Err(Exit::usage(problem));
     }
+
     for [one, other] in [["--entrants", "--players"], ["--new", "--cycles"]] {
         if args.has(one) && args.has(other) {
             return Err(Exit::usage(format!("{one} needs no {other}")));
@@ -142,7 +145,8 @@ fn entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
         Some(file) => groups::read(Path::new(file))?,
         None => chosen_entrants(args, kind)?,
     };
-    entrants.sort_by_key(|entrant| !entrant.is_elsewhere());
+
+    entrants.sort_by_key(|entrant| !entrant.is_remote());
     Ok(entrants)
 }
 
@@ -159,6 +163,7 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
         Some(new) => vec![new, args.text("--old").unwrap_or("random")],
         None => own_commands(args),
     };
+
     let (min, default) = match kind {
         LeagueKind::Comparison => {
             let all = commands.len() + strategies.len();
@@ -166,6 +171,7 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
         }
         _ => (commands.len(), 4.max(commands.len() + 1)),
     };
+
     let players = args.number("--players", 0..=usize::MAX)?.unwrap_or(default);
     if players < min {
         let problem = format!("--players: got {players}, expected at least {min}");
@@ -178,6 +184,7 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
             entrant.name = listed.display_name.clone();
         }
     }
+
     Ok(entrants)
 }
 
@@ -206,6 +213,7 @@ pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> V
         }
         entrants.push(entrant);
     }
+
     entrants
 }
 
@@ -238,5 +246,6 @@ fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
         let folder = folder.display();
         print_line(&format!("{folder}: the last practice is replaced"));
     }
+
     Ok(lock)
 }

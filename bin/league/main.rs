@@ -35,44 +35,35 @@ use league::json::is_one_typo_apart;
 use league::program::args::{Exit, Usage, exit_code, process_arguments};
 use std::process::ExitCode;
 
-/// The usage of each command, in the order of `league --help`.
-const COMMANDS: [Usage; 16] = [
-    local::USAGE,
-    class::USAGE,
-    class::SERVE_USAGE,
-    play::USAGE,
-    operator::START_USAGE,
-    operator::STATUS_USAGE,
-    operator::PAUSE_USAGE,
-    operator::RESUME_USAGE,
-    operator::REMOVE_USAGE,
-    operator::RESTORE_USAGE,
-    operator::NEW_LOBBY_USAGE,
-    check::USAGE,
-    trace::USAGE,
-    verify::USAGE,
-    groups::USAGE,
-    season::USAGE,
-];
+/// Returns the usage of each command, in the order of `league --help`.
+fn usages() -> Vec<Usage> {
+    let mut usages = vec![local::USAGE, class::USAGE, class::SERVE_USAGE, play::USAGE];
+    usages.extend(operator::USAGES);
+    usages.extend([check::USAGE, trace::USAGE, verify::USAGE]);
+    usages.extend([groups::USAGE, season::USAGE]);
+    usages
+}
 
 fn main() -> ExitCode {
     exit_code("league", process_arguments().and_then(run))
 }
 
 fn run(arguments: Vec<String>) -> Result<(), Exit> {
-    let (command, arguments) = match arguments.split_first() {
-        Some((first, rest)) => (first.as_str(), rest),
-        None => return Err(Exit::usage("name a command; league --help lists them")),
+    let Some((command, arguments)) = arguments.split_first() else {
+        return Err(Exit::usage("name a command; league --help lists them"));
     };
     let usage = find_usage(command)?;
 
-    let is_option = |argument: &String| argument.starts_with("--");
-    let first_option = arguments.iter().position(is_option);
-    let (operands, options) = arguments.split_at(first_option.unwrap_or(arguments.len()));
+    // Part the operands from the options.
+    let count = arguments
+        .iter()
+        .take_while(|argument| !argument.starts_with("--"))
+        .count();
+    let (operands, options) = arguments.split_at(count);
     let args = usage.parse(options.to_vec())?;
     check_operands(&usage, operands)?;
 
-    match command {
+    match command.as_str() {
         "local" => local::run(args),
         "class" => class::run(args),
         "serve" => class::run_serve(args),
@@ -86,11 +77,6 @@ fn run(arguments: Vec<String>) -> Result<(), Exit> {
     }
 }
 
-/// Returns the word of a command: its usage is that of `league WORD`.
-fn word(usage: &Usage) -> &'static str {
-    usage.name.trim_start_matches("league ")
-}
-
 /// Returns the usage of a command, or the error for an unknown one. `--help` and `--version` end the
 /// program, too.
 fn find_usage(command: &str) -> Result<Usage, Exit> {
@@ -98,49 +84,57 @@ fn find_usage(command: &str) -> Result<Usage, Exit> {
         "--help" => help(),
         "--version" => format!("league {}", env!("CARGO_PKG_VERSION")),
         _ => {
-            let mut commands = COMMANDS.into_iter();
-            let found = commands.find(|usage| word(usage) == command);
+            let found = usages().into_iter().find(|usage| word(usage) == command);
             return found.ok_or_else(|| unknown(command));
         }
     };
+
     Err(Exit { code: 0, message })
 }
 
+/// Returns the word of a command: its usage is that of `league WORD`.
+fn word(usage: &Usage) -> &'static str {
+    usage.name.split(' ').nth(1).unwrap_or_default()
+}
+
 fn unknown(command: &str) -> Exit {
-    let mut words = COMMANDS.iter().map(word);
+    let usages = usages();
+    let mut words = usages.iter().map(word);
     let hint = match words.find(|known| is_one_typo_apart(command, known)) {
         Some(meant) => format!("did you mean {meant}?"),
         None => "league --help lists all".into(),
     };
+
     Exit::usage(format!("unknown command: {command}; {hint}"))
 }
 
 /// Returns an error unless a command has the operands that its usage names.
 fn check_operands(usage: &Usage, operands: &[String]) -> Result<(), Exit> {
-    let (name, arguments) = (usage.name, usage.arguments);
-    let is_wrong = match arguments.split(' ').next() {
-        Some("[OPTIONS]") => !operands.is_empty(),
-        Some("[DIR…]") => false,
-        _ => operands.len() != 1,
+    let is_right = match usage.name.split(' ').nth(2) {
+        None => operands.is_empty(),
+        Some("[DIR…]") => true,
+        Some(_) => operands.len() == 1,
     };
-    if is_wrong {
-        let words = operands.join(" ");
-        let problem = format!("got {words:?}, expected {name} {arguments}; {name} --help explains");
-        return Err(Exit::usage(problem));
+    if is_right {
+        return Ok(());
     }
-    Ok(())
+
+    let (name, operands) = (usage.name, operands.join(" "));
+    Err(Exit::usage(format!(
+        "got {operands:?}, expected {name} [OPTIONS]; --help explains them"
+    )))
 }
 
 fn help() -> String {
     let mut text = "Plays, operates, examines and shows leagues of the AI Agent League.\n\n\
-        usage: league COMMAND [OPTIONS]; league COMMAND --help lists the options\n\ncommands:\n"
+        usage: league COMMAND [OPTIONS]; league COMMAND --help lists the options\n\ncommands:"
         .to_string();
-    for usage in &COMMANDS {
-        let arguments = usage.arguments.trim_end_matches("[OPTIONS]");
-        let command = format!("{} {arguments}", word(usage));
-        text += &format!("  {command:<16} {}\n", usage.about);
+    for usage in usages() {
+        let command = usage.name.trim_start_matches("league ");
+        text += &format!("\n  {command:<16} {}", usage.about);
     }
-    text.trim_end().into()
+
+    text
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use serde_json::Value;
 use std::fs;
 use std::io::{self, Read, Write, stdin};
 use std::net::TcpStream;
@@ -29,60 +28,37 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-pub const START_USAGE: Usage = Usage {
-    name: "league start",
-    arguments: "[OPTIONS]",
-    about: "starts the league with the agents that have registered",
-    options: &[CLIENT, COMMON],
-    elsewhere: "",
-};
-pub const STATUS_USAGE: Usage = Usage {
-    name: "league status",
-    about: "shows who is here, how far the league is, and what it waits for",
-    ..START_USAGE
-};
-pub const PAUSE_USAGE: Usage = Usage {
-    name: "league pause",
-    about: "begins no further match; matches in play end",
-    ..START_USAGE
-};
-pub const RESUME_USAGE: Usage = Usage {
-    name: "league resume",
-    about: "lets a paused league go on",
-    ..START_USAGE
-};
-pub const REMOVE_USAGE: Usage = Usage {
-    name: "league remove",
-    arguments: "PLAYER [OPTIONS]",
-    about: "takes a player out: it loses its matches 3-0, or leaves the lobby",
-    ..START_USAGE
-};
-pub const RESTORE_USAGE: Usage = Usage {
-    name: "league restore",
-    arguments: "PLAYER [OPTIONS]",
-    about: "lets a removed player play again",
-    ..START_USAGE
-};
-pub const NEW_LOBBY_USAGE: Usage = Usage {
-    name: "league new-lobby",
-    about: "sets a finished league aside and opens a new lobby (with --stay)",
-    ..START_USAGE
-};
-
-/// The commands that may be typed into the manager's terminal, with what they do.
-const TYPED_COMMANDS: [(&str, &str); 8] = [
-    ("start", "start the league with those who are here"),
-    (
-        "status",
-        "who is here, how far the league is, and what it waits for",
+/// The usage of each command to a manager. The same commands may be typed into its terminal.
+pub const USAGES: [Usage; 7] = [
+    usage("league start", "start the league with those who are here"),
+    usage(
+        "league status",
+        "show who is here, how far the league is, and what it waits for",
     ),
-    ("pause", "no further match begins; matches in play end"),
-    ("resume", "the league goes on"),
-    ("remove ADA", "Ada plays no more, and loses its matches 3-0"),
-    ("restore ADA", "undoes that"),
-    ("new-lobby", "when the league is over: open a new lobby"),
-    ("help", "these words"),
+    usage(
+        "league pause",
+        "no further match begins; matches in play end",
+    ),
+    usage("league resume", "the league goes on"),
+    usage(
+        "league remove PLAYER",
+        "the player plays no more, and loses its matches 3-0",
+    ),
+    usage("league restore PLAYER", "the player plays again"),
+    usage(
+        "league new-lobby",
+        "when the league is over: open a new lobby (needs --stay)",
+    ),
 ];
+
+const fn usage(name: &'static str, about: &'static str) -> Usage {
+    Usage {
+        name,
+        about,
+        options: &[CLIENT, COMMON],
+        redirects: "",
+    }
+}
 
 /// Interval between two documents of a manager, at most.
 const DOCUMENT_INTERVAL: Duration = Duration::from_secs(1);
@@ -90,23 +66,17 @@ const DOCUMENT_INTERVAL: Duration = Duration::from_secs(1);
 /// Sends a command to the manager, and prints its answer.
 pub fn run(args: &Args, command: &str, player: Option<&str>) -> Result<(), Exit> {
     let operator = Operator::new(args)?;
-    match command {
-        "status" => operator.print_status(),
-        "start" => operator.start(),
-        _ => {
-            let player = match player {
-                Some(name) => Some(operator.find_player(name)?),
-                None => None,
-            };
-            operator.control(action(command)?, player)
-        }
-    }
-}
+    let action = match command {
+        "status" => return operator.print_status(),
+        "start" => return operator.start(),
+        "pause" => ControlAction::Pause,
+        "resume" => ControlAction::Resume,
+        "remove" => ControlAction::Remove,
+        "restore" => ControlAction::Restore,
+        _ => ControlAction::NewLobby,
+    };
 
-/// Returns the action that a command orders.
-fn action(command: &str) -> Result<ControlAction, Exit> {
-    let action = Value::from(command.replace('-', "_"));
-    decode(&action).map_err(|error| Exit::usage(error.to_string()))
+    operator.control(action, player)
 }
 
 /// Returns the file in a league's folder that says where its manager is.
@@ -114,11 +84,12 @@ pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
     storage::league_folder(data, league_id).join("manager.url")
 }
 
-/// A player that a command is about.
-struct Player {
+/// The player that a command names.
+#[derive(Default)]
+struct NamedPlayer {
     id: String,
-    /// Its name and id, if its name is known; else its id.
-    name: String,
+    /// Its name and id if its name is known, else its id.
+    called: String,
 }
 
 /// The operator of a running manager.
@@ -136,6 +107,7 @@ impl Operator {
         let league_id = config.league.league_id.clone();
         let client = Client::new("launcher", open_log(args, "launcher"));
         client.set_identity("launcher", &league_id);
+
         Ok(Operator {
             client,
             manager: Peer::manager(&address(args, &config), config.generic_limit()),
@@ -170,18 +142,20 @@ impl Operator {
                     Err(self.failed(&format!("answered something else than its league: {error}")))
                 }
             },
-            Err(CallError::Rpc(..)) => Ok(None),
+            Err(CallError::JsonRpc(..)) => Ok(None),
             Err(error) => Err(self.no_answer(&error)),
         }
     }
 
     fn print_status(&self) -> Result<(), Exit> {
         let Some(view) = self.view()? else {
-            let status = self.health()?;
+            let status = get_health(&self.manager);
+            let status = status.map_err(|error| self.failed(&error.to_string()))?;
             let sentence = status_sentence(&status);
             self.print(&status.league_id, &sentence);
             return Ok(());
         };
+
         let (league, manager) = (sanitize(view.league.called()), &self.manager.endpoint);
         print_line(&format!("{league} at {manager}"));
         for line in status_lines(&view) {
@@ -190,18 +164,9 @@ impl Operator {
         Ok(())
     }
 
-    /// Reads the status of a plain league_manager.
-    fn health(&self) -> Result<LeagueStatus, Exit> {
-        let health = get_health(&self.manager).map_err(|error| self.failed(&error.to_string()))?;
-        decode(&health).map_err(|error| {
-            let text = format!("answered GET /health with something else than its status: {error}");
-            self.failed(&text)
-        })
-    }
-
     /// Finds the player with that id or name. A document may be older than the newest registration,
-    /// so an unknown player is looked for once more.
-    fn find_player(&self, name: &str) -> Result<Player, Exit> {
+    /// so an unknown player is looked for twice.
+    fn find_player(&self, name: &str) -> Result<NamedPlayer, Exit> {
         let mut id = name.to_uppercase();
         for pause in [Duration::ZERO, DOCUMENT_INTERVAL] {
             thread::sleep(pause);
@@ -209,34 +174,43 @@ impl Operator {
                 break;
             };
             id = player_id(&view, name).map_err(|problem| self.failed(&problem))?;
+
             if let Some(player) = view.agents.iter().find(|agent| agent.id == id) {
-                let name = format!("{} ({id})", player.display_name);
-                return Ok(Player { id, name });
+                let called = format!("{} ({id})", player.display_name);
+                return Ok(NamedPlayer { id, called });
             }
         }
-        let name = id.clone();
-        Ok(Player { id, name })
+
+        let called = id.clone();
+        Ok(NamedPlayer { id, called })
     }
 
     fn start(&self) -> Result<(), Exit> {
         let league_id = self.league_id.clone();
         let status = self.request(StartLeague { league_id }.into())?;
+
         let phase = format!("the league is {}", status.status);
         self.print(&status.league_id, &status.reason.unwrap_or(phase));
         if status.status == LeaguePhase::Waiting {
             return Err(Exit::failed("the league has not started"));
         }
+
         Ok(())
     }
 
-    fn control(&self, action: ControlAction, player: Option<Player>) -> Result<(), Exit> {
+    fn control(&self, action: ControlAction, name: Option<&str>) -> Result<(), Exit> {
+        let target = match name {
+            Some(name) => self.find_player(name)?,
+            None => NamedPlayer::default(),
+        };
         let order = LeagueControl {
             league_id: self.league_id.clone(),
             action,
-            player_id: player.as_ref().map(|player| player.id.clone()),
+            player_id: name.is_some().then(|| target.id.clone()),
         };
+
         let status = self.request(order.into())?;
-        let sentence = order_sentence(action, player.as_ref(), status.status);
+        let sentence = order_sentence(action, &target, status.status);
         self.print(&status.league_id, &sentence);
         Ok(())
     }
@@ -266,13 +240,16 @@ fn address(args: &Args, config: &Config) -> String {
     }
 }
 
-/// Sends `GET /health` to a manager.
-fn get_health(manager: &Peer) -> io::Result<Value> {
+/// Reads the status that `GET /health` of a manager shows.
+fn get_health(manager: &Peer) -> io::Result<LeagueStatus> {
     let endpoint = Endpoint::parse(&manager.endpoint).map_err(io::Error::other)?;
     let (host, port) = (endpoint.host.as_str(), endpoint.port);
+
     let mut stream = TcpStream::connect((host, port))?;
     stream.set_read_timeout(Some(manager.timeout))?;
-    stream.write_all(format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").as_bytes())?;
+    let request =
+        format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
 
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -280,21 +257,21 @@ fn get_health(manager: &Peer) -> io::Result<Value> {
     Ok(serde_json::from_str(body)?)
 }
 
-/// Says what an order has done, and how it is undone.
-fn order_sentence(action: ControlAction, player: Option<&Player>, phase: LeaguePhase) -> String {
-    let (id, name) = player.map_or(("", ""), |player| (&player.id, &player.name));
+/// Returns what an order has done, and how it is undone.
+fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhase) -> String {
+    let NamedPlayer { id, called } = target;
     match action {
         ControlAction::Pause => "no further match begins; resume lets the league go on".into(),
         ControlAction::Resume => "the league goes on".into(),
         ControlAction::NewLobby => "this league is set aside, and a new lobby opens".into(),
         ControlAction::Remove if phase == LeaguePhase::Waiting => {
-            format!("{name} is out of the lobby; started again, it comes back")
+            format!("{called} is out of the lobby; started again, it comes back")
         }
         ControlAction::Remove => {
-            format!("{name} plays no more, and loses its matches 3-0; restore {id} undoes it")
+            format!("{called} plays no more, and loses its matches 3-0; restore {id} undoes it")
         }
         ControlAction::Restore => format!(
-            "{name} plays again in every match that has no result yet; remove {id} undoes it"
+            "{called} plays again in every match that has no result yet; remove {id} undoes it"
         ),
     }
 }
@@ -332,9 +309,12 @@ fn problem(error: &LeagueError) -> String {
 pub fn listen(program: &Program) {
     print_line("\nYour words, typed here:");
     print_help();
+
+    // Commands that are typed here may do what the operator may.
     let mut args = program.args.clone();
     let token = operator_file(program);
     args.set("--operator-token-file", &token.to_string_lossy());
+
     spawn("keyboard", move || {
         for line in stdin().lines().map_while(Result::ok) {
             if let Err(exit) = run_line(&args, line.trim()) {
@@ -346,43 +326,39 @@ pub fn listen(program: &Program) {
 
 /// Runs a typed line like a command of another terminal.
 fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
-    let (command, player) = line.split_once(' ').unwrap_or((line, ""));
-    let command = command.to_lowercase();
-    for (usage, _) in TYPED_COMMANDS {
-        let known = usage.split(' ').next();
-        if known == Some(&command) && command != "help" {
-            let player = usage.contains(' ').then_some(player.trim());
-            return run(args, &command, player);
+    let (word, player) = line.split_once(' ').unwrap_or((line, ""));
+    let word = word.to_lowercase();
+    for usage in &USAGES {
+        let mut words = usage.name.split(' ').skip(1);
+        if words.next() == Some(&word) {
+            let player = words.next().map(|_| player.trim());
+            return run(args, &word, player);
         }
     }
+
     print_help();
     Ok(())
 }
 
 fn print_help() {
-    for (usage, description) in TYPED_COMMANDS {
-        print_line(&format!("  {usage:<12} {description}"));
+    for usage in &USAGES {
+        let command = usage.name.trim_start_matches("league ");
+        print_line(&format!("  {command:<15} {}", usage.about));
     }
+    print_line("  help            these words");
 }
 
-/// Says how far the league of a plain league_manager is.
+/// Returns how far the league of a plain league_manager is.
 fn status_sentence(status: &LeagueStatus) -> String {
-    let (round, rounds) = (status.current_round, status.total_rounds);
-    let (phase, matches) = (
-        status.status,
-        plural(status.matches_completed, "match result"),
-    );
-    let reason = match &status.reason {
-        Some(reason) => format!("; {reason}"),
-        None => String::new(),
-    };
-    match status.status {
-        LeaguePhase::Waiting => format!("{phase}{reason}"),
-        _ => format!("{phase}, round {round} of {rounds}, {matches}{reason}"),
+    let (phase, round, rounds) = (status.status, status.current_round, status.total_rounds);
+    let reason = status.reason.as_deref().unwrap_or_default();
+    match phase {
+        LeaguePhase::Running => format!("running, round {round} of {rounds}. {reason}"),
+        _ => format!("{phase}. {reason}"),
     }
 }
 
-/// Says how far a league is, in lines.
+/// Returns how far a league is, in lines.
 fn status_lines(view: &LeagueView) -> Vec<String> {
     let mut lines = Vec::new();
     let is_lobby = view.status == LeaguePhase::Waiting;
@@ -400,6 +376,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
         } else {
             view.status.to_string()
         };
+
         lines.push(format!(
             "round {round} of {rounds}, {done} of {all} matches are over: {phase}"
         ));
@@ -412,11 +389,13 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
             lines.push(agent_line(agent));
         }
     }
+
     if let Some(reason) = &view.reason {
         lines.push(sanitize(reason));
     } else if is_lobby {
         lines.push("enough are here; the word that begins is: start".into());
     }
+
     lines
 }
 

@@ -594,7 +594,7 @@ function drawSchedule() {
   show($("plan"), league.status !== "waiting");
   if (league.status === "waiting") return;
   put($("how"), SAVED
-    ? "What was said in a match: league_manager trace R1M1, on the manager's machine."
+    ? "What was said in a match: league trace R1M1, on the manager's machine."
     : "A match that is over opens: what was said in it, message by message.");
   fill($("rounds"), league.rounds, newRound, (details, round) => {
     const done = round.matches.filter(match => match.ending).length;

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::thread;
 
 pub const USAGE: Usage = Usage {
-    name: "league play",
-    arguments: "NAME [OPTIONS]",
-    about: "runs a player with a finished strategy; mcp or mcp:NAME: by hand",
+    name: "league play NAME",
+    about: "run a player with a finished strategy; mcp or mcp:NAME: by hand",
     options: OPTIONS,
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Runs a player with the strategy `name`. `mcp:NAME` is played by hand, and by NAME if no choice
@@ -24,6 +23,7 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     provide_config(&args)?;
     let name = if name == "mcp" { "mcp:random" } else { name };
     let example = name.strip_prefix("mcp:").unwrap_or(name);
+
     let names: Vec<&str> = strategies::all_names().collect();
     if !names.contains(&example) {
         let legal = format!("mcp, or one of {}", names.join(", "));
@@ -49,11 +49,10 @@ fn finished(name: &str) -> Options {
     let mut game_types = games::names();
     game_types.retain(|game| strategies::find(game, name).is_some());
     let strategy = name.to_string();
+
     Options::new(name, game_types, move |turn| {
-        match strategies::find(&turn.game_type, &strategy) {
-            Some(choose) => choose(turn),
-            None => String::new(), // it is not one of game_types
-        }
+        let choose = strategies::find(&turn.game_type, &strategy);
+        choose.map_or_else(String::new, |choose| choose(turn)) // the game is one of game_types
     })
 }
 
@@ -61,6 +60,7 @@ fn finished(name: &str) -> Options {
 fn played_by_hand(name: &str, fallback: Options) -> Options {
     let by_hand = Arc::new(ByHand::default());
     let (for_tools, for_end) = (Arc::clone(&by_hand), Arc::clone(&by_hand));
+
     Options {
         strategy: name.into(),
         game_types: fallback.game_types.clone(),
@@ -81,6 +81,7 @@ fn choose(by_hand: &ByHand, turn: &Turn, fallback: &Options) -> String {
     {
         return chosen;
     }
+
     let chosen = (fallback.choose)(turn);
     if turn.is_announced {
         let (match_id, name) = (&turn.match_id, &fallback.strategy);
@@ -88,5 +89,6 @@ fn choose(by_hand: &ByHand, turn: &Turn, fallback: &Options) -> String {
         print_error(&format!("{}: {text}", turn.player_id));
         by_hand.note(&text);
     }
+
     chosen
 }

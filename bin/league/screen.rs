@@ -55,6 +55,7 @@ pub fn follow(
             store.wait(READ_INTERVAL, |league| league.version != version);
         }
     });
+
     receiver
 }
 
@@ -90,6 +91,7 @@ impl Screen {
                 lines.extend(result_line(league, the_match, ""));
             }
         }
+
         self.results = league.played.len();
         if let Some(round) = league.open_round() {
             self.open_round(round, league, &mut lines);
@@ -116,6 +118,7 @@ impl Screen {
             lines.push(format!("\n{}", grid(&league.table(), LEADERS)));
         }
         self.round = round;
+
         lines.push(format!("\nRound {round} of {}", league.rounds()));
     }
 
@@ -129,6 +132,7 @@ impl Screen {
                 lines.push(format!("{id:<5} {name} is here"));
             }
         }
+
         lines
     }
 }
@@ -143,6 +147,7 @@ fn end(league: &League) -> Option<String> {
     let (name, id) = (sanitize(&champion.display_name), &champion.player_id);
     let points = plural(champion.points, "point");
     let table = grid(&table, usize::MAX);
+
     Some(format!(
         "\n{table}\n\nChampion: {name} ({id}) with {points}"
     ))
@@ -165,6 +170,7 @@ pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
         lines.push("\nThe first technical loss of each:".into());
         lines.extend(losses);
     }
+
     lines
 }
 
@@ -188,6 +194,7 @@ fn result_line(league: &League, the_match: &Match, logs: &str) -> Option<String>
     } else {
         (a, b)
     };
+
     let first = name_and_choice(league, result, first);
     let second = name_and_choice(league, result, second);
     let reason = match (result.details.drawn_number, &result.details.reason) {
@@ -203,12 +210,14 @@ fn result_line(league: &League, the_match: &Match, logs: &str) -> Option<String>
     } else {
         format!(" (make trace MATCH={id}{}{logs})", game_argument(league))
     };
+
     let outcome = match (ending(result), &result.winner) {
         (ResultStatus::Draw, _) => format!("{first} and {second} drew{reason}"),
         (ResultStatus::Win, _) => format!("{first} beat {second}{reason}"),
         (_, None) => format!("{first} and {second} both lost technically{reason}{trace}"),
         (_, Some(_)) => format!("{first} won, {second} lost technically{reason}{trace}"),
     };
+
     Some(format!("  {id:<7} {outcome}"))
 }
 
@@ -217,6 +226,7 @@ fn name_and_choice(league: &League, result: &MatchResult, id: &str) -> String {
         Some(player) => sanitize(&player.meta.display_name),
         None => String::new(),
     };
+
     match result.details.choices.get(id) {
         Some(Some(choice)) => format!("{name} ({choice})"),
         _ => name,

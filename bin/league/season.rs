@@ -25,9 +25,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
-    name: "league season",
-    arguments: "[DIR…] [OPTIONS]",
-    about: "adds up the leagues played here, or those in the data folders of groups",
+    name: "league season [DIR…]",
+    about: "add up the leagues played here, or those in the data folders of groups",
     options: &[
         "
   --all                          local leagues too; with folders: fail if one is left out
@@ -36,17 +35,10 @@ pub const USAGE: Usage = Usage {
   --by MEASURE                   how they are chosen: points, or expected points [points]",
         COMMON,
     ],
-    elsewhere: "",
+    redirects: "",
 };
 
 const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";
-
-/// The measures by which the best players of a group are chosen.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Measure {
-    Points,
-    Expected,
-}
 
 /// The sums of one player.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -75,6 +67,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
     if !operands.is_empty() || args.has("--status") || args.has("--promote") {
         return run_stage(args, &group_folders(operands));
     }
+
     let league = load_config(args)?.league;
     let (id, data) = (&league.league_id, data_folder(args));
     let folder = data.join("leagues");
@@ -103,7 +96,8 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
         print_line(&sanitize(&title(league)));
         add(&mut players, league);
     }
-    let players = sorted(players);
+
+    let players = rank_players(players);
     print_line(&table(&players));
 
     let path = folder.join(format!("{id}.season.csv"));
@@ -113,15 +107,18 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
 }
 
 /// Prints the table over all groups that are over, and the entrants of the next stage if they are
-/// wanted; or a line for each group with its status.
+/// wanted; or only how far each group is.
 fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     let league_id = load_config(args)?.league.league_id;
     let promoted_count = args.number("--promote", 0..=usize::MAX)?;
-    let measure = measure(args)?;
-    let is_status = args.has("--status");
+    let by_expected = is_by_expected(args)?;
     if folders.is_empty() {
         let problem = "--status and --promote need the data folders of groups: season DIR…";
         return Err(Exit::usage(problem));
+    }
+    if args.has("--status") {
+        let left_out = print_states(folders, &league_id);
+        return check_complete(args, left_out, folders.len());
     }
 
     // Standard output is for the entrants, if they are wanted.
@@ -129,48 +126,66 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
         Some(_) => print_error,
         None => print_line,
     };
+
     let mut players = BTreeMap::new();
     let mut next = Vec::new();
     let mut left_out = 0;
     for folder in folders {
-        let place = sanitize(&folder.display().to_string());
+        let place = folder.display();
         match finished_league(folder, &league_id) {
-            Ok(_) if is_status => print_line(&format!("{place}  over")),
             Ok(view) => {
                 print(&sanitize(&format!("  {place}{}", title(&view))));
-                let best = promoted_count.unwrap_or(0);
-                next.extend(promoted(folder, &view, best, measure)?);
+                let count = promoted_count.unwrap_or(0);
+                next.extend(best_entrants(folder, &view, count, by_expected)?);
                 add(&mut players, &view);
             }
             Err(problem) => {
                 left_out += 1;
-                if is_status {
-                    print_line(&sanitize(&format!("{place}  {problem}")));
-                } else {
-                    print_error(&format!("{place} is left out: {problem}"));
-                }
+                print_error(&format!("{place} is left out: {problem}"));
             }
         }
     }
 
-    if !is_status {
-        for line in table(&sorted(players)).lines() {
-            print(line);
-        }
+    for line in table(&rank_players(players)).lines() {
+        print(line);
     }
-    if left_out > 0 && args.has("--all") {
-        let all = folders.len();
-        let problem = format!("{left_out} of {all} groups are not over, or cannot be read");
-        return Err(Exit::failed(problem));
-    }
+
+    check_complete(args, left_out, folders.len())?;
     print!("{}", groups::text(&next));
     Ok(())
 }
 
-fn measure(args: &Args) -> Result<Measure, Exit> {
+/// Prints how far each group is; returns the number of those that are not over.
+fn print_states(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
+    let mut left_out = 0;
+    for folder in folders {
+        let state = match finished_league(folder, league_id) {
+            Ok(_) => "over".into(),
+            Err(problem) => {
+                left_out += 1;
+                problem
+            }
+        };
+        print_line(&sanitize(&format!("{}  {state}", folder.display())));
+    }
+
+    left_out
+}
+
+/// Refuses a stage from which groups are left out, if `--all` is given.
+fn check_complete(args: &Args, left_out: usize, all: usize) -> Result<(), Exit> {
+    if left_out > 0 && args.has("--all") {
+        let problem = format!("{left_out} of {all} groups are not over, or cannot be read");
+        return Err(Exit::failed(problem));
+    }
+    Ok(())
+}
+
+/// Returns true if the best players are chosen by expected points.
+fn is_by_expected(args: &Args) -> Result<bool, Exit> {
     match args.text("--by") {
-        None | Some("points") => Ok(Measure::Points),
-        Some("expected") => Ok(Measure::Expected),
+        None | Some("points") => Ok(false),
+        Some("expected") => Ok(true),
         Some(other) => {
             let problem = format!("--by: got {other}, expected points or expected");
             Err(Exit::usage(problem))
@@ -179,7 +194,7 @@ fn measure(args: &Args) -> Result<Measure, Exit> {
 }
 
 /// Returns the data folders of the groups, each once. In a folder of dealt groups each file stands
-/// for a data folder of that name, beside the folder. Other files among the operands are passed over.
+/// for a data folder of that name next to it. Other files among the operands are passed over.
 fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
     let mut folders = BTreeSet::new();
     for path in operands.iter().map(PathBuf::from) {
@@ -192,22 +207,24 @@ fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
             folders.insert(path);
         }
     }
+
     folders
 }
 
 /// Returns the best players of a group with the commands that started them. Players of the same worth
 /// keep the order of the league's table.
-fn promoted(
+fn best_entrants(
     folder: &Path,
     view: &LeagueView,
     count: usize,
-    measure: Measure,
+    by_expected: bool,
 ) -> Result<Vec<Entrant>, Exit> {
     if count == 0 {
         return Ok(Vec::new());
     }
+
     let mut rows: Vec<&Standing> = view.standings.iter().collect();
-    if measure == Measure::Expected {
+    if by_expected {
         let expected = expected_by_player(view);
         let worth = |row: &Standing| expected.get(&row.player_id).copied().unwrap_or_default();
         rows.sort_by(|one, other| worth(other).total_cmp(&worth(one)));
@@ -215,14 +232,16 @@ fn promoted(
 
     let file = league_folder(folder, &view.league_id).join(groups::FILE);
     let entrants = groups::read(&file)?;
-    let mut promoted = Vec::new();
+
+    let mut best = Vec::new();
     for row in rows.into_iter().take(count) {
         let name = &row.display_name;
         let entrant = entrants.iter().find(|entrant| entrant.name == *name);
         let problem = format!("{} does not say how {name} is started", file.display());
-        promoted.push(entrant.cloned().ok_or(Exit::failed(problem))?);
+        best.push(entrant.cloned().ok_or(Exit::failed(problem))?);
     }
-    Ok(promoted)
+
+    Ok(best)
 }
 
 /// Adds a league to the sums of its players.
@@ -237,13 +256,14 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
         sums.draws += row.draws;
         sums.losses += row.losses;
         sums.points += row.points;
+
         let expected = expected.get(&row.player_id).copied();
         sums.expected += expected.unwrap_or(f64::from(row.points));
     }
 }
 
 /// Returns the players, best first.
-pub fn sorted(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
+pub fn rank_players(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     let mut players: Vec<(String, Sums)> = players.into_iter().collect();
     players.sort_by(|(_, one), (_, other)| {
         other.points_per_match().total_cmp(&one.points_per_match())
@@ -279,6 +299,7 @@ fn title(league: &LeagueView) -> String {
         title += &format!("  {name}");
     }
     let champion = league.standings.first().map(|row| name(league, row));
+
     title + "  champion: " + &champion.unwrap_or_default()
 }
 

@@ -32,11 +32,10 @@ const LEAGUE_BEGUN: &str = "league_begun";
 static PAGE_LOCK: Mutex<()> = Mutex::new(());
 
 pub const USAGE: Usage = Usage {
-    name: "league trace",
-    arguments: "MATCH [OPTIONS]",
-    about: "shows from the logs what was said in a match: league trace R1M1",
+    name: "league trace MATCH",
+    about: "show from the logs what was said in a match: league trace R1M1",
     options: &[COMMON],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Prints the diagram of a match.

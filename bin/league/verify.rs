@@ -3,7 +3,7 @@
 //! The journal has the results that count. Each must be one that its referee has written into its
 //! outbox, and the result that both players remember in their histories. No log may show a token.
 
-use crate::files::read_journal;
+use crate::files::{read_journal, read_lines};
 use league::games::match_result;
 use league::manager::league::{Event, League};
 use league::player::history::HistoryFile;
@@ -14,16 +14,14 @@ use league::program::{self, storage};
 use league::protocol::{AgentKind, MatchResult};
 use league::referee::outbox::PendingResult;
 use league::values::redact_tokens;
-use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league verify",
-    arguments: "[OPTIONS]",
-    about: "checks that journal, outboxes and histories agree, and no log has a token",
+    about: "check that journal, outboxes and histories agree, and no log has a token",
     options: &[COMMON],
-    elsewhere: "",
+    redirects: "",
 };
 
 /// Checks the league that the command line names, and prints what was found.
@@ -35,6 +33,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     if checked.differences.is_empty() {
         return Ok(());
     }
+
     Err(Exit::failed(checked.differences.join("\n")))
 }
 
@@ -58,6 +57,7 @@ impl Checked {
             logs: 0,
             differences: Vec::new(),
         };
+
         checked.read_journal(data)?;
         checked.check_outboxes(data);
         checked.check_histories(data);
@@ -75,6 +75,7 @@ impl Checked {
             0 => "all agree, and no log shows a token".to_string(),
             _ => differences,
         };
+
         format!(
             "{league}: {results} in the journal, {outboxes} outboxes, {histories} histories, {logs} logs: {found}"
         )
@@ -92,6 +93,7 @@ impl Checked {
             }
             self.league.apply(&event);
         }
+
         Ok(())
     }
 
@@ -99,7 +101,7 @@ impl Checked {
     fn check_outboxes(&mut self, data: &Path) {
         for referee in self.league.members(AgentKind::Referee) {
             let path = data.join("referees").join(&referee.id).join("outbox.jsonl");
-            let written: Vec<PendingResult> = read_lines(&path);
+            let written: Vec<PendingResult> = read_lines(&path, 0).unwrap_or_default();
             self.outboxes += 1;
 
             for the_match in &self.league.matches {
@@ -169,15 +171,6 @@ fn without_reason(result: &MatchResult) -> MatchResult {
     result
 }
 
-/// Returns the complete lines of a file that can be read.
-fn read_lines<T: DeserializeOwned>(path: &Path) -> Vec<T> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let lines = text.lines();
-    lines
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect()
-}
-
 /// Returns all files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -189,5 +182,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             found.push(path);
         }
     }
+
     found
 }

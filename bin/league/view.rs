@@ -166,11 +166,13 @@ impl LeagueView {
     ) -> LeagueView {
         let mut copy = self.clone();
         copy.rounds.retain(|round| is_wanted(round));
+
         if !for_this_machine {
             for agent in &mut copy.agents {
                 agent.endpoint = None;
             }
         }
+
         copy
     }
 }

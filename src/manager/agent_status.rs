@@ -84,7 +84,7 @@ impl AgentStatus {
 
         // A JSON-RPC error is an answer. A failure of our own machine says nothing about the agent.
         self.last_error = match error {
-            None | Some(CallError::Rpc(..) | CallError::Ours(_)) => None,
+            None | Some(CallError::JsonRpc(..) | CallError::Local(_)) => None,
             Some(error) => Some(error.explain()),
         };
 
@@ -93,7 +93,10 @@ impl AgentStatus {
             (RefereeState::Available, Some(error)) if error.is_unreachable() => {
                 self.referee = RefereeState::Lost(error.explain());
             }
-            (RefereeState::Lost(_), None | Some(CallError::Status(..) | CallError::Wrong(..))) => {
+            (
+                RefereeState::Lost(_),
+                None | Some(CallError::HttpStatus(..) | CallError::InvalidReply(..)),
+            ) => {
                 self.referee = RefereeState::Available;
             }
             _ => {}
@@ -111,7 +114,9 @@ impl AgentStatus {
 fn refusal(result: &Result<Value, CallError>) -> Option<String> {
     let answer = match result {
         Ok(answer) => answer,
-        Err(error @ (CallError::Rpc(..) | CallError::Status(..))) => return Some(error.explain()),
+        Err(error @ (CallError::JsonRpc(..) | CallError::HttpStatus(..))) => {
+            return Some(error.explain());
+        }
         Err(_) => return None,
     };
 

@@ -4,7 +4,7 @@
 //! An order is decided as everything else is: it returns an event, or none if the league is in that
 //! state already, or a refusal. The rules in words are in `protocol.md`, under LEAGUE_CONTROL.
 
-use crate::manager::league::{Event, League, Member};
+use super::league::{Event, League, Member};
 use crate::protocol::{ControlAction, ErrorCode, LeagueControl, ProtocolError};
 use crate::values::Timestamp;
 

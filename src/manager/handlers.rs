@@ -4,10 +4,10 @@
 //! A handler has the league decide and the journal store the event (`Store::commit`), and answers.
 //! No lock is held while an answer is sent.
 
-use crate::manager::Manager;
-use crate::manager::agent_status::RefereeState;
-use crate::manager::league::{League, Member};
-use crate::manager::registration::{Application, answer};
+use super::Manager;
+use super::agent_status::RefereeState;
+use super::league::{League, Member};
+use super::registration::{Application, answer};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::lock;
@@ -86,6 +86,12 @@ impl Agent for Manager {
         }
     }
 
+    /// Shows a request for a method or a path that does not exist: its author may look here.
+    fn on_not_found(&self, text: &str) {
+        let hint = "players register with register_player at /mcp";
+        self.print_seldom(&format!("{text}, which does not exist; {hint}"));
+    }
+
     fn toolbox(&self) -> Toolbox<'_> {
         let mut tools = vec![
             Tool::new(
@@ -149,6 +155,7 @@ impl Manager {
             referee_wanted: self
                 .store
                 .read(|league| self.notifier.available_referees(league).is_empty()),
+            unreachable: &self.notifier.unreachable(),
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
@@ -171,18 +178,22 @@ impl Manager {
         Ok(answer(kind, decision, self.program.league_id())?)
     }
 
-    /// Prints who was not accepted, and why: at most one line a second. The log has all.
+    /// Prints who was not accepted, and why.
     fn show_rejected(&self, meta: &Value, peer: IpAddr, reason: &str) {
-        let mut last = lock(&self.last_rejection);
-        if last.is_some_and(|time| time.elapsed() < REJECTION_INTERVAL) {
-            return;
-        }
-        *last = Some(Instant::now());
-
         let text = |key: &str| truncate(meta[key].as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS);
         let (name, endpoint) = (text("display_name"), text("contact_endpoint"));
-        let line = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
-        self.terminal.print_line(&sanitize(&line));
+        self.print_seldom(&format!(
+            "rejected {name} at {endpoint}, from {peer}: {reason}"
+        ));
+    }
+
+    /// Prints what an unknown agent has caused: at most one line a second. The log has all.
+    fn print_seldom(&self, text: &str) {
+        let mut last = lock(&self.last_rejection);
+        if last.is_none_or(|time| time.elapsed() >= REJECTION_INTERVAL) {
+            *last = Some(Instant::now());
+            self.terminal.print_line(&sanitize(text));
+        }
     }
 
     /// Returns true if a request comes from this machine, or carries the operator's token.
@@ -243,8 +254,16 @@ impl Manager {
             let event = league.control(order, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         })?;
-        if order.action == ControlAction::NewLobby {
-            self.hooks.new_lobby(self);
+
+        match (order.action, &order.player_id) {
+            // Find out whether the player answers: if it does not, it may register without its token.
+            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
+            // The league is closed before the answer, so that the order survives a crash.
+            (ControlAction::NewLobby, _) => {
+                self.finish()?;
+                self.hooks.new_lobby(self);
+            }
+            _ => {}
         }
         Ok(self.status().into())
     }

@@ -5,7 +5,7 @@
 //! line. `commit` decides, appends, syncs, applies: in this order, under the lock. The lock is
 //! never held during a call to another agent. Read next: `rounds.rs`, which plays the league.
 
-use crate::manager::league::{Event, League};
+use super::league::{Event, League};
 use crate::net::sync::Shared;
 use crate::program::config::Config;
 use crate::program::storage::{self, Lines};

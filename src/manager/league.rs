@@ -10,7 +10,7 @@
 //! which reports are accepted (`results.rs`), what the operator may do (`control.rs`). Other methods
 //! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next: `journal.rs`.
 
-use crate::manager::standings::{PlayerStats, Score, compare_ids, rank_groups};
+use super::standings::{PlayerStats, Score, compare_ids, rank_groups};
 use crate::program::config::Config;
 use crate::protocol::{AgentKind, AgentMeta, AgentState, LeaguePhase, MatchResult, Standing};
 use crate::values::Timestamp;
@@ -185,6 +185,7 @@ impl League {
                 self.announcement_version += 1;
                 for assignment in assignments {
                     if let Some(the_match) = self.find_mut(&assignment.match_id) {
+                        the_match.assignments.reserve_exact(1); // most matches have only one
                         the_match.assignments.push(assignment.clone());
                     }
                 }
@@ -401,7 +402,7 @@ impl Match {
 
 /// Returns the matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
 pub fn scheduled_matches(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
-    let mut matches = Vec::new();
+    let mut matches = Vec::with_capacity(rounds.iter().map(Vec::len).sum());
     for (round, pairs) in (1..).zip(rounds) {
         for (number, players) in (1..).zip(pairs) {
             matches.push(Match {

@@ -4,9 +4,9 @@
 //! what is new. Each method of `League` makes one message. See "Rounds" and "Standings and notices"
 //! in `protocol.md`.
 
-use crate::manager::league::{League, Match, MatchAssignment, Member};
-use crate::manager::notifier::Notifier;
-use crate::manager::standings::ending;
+use super::league::{League, Match, MatchAssignment, Member};
+use super::notifier::Notifier;
+use super::standings::ending;
 use crate::protocol::*;
 use std::time::{Duration, Instant};
 

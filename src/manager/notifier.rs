@@ -8,17 +8,18 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
-use crate::manager::agent_status::{AgentStatus, RefereeState};
-use crate::manager::journal::Store;
-use crate::manager::league::{League, Member};
+use super::agent_status::{AgentStatus, RefereeState};
+use super::journal::Store;
+use super::league::{League, Member};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
+use crate::net::log::Content;
 use crate::net::sync::{Shared, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
 use crate::protocol::{AgentKind, Message};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -85,7 +86,8 @@ impl Notifier {
         };
         let text = self.client.prepare_broadcast(&message, &about);
         let fields = vec![("recipients", json!(recipients.len()))];
-        self.client.log_sent(&text.packet, fields);
+        let (log, packet) = (&self.client.log, &text.packet);
+        log.message("message_sent", packet, fields, Content::Full(packet));
 
         let notification = Arc::new(Notification { message, text });
         self.recipients.update(|all| {
@@ -240,6 +242,17 @@ impl Notifier {
     /// Returns the status of an agent.
     pub fn status(&self, id: &str) -> AgentStatus {
         self.with(id, |recipient| recipient.status.clone())
+    }
+
+    /// Returns the ids of the agents whose last call failed.
+    pub fn unreachable(&self) -> BTreeSet<String> {
+        let mut ids = BTreeSet::new();
+        for (id, recipient) in self.recipients.lock().iter() {
+            if recipient.status.last_error.is_some() {
+                ids.insert(id.clone());
+            }
+        }
+        ids
     }
 
     /// Returns true if an agent has received everything, or does not answer.

@@ -4,9 +4,9 @@
 //! A wrong query is answered with `success: false`, not with an error; see "Queries" in
 //! `protocol.md`. Read next: `notifications.rs`.
 
+use super::league::{League, Match, Member, scheduled_matches};
+use super::standings::PlayerStats;
 use crate::json::{decode, deserialize};
-use crate::manager::league::{League, Match, Member, scheduled_matches};
-use crate::manager::standings::PlayerStats;
 use crate::protocol::{
     AgentKind, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
     ProtocolError, QueryParams, QueryType, Record, Standing,

@@ -5,8 +5,8 @@
 //! member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
+use super::league::{Event, League, Member};
 use crate::json::deserialize;
-use crate::manager::league::{Event, League, Member};
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
 use crate::protocol::{
@@ -17,6 +17,7 @@ use crate::values::{
     Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, token, truncate,
 };
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Maximum length of a contact endpoint, in characters: announcements carry those of all players.
@@ -37,6 +38,8 @@ pub struct Application<'a> {
     pub trusted: bool,
     /// True if no live referee is left, so that one may register after the start.
     pub referee_wanted: bool,
+    /// The ids of the members whose last call failed.
+    pub unreachable: &'a BTreeSet<String>,
     /// The random part of a new token.
     pub secret: &'a str,
     /// When it came.
@@ -148,7 +151,8 @@ impl League {
     }
 
     /// Returns the player that the operator restored a short while ago, if it asks with its id or at
-    /// its endpoint, from the address it had or from this machine.
+    /// its endpoint, from the address it had or from this machine. A player that still answers is
+    /// not replaced.
     fn restored_player(&self, from: &Application) -> Option<&Member> {
         let Request { envelope, peer } = from.request;
         self.members.values().find(|member| {
@@ -156,6 +160,7 @@ impl League {
             restored_at.is_some_and(|at| from.now <= at.plus(READMISSION))
                 && (envelope.sender == member.signature() || is_at(member, from))
                 && (*peer == member.peer || peer.is_loopback())
+                && from.unreachable.contains(&member.id)
         })
     }
 
@@ -267,11 +272,10 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        Err(ProtocolError::field(
-            ErrorCode::TokenInvalid,
-            "auth_token",
-            problem,
-        ))
+        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        Err(error
+            .with_context("provided_token", truncate(token, 60))
+            .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
 }
 
@@ -360,12 +364,12 @@ fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
 fn taken(member: &Member) -> String {
     let id = &member.id;
     let hint = match member.kind {
-        AgentKind::Player => format!("the operator can remove {id} and restore it"),
-        _ => "it is let in again while no referee is left".into(),
+        AgentKind::Player => {
+            format!("{id} lost it and does not answer, the operator can remove {id} and restore it")
+        }
+        _ => format!("{id} lost it, it is let in again while no referee is left"),
     };
-    format!(
-        "contact_endpoint is {id}'s, whose token must come with the request; if {id} lost it, {hint}"
-    )
+    format!("contact_endpoint is {id}'s, whose token must come with the request; if {hint}")
 }
 
 /// Rejects an agent that comes after the start.

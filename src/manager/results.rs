@@ -3,9 +3,9 @@
 //! `judge` checks which match is reported, and by whom; `check_result` checks that the result is
 //! possible. The rules in words are in `protocol.md`, under "Reporting".
 
+use super::league::{Event, League, Match, Member, Recorded};
+use super::standings::ending;
 use crate::games;
-use crate::manager::league::{Event, League, Match, Member, Recorded};
-use crate::manager::standings::ending;
 use crate::program::config::LeagueFile;
 use crate::protocol::{
     ErrorCode, GameResult, MatchResult, MatchResultReport, ProtocolError, ResultStatus,

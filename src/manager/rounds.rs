@@ -9,12 +9,12 @@
 //! published to the referees, and they *report* the results. Read next: `handlers.rs`, which
 //! receives the reports.
 
+use super::Manager;
+use super::agent_status::{RefereeState, Waiting};
+use super::league::{Event, League};
+use super::notifications::NotificationCursor;
+use super::queries::PAUSED;
 use crate::games;
-use crate::manager::Manager;
-use crate::manager::agent_status::{RefereeState, Waiting};
-use crate::manager::league::{Event, League};
-use crate::manager::notifications::NotificationCursor;
-use crate::manager::queries::PAUSED;
 use crate::net::log::Level;
 use crate::net::sync::lock;
 use crate::net::sync::secret;

@@ -4,8 +4,8 @@
 //! A tool that is no league message is a [`Tool`] in the agent's [`Toolbox`], made from the types of
 //! its arguments and of its answer.
 
+use super::http::{OK, Response};
 use crate::json::{decode, schema_of};
-use crate::net::http::{OK, Response};
 use crate::protocol::{AgentKind, Envelope, Message, ProtocolError};
 use crate::values::truncate;
 use serde::de::DeserializeOwned;
@@ -37,6 +37,9 @@ pub trait Agent: Send + Sync + 'static {
     /// Is called with every message that is refused, by the handlers or before them.
     fn on_refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &ProtocolError) {}
 
+    /// Is called when a method or a path is requested that does not exist. `text` says by whom.
+    fn on_not_found(&self, _text: &str) {}
+
     /// Returns the signature of the agent that owns a token: only the manager knows.
     fn token_owner(&self, _token: &str) -> Option<String> {
         None
@@ -53,7 +56,7 @@ pub trait Agent: Send + Sync + 'static {
 
 /// The offer of an agent to tool clients.
 pub struct Toolbox<'a> {
-    /// What a model should know before it calls a tool.
+    /// The advice for a model that wants to call a tool.
     pub instructions: &'static str,
     /// True if the messages are listed as tools. They can be called in any case.
     pub lists_messages: bool,
@@ -95,17 +98,16 @@ impl<'a> Tool<'a> {
         description: &'static str,
         run: impl Fn(Q, IpAddr) -> Result<A, HandlerError> + 'a,
     ) -> Tool<'a> {
-        let run = move |arguments: &Value, peer: IpAddr| {
-            let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
-            Ok(json!(run(arguments, peer)?))
-        };
         Tool {
             name,
             description,
             read_only: true,
             input_schema: schema_of::<Q>(),
             output_schema: schema_of::<A>(),
-            run: Box::new(run),
+            run: Box::new(move |arguments, peer| {
+                let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
+                Ok(json!(run(arguments, peer)?))
+            }),
         }
     }
 }

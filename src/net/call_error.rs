@@ -8,65 +8,67 @@
 
 use crate::protocol::{ErrorCode, ProtocolError};
 use crate::values::{MAX_SHOWN_CHARS, format_seconds, redact_and_truncate, truncate};
-use CallError::*;
 use std::time::Duration;
 
-/// Why a call has no good answer.
+/// The reason why a call has no good answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallError {
     /// No answer came within this time (E001).
-    Late(Duration),
+    Timeout(Duration),
     /// No HTTP answer came at all: refused, host unknown, connection reset (E009).
     Unreachable(String),
     /// The HTTP answer broke off, or is too long (E009).
-    Broken(String),
+    Truncated(String),
     /// No JSON-RPC reply came, but this HTTP status with this body (E009).
-    Status(u16, String),
+    HttpStatus(u16, String),
     /// The answer was a JSON-RPC error: its code and message (E003).
-    Rpc(i64, String),
+    JsonRpc(i64, String),
     /// The answer was wrong: the reason, and the answer as it came.
-    Wrong(ProtocolError, String),
+    InvalidReply(ProtocolError, String),
     /// Our own machine had no descriptor, thread or port left: never the peer's fault (E009).
-    Ours(String),
+    Local(String),
 }
 
 impl CallError {
     /// Returns the error of a wrong answer, with the start of that answer.
     pub fn wrong(refusal: impl Into<ProtocolError>, received: impl ToString) -> CallError {
-        Wrong(refusal.into(), redact_and_truncate(&received.to_string()))
+        CallError::InvalidReply(refusal.into(), redact_and_truncate(&received.to_string()))
     }
 
     /// Returns the code of the protocol.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Late(_) => ErrorCode::Timeout,
-            Unreachable(_) | Broken(_) | Status(..) | Ours(_) => ErrorCode::ConnectionError,
-            Rpc(..) => ErrorCode::MissingField,
-            Wrong(refusal, _) => refusal.code,
+            CallError::Timeout(_) => ErrorCode::Timeout,
+            CallError::Unreachable(_)
+            | CallError::Truncated(_)
+            | CallError::HttpStatus(..)
+            | CallError::Local(_) => ErrorCode::ConnectionError,
+            CallError::JsonRpc(..) => ErrorCode::MissingField,
+            CallError::InvalidReply(refusal, _) => refusal.code,
         }
     }
 
     /// Returns the field of the answer that was wrong.
     pub fn field(&self) -> Option<&str> {
         match self {
-            Wrong(refusal, _) => refusal.field_name(),
+            CallError::InvalidReply(refusal, _) => refusal.field_name(),
             _ => None,
         }
     }
 
     /// Returns true if no message came (E001 and E009), so that the same call may help.
     pub fn is_retryable(&self) -> bool {
-        !matches!(self, Rpc(..) | Wrong(..))
+        !matches!(self, CallError::JsonRpc(..) | CallError::InvalidReply(..))
     }
 
     /// Returns true if the peer could not be reached. A timeout or a local failure does not count.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Unreachable(_) | Broken(_))
+        matches!(self, CallError::Unreachable(_) | CallError::Truncated(_))
     }
 
     /// Returns true if our own machine failed.
     pub fn is_local(&self) -> bool {
-        matches!(self, Ours(_))
+        matches!(self, CallError::Local(_))
     }
 
     /// Returns a sentence about the peer: `answered HTTP 404 "Not Found"`.
@@ -80,35 +82,41 @@ impl CallError {
         let to = prefixed(" to ", tool);
         let instead = prefixed(", expected ", expected);
         let text = match self {
-            Late(timeout) => {
+            CallError::Timeout(timeout) => {
                 format!(
                     "gave no answer{to} within {} s{attempts}",
                     format_seconds(*timeout)
                 )
             }
-            Unreachable(reason) => {
+            CallError::Unreachable(reason) => {
                 let call = prefixed(" for ", tool);
                 format!("could not be reached ({reason}){call}{attempts}")
             }
-            Broken(reason) => format!("gave no whole answer{to} ({reason}){attempts}"),
-            Status(status, body) => {
+            CallError::Truncated(reason) => {
+                format!("gave no whole answer{to} ({reason}){attempts}")
+            }
+            CallError::HttpStatus(status, body) => {
                 format!("answered HTTP {status} {body:?}{to}{attempts}{instead}")
             }
-            Rpc(code, message) => {
+            CallError::JsonRpc(code, message) => {
                 format!("answered JSON-RPC error {code} {message:?}{to}{attempts}{instead}")
             }
-            Wrong(refusal, _) if !refusal.is_unrelated_reply() => {
+            CallError::InvalidReply(refusal, _) if !refusal.is_unrelated_reply() => {
                 let call = prefixed(" ", tool);
                 format!("answered{call} wrongly{attempts}: {}", refusal.detail())
             }
-            Wrong(_, received) if received.is_empty() => {
+            CallError::InvalidReply(_, received) if received.is_empty() => {
                 format!("answered nothing{to}{attempts}{instead}")
             }
-            Wrong(refusal, received) if expected.is_empty() => {
+            CallError::InvalidReply(refusal, received) if expected.is_empty() => {
                 format!("answered {received}: {}", refusal.detail())
             }
-            Wrong(_, received) => format!("answered {received}{to}{attempts}{instead}"),
-            Ours(reason) => format!("was not called, by a fault of our own machine: {reason}"),
+            CallError::InvalidReply(_, received) => {
+                format!("answered {received}{to}{attempts}{instead}")
+            }
+            CallError::Local(reason) => {
+                format!("was not called, by a fault of our own machine: {reason}")
+            }
         };
         truncate(&text, 3 * MAX_SHOWN_CHARS)
     }

@@ -5,12 +5,12 @@
 //! one agent, `deliver` a copy of a notification for many. Read next: `rpc.rs`, the other
 //! direction.
 
+use super::call_error::CallError;
+use super::log::{Content, Field, Level, Log, to_json};
+use super::sync::{lock, secret};
 use crate::json::FieldError;
-use crate::net::call_error::CallError;
-use crate::net::log::{Content, Field, Level, Log, to_json};
-use crate::net::sync::{lock, secret};
 use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, ProtocolError};
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, redact_and_truncate, truncate};
+use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -153,7 +153,9 @@ impl Client {
     ) -> Result<Message, CallError> {
         let started = Instant::now();
         let packet = self.build(message, context);
-        self.log_sent(&packet, vec![("peer", json!(to.id))]);
+        let fields = vec![("peer", json!(to.id))];
+        self.log
+            .message("message_sent", &packet, fields, Content::Full(&packet));
         let received = self.send(to, message.spec().method, &packet, &to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
@@ -166,7 +168,8 @@ impl Client {
         let parsed = protocol::parse(&reply).map_err(|refusal| CallError::wrong(refusal, received));
 
         let fields = call_fields(to, started, parsed.as_ref().err());
-        self.log_message("reply_received", &reply, fields, Content::Full(&reply));
+        self.log
+            .message("reply_received", &reply, fields, Content::Full(&reply));
         let parsed = parsed?;
         self.log.warnings(&to.id, &supplied, &parsed);
         if parsed.envelope.conversation_id != context.conversation_id {
@@ -184,7 +187,9 @@ impl Client {
         context: &MessageContext,
     ) -> Result<Value, CallError> {
         let packet = self.build(message, context);
-        self.log_sent(&packet, vec![("peer", json!(to.id))]);
+        let fields = vec![("peer", json!(to.id))];
+        self.log
+            .message("message_sent", &packet, fields, Content::Full(&packet));
         self.send_notification(to, message.spec().method, &packet, &to_json(&packet))
     }
 
@@ -226,14 +231,15 @@ impl Client {
         params: &str,
     ) -> Result<Value, CallError> {
         let answer = match self.send(to, method, packet, params) {
-            Err(CallError::Status(200..=299, body)) => Value::String(body),
-            Err(CallError::Wrong(_, received)) => Value::String(received),
+            Err(CallError::HttpStatus(200..=299, body)) => Value::String(body),
+            Err(CallError::InvalidReply(_, received)) => Value::String(received),
             answer => answer?,
         };
         if answer != ok() {
             let code = answer["error_code"].clone();
             let fields = vec![("peer", json!(to.id)), ("error_code", code)];
-            self.log_message("reply_received", &answer, fields, Content::Start(&answer));
+            self.log
+                .message("reply_received", &answer, fields, Content::Start(&answer));
         }
         Ok(answer)
     }
@@ -251,7 +257,8 @@ impl Client {
         if let Err(error) = &result {
             let fields = call_fields(to, started, Some(error));
             let text = error.explain();
-            self.log_message("delivery_failed", packet, fields, Content::Text(&text));
+            self.log
+                .message("delivery_failed", packet, fields, Content::Text(&text));
         }
         result
     }
@@ -260,7 +267,7 @@ impl Client {
     /// asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
         match self.call(to, "ping", &json!({"auth_token": token}).to_string()) {
-            Ok(_) | Err(CallError::Rpc(..)) => Ok(()),
+            Ok(_) | Err(CallError::JsonRpc(..)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -274,10 +281,10 @@ impl Client {
         let (status, bytes) = self.post(to, &call)?;
 
         let reply: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let has = |key: &str| reply.get(key).is_some();
-        if status != 200 && !has("message_type") && !has("result") && !has("error") {
+        let mut keys = ["message_type", "result", "error"].iter();
+        if status != 200 && !keys.any(|key| reply.get(key).is_some()) {
             let body = String::from_utf8_lossy(&bytes);
-            return Err(CallError::Status(status, redact_and_truncate(&body)));
+            return Err(CallError::HttpStatus(status, redact_and_truncate(&body)));
         }
         if !reply.is_object() {
             let refusal =
@@ -315,32 +322,13 @@ impl Client {
             Ok(body) if body.len() <= to.max_bytes => Ok((status, body)),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
                 let reason = format!("it is over {} bytes", to.max_bytes);
-                Err(CallError::Broken(reason))
+                Err(CallError::Truncated(reason))
             }
             Err(error) => match classify(error, to.timeout) {
-                CallError::Unreachable(reason) => Err(CallError::Broken(reason)),
+                CallError::Unreachable(reason) => Err(CallError::Truncated(reason)),
                 other => Err(other),
             },
         }
-    }
-
-    /// Logs a message that is sent, in full.
-    pub fn log_sent(&self, packet: &Value, fields: Vec<Field>) {
-        self.log_message("message_sent", packet, fields, Content::Full(packet));
-    }
-
-    /// Logs an event of a message, with these fields and those of the message itself.
-    pub fn log_message(
-        &self,
-        event_type: &str,
-        packet: &Value,
-        mut fields: Vec<Field>,
-        content: Content,
-    ) {
-        for key in ["message_type", "conversation_id", "match_id"] {
-            fields.push((key, text_field(packet, key).into()));
-        }
-        self.log.message(event_type, &fields, content);
     }
 }
 
@@ -376,7 +364,7 @@ fn result_of(mut reply: Value) -> Result<Value, CallError> {
     if !error.is_null() {
         let message = error["message"].as_str().unwrap_or("no message");
         let code = error["code"].as_i64().unwrap_or_default();
-        return Err(CallError::Rpc(code, redact_and_truncate(message)));
+        return Err(CallError::JsonRpc(code, redact_and_truncate(message)));
     }
     if reply.get("message_type").is_some() {
         return Ok(reply);
@@ -406,16 +394,16 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 /// Returns why a call failed, and whether it was the fault of our own machine.
 fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
-        ureq::Error::Timeout(_) => return CallError::Late(timeout),
+        ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-            return CallError::Late(timeout);
+            return CallError::Timeout(timeout);
         }
         // Linux: no memory, no descriptors (of the system, of the process), no buffers.
         ureq::Error::Io(error) if matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105)) => {
-            return CallError::Ours(error.to_string());
+            return CallError::Local(error.to_string());
         }
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
-            return CallError::Broken(error.to_string());
+            return CallError::Truncated(error.to_string());
         }
         ureq::Error::HostNotFound => "host unknown".into(),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -428,15 +416,8 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     // Other errors may hide that no descriptor or port is left: try to take one.
     match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         Ok(_) => CallError::Unreachable(reason),
-        Err(error) => CallError::Ours(error.to_string()),
+        Err(error) => CallError::Local(error.to_string()),
     }
-}
-
-/// Returns a text of a message, cut to the length in which it may be repeated.
-pub fn text_field(packet: &Value, key: &str) -> Option<String> {
-    packet[key]
-        .as_str()
-        .map(|text| truncate(text, MAX_SHOWN_CHARS))
 }
 
 /// Returns the answer to a notification.

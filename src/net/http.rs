@@ -9,7 +9,7 @@
 //!
 //! Read next: `rpc.rs`, which gives a request its meaning.
 
-use crate::net::sync::{Shared, lock, spawn};
+use super::sync::{Shared, lock, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::panic::catch_unwind;
@@ -22,7 +22,6 @@ use tiny_http::Server;
 /// The usual status.
 pub const OK: &str = "200 OK";
 /// Maximum time between two pieces of a request.
-#[cfg(unix)]
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two attempts to start the library's server.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -115,9 +114,9 @@ pub struct HttpServer {
     listener: TcpListener,
     handler: Box<Handler>,
     max_body: usize,
-    /// The library's server. One worker at a time holds it and waits for a request.
-    library: Mutex<Option<Server>>,
-    /// Number of workers that wait for a request or for the library's server.
+    /// The library's server, from which all workers take requests.
+    library: Mutex<Option<Arc<Server>>>,
+    /// Number of workers that wait for a request.
     waiting: AtomicUsize,
     /// Number of requests that are being answered.
     in_flight: Shared<usize>,
@@ -186,7 +185,9 @@ impl HttpServer {
                 self.start_worker();
             }
 
-            self.handle(request);
+            *self.in_flight.lock() += 1;
+            self.answer(request);
+            self.in_flight.update(|count| *count -= 1);
             if self.waiting.load(SeqCst) >= MAX_WAITING {
                 return;
             }
@@ -194,22 +195,37 @@ impl HttpServer {
         }
     }
 
-    /// Waits for a request. The library's server ends when nobody has connected for `READ_TIMEOUT`,
-    /// or when a descriptor is missing: then the next one is started.
+    /// Waits for a request. The library's server ends when no client has connected for
+    /// `READ_TIMEOUT`, or when a descriptor is missing: then the next one is started.
     fn next_request(&self) -> tiny_http::Request {
-        let mut library = lock(&self.library);
         loop {
-            if let Some(Ok(request)) = library.as_ref().map(Server::recv) {
-                return request;
-            }
-            if let Some(ended) = library.take() {
-                // Dropping it connects to our own port, which may block if the backlog is full.
-                spawn("close", move || drop(ended));
-            }
-            *library = start_library(&self.listener);
-            if library.is_none() {
+            let Some(library) = self.library() else {
                 thread::sleep(RETRY_INTERVAL);
+                continue;
+            };
+            match library.recv_timeout(READ_TIMEOUT) {
+                Ok(Some(request)) => return request,
+                Ok(None) => {} // another worker may have replaced it
+                Err(_) => self.discard(&library),
             }
+        }
+    }
+
+    /// Returns the library's server, which is started if there is none.
+    fn library(&self) -> Option<Arc<Server>> {
+        let mut library = lock(&self.library);
+        if library.is_none() {
+            *library = start_library(&self.listener).map(Arc::new);
+        }
+        library.clone()
+    }
+
+    /// Discards a server of the library that has ended, unless another worker has done so.
+    fn discard(&self, ended: &Arc<Server>) {
+        let mut library = lock(&self.library);
+        if let Some(ended) = library.take_if(|current| Arc::ptr_eq(current, ended)) {
+            // Dropping it connects to our own port, which may block if the backlog is full.
+            spawn("close", move || drop(ended));
         }
     }
 
@@ -218,24 +234,20 @@ impl HttpServer {
         drop(self.in_flight.wait_until(timeout, |count| *count == 0));
     }
 
-    /// Answers a request and counts it while it is being answered.
-    fn handle(&self, request: tiny_http::Request) {
-        if request.body_length().unwrap_or_default() > MAX_CLAIM {
-            return std::mem::forget(request); // dropping it would allocate what it claims
-        }
-        *self.in_flight.lock() += 1;
-        self.answer(request);
-        self.in_flight.update(|count| *count -= 1);
-    }
-
+    /// Answers a request.
     fn answer(&self, mut request: tiny_http::Request) {
+        // Dropping such a request would allocate what it claims.
+        let claimed = request.body_length().unwrap_or_default();
+        if claimed > MAX_CLAIM {
+            return std::mem::forget(request);
+        }
+
         let response = match self.read(&mut request) {
             Ok(request) => (self.handler)(&request),
             Err(status) => Response::new(status, ""),
         };
 
         // Read past the rest of the body: the library would allocate what is claimed to be left.
-        let claimed = request.body_length().unwrap_or_default();
         let _one_at_a_time = (claimed > self.max_body).then(|| lock(&OVERSIZED_BODY));
         let mut rest = request.as_reader().take(claimed as u64);
         let _ = io::copy(&mut rest, &mut io::sink());

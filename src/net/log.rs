@@ -5,9 +5,9 @@
 //! sender of a message logs it in full, the receiver only its start. Lines that anybody can cause
 //! are limited in number, so that nobody can fill the disk.
 
-use crate::net::sync::lock;
+use super::sync::lock;
 use crate::protocol::IncomingMessage;
-use crate::values::{Timestamp, redact_tokens};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, redact_tokens, truncate};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
@@ -60,6 +60,8 @@ const MAX_PENDING: usize = 1 << 20;
 pub struct Log {
     root: PathBuf,
     target: Mutex<Target>,
+    /// The last failure of our own machine.
+    last_fault: Mutex<String>,
     unknown: Mutex<UnknownLines>,
 }
 
@@ -86,6 +88,7 @@ impl Log {
                 pending: Vec::new(),
                 file: None,
             }),
+            last_fault: Mutex::default(),
             unknown: Mutex::new(UnknownLines {
                 since: Instant::now(),
                 count: 0,
@@ -108,8 +111,18 @@ impl Log {
         target.write(&pending);
     }
 
-    /// Writes a line about a message. With an `error_code` it is a warning.
-    pub fn message(&self, event_type: &str, fields: &[Field], content: Content) {
+    /// Writes a line about a message, with these fields and those of the message itself. With an
+    /// `error_code` it is a warning.
+    pub fn message(
+        &self,
+        event_type: &str,
+        packet: &Value,
+        mut fields: Vec<Field>,
+        content: Content,
+    ) {
+        for key in ["message_type", "conversation_id", "match_id"] {
+            fields.push((key, text_field(packet, key).into()));
+        }
         let has_failed = fields
             .iter()
             .any(|(key, value)| *key == "error_code" && !value.is_null());
@@ -118,7 +131,7 @@ impl Log {
         } else {
             Level::Info
         };
-        self.write(level, event_type, fields, content);
+        self.write(level, event_type, &fields, content);
     }
 
     /// Writes a line about an event.
@@ -145,6 +158,13 @@ impl Log {
         if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
             let _ = file.write_all(&line);
         }
+    }
+
+    /// Logs a failure of our own machine, for instance a full disk. Returns false if it is the last
+    /// one again, which the terminal shows already.
+    pub fn fault(&self, text: &str) -> bool {
+        self.system_event(Level::Error, "fault", text);
+        mem::replace(&mut *lock(&self.last_fault), text.into()) != text
     }
 
     /// Writes warnings about a message: fields that were filled in, optional fields that were
@@ -194,6 +214,13 @@ impl Target {
             self.pending.extend_from_slice(line);
         }
     }
+}
+
+/// Returns a text of a message, cut to the length in which it may be repeated.
+pub fn text_field(packet: &Value, key: &str) -> Option<String> {
+    packet[key]
+        .as_str()
+        .map(|text| truncate(text, MAX_SHOWN_CHARS))
 }
 
 fn append_to(path: &Path) -> io::Result<File> {

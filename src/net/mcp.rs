@@ -4,9 +4,9 @@
 //! 2025-11-25) and without it (2026-07-28), which has stricter rules for headers and statuses. Left
 //! out: sessions, streams, batches, resources and prompts. See "MCP" in `protocol.md`.
 
+use super::agent::{Agent, HandlerError, JsonRpcError};
+use super::http::HttpRequest;
 use crate::json::decode;
-use crate::net::agent::{Agent, HandlerError, JsonRpcError};
-use crate::net::http::HttpRequest;
 use crate::protocol::{
     DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec, QueryError,
 };
@@ -70,6 +70,7 @@ pub fn answer(
     };
     checked.map_err(|error| with_status(error, "400 Bad Request"))?;
 
+    // Run the method.
     let server = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
     let mut result = match method {
         "server/discover" => uncached(json!({
@@ -79,16 +80,12 @@ pub fn answer(
         })),
         "tools/list" => uncached(json!({"tools": list_tools(agent)})),
         "tools/call" => tool_result(params, agent, call_tool)?,
-        "initialize" if !is_stateless => {
-            let mut with_handshake = VERSIONS[1..].iter();
-            let known = with_handshake.find(|version| params["protocolVersion"] == **version);
-            json!({
-                "protocolVersion": known.unwrap_or(&VERSIONS[1]),
-                "capabilities": {"tools": {}},
-                "serverInfo": server,
-                "instructions": agent.toolbox().instructions,
-            })
-        }
+        "initialize" if !is_stateless => json!({
+            "protocolVersion": handshake_version(params),
+            "capabilities": {"tools": {}},
+            "serverInfo": server,
+            "instructions": agent.toolbox().instructions,
+        }),
         "ping" if !is_stateless => json!({}),
         name if name.starts_with("notifications/") => json!({}),
         name => {
@@ -96,10 +93,19 @@ pub fn answer(
             return Err(with_status(error, "404 Not Found"));
         }
     };
+
+    // A stateless client is told in every result who answers.
     if is_stateless || method == "server/discover" {
         result["_meta"] = json!({SERVER_KEY: server});
     }
     Ok(result)
+}
+
+/// Returns the version that a client asks for if it is known, else the newest with a handshake.
+fn handshake_version(params: &Value) -> &'static str {
+    let mut versions = VERSIONS[1..].iter();
+    let known = versions.find(|version| params["protocolVersion"] == **version);
+    known.unwrap_or(&VERSIONS[1])
 }
 
 fn with_status(error: JsonRpcError, status: &'static str) -> HandlerError {

@@ -18,8 +18,9 @@ const MIN_UPTIME: Duration = Duration::from_secs(3);
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Checks for ever whether the process must be restarted, and then calls `restart` with the reason.
-pub fn watch(restart: impl Fn(&str)) {
-    mark_panics();
+/// Calls `report` with every panic, in one line.
+pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&str)) {
+    watch_panics(report);
     loop {
         thread::sleep(MIN_UPTIME);
         let reason = wait_for_reason();
@@ -27,12 +28,14 @@ pub fn watch(restart: impl Fn(&str)) {
     }
 }
 
-/// Notes a panic in the library's accept thread. All our threads have names, those of tiny_http have
-/// none. A panic in its `client.rs` only ends one connection.
-fn mark_panics() {
+/// Reports every panic, and marks the server as broken after one in the library's accept thread. All
+/// our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends one
+/// connection.
+fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         print(panic);
+        report(&panic.to_string().replace('\n', " "));
         let is_connection = panic
             .location()
             .is_some_and(|at| at.file().ends_with("client.rs"));

@@ -5,12 +5,12 @@
 //! "Envelope" in `protocol.md`). A request is read once and logged in one line, its reply in
 //! another. Read next: `mcp.rs`, the same handlers as tools.
 
+use super::agent::{Agent, HandlerError, Request, Tool};
+use super::client::{Client, MessageContext, new_conversation, ok};
+use super::http::{HttpRequest, OK, Response};
+use super::log::{Content, Level, text_field, to_json};
+use super::mcp;
 use crate::json::{FieldError, decode};
-use crate::net::agent::{Agent, HandlerError, Request, Tool};
-use crate::net::client::{Client, MessageContext, new_conversation, ok, text_field};
-use crate::net::http::{HttpRequest, OK, Response};
-use crate::net::log::{Content, Level, to_json};
-use crate::net::mcp;
 use crate::protocol::{
     self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueError, LeagueRegisterRequest,
     Message, MessageSpec, ProtocolError, RefereeRegisterRequest,
@@ -46,7 +46,7 @@ impl RpcServer {
         if http.path == "/mcp" {
             let accepts_html = http
                 .header("Accept")
-                .is_some_and(|it| it.contains("text/html"));
+                .is_some_and(|accept| accept.contains("text/html"));
             if method == "GET" && accepts_html && self.page("/", http).is_some() {
                 return Response::new("303 See Other", "").with_headers("Location: /\r\n");
             }
@@ -73,7 +73,8 @@ impl RpcServer {
     fn log_not_found(&self, name: &str, peer: IpAddr) {
         if self.client.log.may_log_unknown() {
             let text = format!("{peer} asked for {}", truncate(name, MAX_SHOWN_CHARS));
-            self.client.log.event(Level::Warning, "not_found", text);
+            self.client.log.event(Level::Warning, "not_found", &text);
+            self.agent.on_not_found(&text);
         }
     }
 
@@ -229,7 +230,9 @@ impl RpcServer {
         peer: IpAddr,
     ) -> Result<Value, HandlerError> {
         if self.client.log.may_log_unknown() {
-            self.log_received("tool_called", arguments, &peer.to_string());
+            let fields = vec![("peer", json!(peer.to_string()))];
+            let log = &self.client.log;
+            log.message("tool_called", arguments, fields, Content::Start(arguments));
         }
         match catch_panic(|| (tool.run)(arguments, peer)) {
             Ok(result) => Ok(result),
@@ -253,7 +256,9 @@ impl RpcServer {
         };
         let is_logged = is_from_member || self.client.log.may_log_unknown();
         if is_logged {
-            self.log_received("message_received", params, &sender);
+            let fields = vec![("peer", json!(sender))];
+            let log = &self.client.log;
+            log.message("message_received", params, fields, Content::Start(params));
         }
 
         let result = catch_panic(|| {
@@ -269,11 +274,6 @@ impl RpcServer {
             Ok(Some(message)) => Ok(self.reply(params, &message, is_logged)),
             Err(error) => self.refuse(params, peer, error),
         }
-    }
-
-    fn log_received(&self, event_type: &str, params: &Value, from: &str) {
-        let fields = vec![("peer", json!(from))];
-        (self.client).log_message(event_type, params, fields, Content::Start(params));
     }
 
     /// Returns the value of a field that a request leaves out, if it is known.
@@ -336,8 +336,9 @@ impl RpcServer {
         let refusal = match &error {
             HandlerError::Refused(refusal) => refusal,
             HandlerError::Internal(reason) => {
-                self.client.log.system_event(Level::Error, "fault", reason);
-                (self.print_error)(reason);
+                if self.client.log.fault(reason) {
+                    (self.print_error)(reason);
+                }
                 return Err(error);
             }
             HandlerError::JsonRpc(_) => return Err(error),
@@ -399,7 +400,8 @@ impl RpcServer {
                 ("error_code", reply["error_code"].clone()),
                 ("field", reply["context"]["field"].clone()),
             ];
-            self.client.log_sent(&reply, fields);
+            let log = &self.client.log;
+            log.message("message_sent", &reply, fields, Content::Full(&reply));
         }
         reply
     }

@@ -45,17 +45,15 @@ const HIDDEN: &str = "
 /// one, and a description after two spaces.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
-    /// The name of the program.
+    /// The name of the program, and the arguments that stand before the options.
     pub name: &'static str,
-    /// The arguments in the help text: `[OPTIONS]`.
-    pub arguments: &'static str,
     /// A description in one line.
     pub about: &'static str,
     /// The options.
     pub options: &'static [&'static str],
     /// Arguments that another program takes. Each line has such an argument and, after two spaces, the
     /// command line of the other program.
-    pub elsewhere: &'static str,
+    pub redirects: &'static str,
 }
 
 /// The end of a program: its exit code, and a line for the user unless it is empty.
@@ -209,7 +207,7 @@ impl Usage {
     /// that was perhaps meant.
     fn unknown(&self, argument: &str) -> Exit {
         let name = self.name;
-        for line in self.elsewhere.lines() {
+        for line in self.redirects.lines() {
             if let Some((known, command_line)) = line.trim_start().split_once("  ")
                 && known == argument
             {
@@ -230,11 +228,10 @@ impl Usage {
     }
 
     fn help(&self) -> String {
-        let (about, name, arguments) = (self.about, self.name, self.arguments);
-        let options = self.options.concat();
+        let (about, name, options) = (self.about, self.name, self.options.concat());
         let codes =
             "0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
-        format!("{about}\n\nusage: {name} {arguments}\n\noptions:{options}\n\nexit codes: {codes}")
+        format!("{about}\n\nusage: {name} [OPTIONS]\n\noptions:{options}\n\nexit codes: {codes}")
     }
 }
 

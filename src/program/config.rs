@@ -174,7 +174,7 @@ pub struct LeagueFile {
     pub participants: Participants,
 }
 
-/// The schedule. `matches_per_round` follows from the players; the manager warns of another number.
+/// The schedule. `matches_per_round` is information: it follows from the number of players.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheduling {

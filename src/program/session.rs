@@ -86,7 +86,7 @@ impl Session {
         mut credentials: Credentials,
     ) -> Result<(), Exit> {
         loop {
-            let registered = self.register(participant, credentials)?;
+            let registered = self.register(participant, &credentials)?;
             let name = sanitize(&self.program.entry.display_name);
             let league = sanitize(&registered.league_id);
             print_line(&format!("{name} is {} in {league}", registered.agent_id));
@@ -153,13 +153,13 @@ impl Session {
     pub fn register(
         &self,
         participant: &dyn Participant,
-        old: Credentials,
+        old: &Credentials,
     ) -> Result<Arc<Credentials>, Exit> {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
 
         let data = &self.program.data;
         old.save(data)?;
-        let new = self.request_registration(&old)?;
+        let new = self.request_registration(old)?;
 
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
@@ -366,8 +366,8 @@ fn check_token(token: Option<&str>, own: &str, is_required: bool) -> Result<(), 
 /// manager may pass.
 fn is_final(error: &CallError) -> bool {
     match error {
-        CallError::Status(400..500, _) | CallError::Wrong(..) => true,
-        CallError::Rpc(code, _) => *code != -32603,
+        CallError::HttpStatus(400..500, _) | CallError::InvalidReply(..) => true,
+        CallError::JsonRpc(code, _) => *code != -32603,
         _ => false,
     }
 }

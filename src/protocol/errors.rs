@@ -166,11 +166,15 @@ fn format_error(code: &str, name: &str, context: &Option<JsonObject>) -> String 
 }
 
 fn format_context(context: &JsonObject) -> String {
-    let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (field, problem) = (text("field"), text("problem"));
+    let field = text_of(context, "field");
+    let problem = text_of(context, "problem");
     if field.is_empty() {
         problem.into()
     } else {
         format!("{field}: {problem}")
     }
+}
+
+fn text_of<'a>(context: &'a JsonObject, key: &str) -> &'a str {
+    context.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -2,10 +2,10 @@
 //! then the message is parsed once. See "Envelope" in `protocol.md` for what is filled in where.
 
 use super::{Envelope, ErrorCode, GameJoinAck, Message, MessageSpec, PROTOCOL, ProtocolError};
-use crate::json::{FieldError, check, deserialize, schema_of};
+use crate::json::{FieldError, check, deserialize, has_objects, remove_absent, schema_of};
 use crate::values::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
+use std::mem;
 
 /// A message that was received.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,64 +67,74 @@ pub fn parse(packet: &Value) -> Result<IncomingMessage, ProtocolError> {
     if !packet.is_object() {
         return Err(FieldError::new(packet, "an object").into());
     }
-
-    // Another version of the protocol may have other fields.
-    if let Some(received) = packet["protocol"].as_str()
-        && received != PROTOCOL
-    {
-        let expected = format!("expected {PROTOCOL:?}");
-        let code = ErrorCode::VersionMismatch;
-        return Err(ProtocolError::unexpected(
-            code, "protocol", received, expected,
-        ));
-    }
+    check_version(packet)?;
+    let message_type = packet["message_type"].as_str().unwrap_or_default();
+    let Some(spec) = MessageSpec::by_type(message_type) else {
+        return Err(unknown_type(packet));
+    };
 
     // Most messages are valid: they are decoded at once.
-    let envelope = Envelope::deserialize(packet);
-    let message = Message::deserialize(packet);
-    if let (Ok(envelope), Ok(message)) = (envelope, message) {
-        let ignored = Vec::new();
-        return Ok(IncomingMessage {
-            envelope,
-            message,
-            ignored,
-        });
+    if has_objects(packet, &spec.schema)
+        && let Ok(message) = decode(packet, spec, Vec::new())
+    {
+        return Ok(message);
     }
 
-    // Else find out which fields are invalid.
+    // Else find out which fields are invalid. Optional ones are removed.
     let mut packet = packet.clone();
-    let message_type = packet["message_type"].as_str().unwrap_or_default();
-    let findings = match MessageSpec::by_type(message_type) {
-        Some(spec) => check(&mut packet, &spec.schema),
-        None => {
-            let is_text = packet["message_type"].is_string();
-            let expected = if is_text {
-                "a message type of league.v2"
-            } else {
-                "a string"
-            };
-            let error = FieldError::new(&packet["message_type"], expected);
-            let mut findings = check(&mut packet, &schema_of::<Envelope>());
-            findings.errors.push(error.in_field("message_type"));
-            findings
-        }
-    };
-    let ignored = findings.ignored.clone();
+    let mut findings = check(&mut packet, &spec.schema);
+    let ignored = mem::take(&mut findings.ignored);
     findings.into_result()?;
+    Ok(decode(&packet, spec, ignored)?)
+}
 
-    // Only optional ones are, and they were removed.
+/// Checks the version. Another version of the protocol may have other fields.
+fn check_version(packet: &Value) -> Result<(), ProtocolError> {
+    match packet["protocol"].as_str() {
+        Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected(
+            ErrorCode::VersionMismatch,
+            "protocol",
+            received,
+            format!("expected {PROTOCOL:?}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the error for a message whose type is missing or unknown.
+fn unknown_type(packet: &Value) -> ProtocolError {
+    let received = &packet["message_type"];
+    let expected = if received.is_string() {
+        "a message type of league.v2"
+    } else {
+        "a string"
+    };
+    let error = FieldError::new(received, expected).in_field("message_type");
+
+    let mut findings = check(&mut packet.clone(), &schema_of::<Envelope>());
+    findings.errors.push(error.clone());
+    findings.into_result().err().unwrap_or(error).into()
+}
+
+/// Decodes a message whose fields are valid.
+fn decode(
+    packet: &Value,
+    spec: &MessageSpec,
+    ignored: Vec<FieldError>,
+) -> Result<IncomingMessage, FieldError> {
     Ok(IncomingMessage {
-        envelope: deserialize(&packet)?,
-        message: deserialize(&packet)?,
+        envelope: deserialize(packet)?,
+        message: (spec.decode)(packet)?,
         ignored,
     })
 }
 
-/// Returns a message with its envelope as one flat object.
+/// Returns a message with its envelope as one flat object. Fields that are absent are left out.
 pub fn to_json(envelope: &Envelope, message: &Message) -> Value {
     let mut packet = json!(envelope);
     if let (Value::Object(packet), Value::Object(body)) = (&mut packet, json!(message)) {
         packet.extend(body);
     }
+    remove_absent(&mut packet, &message.spec().schema);
     packet
 }

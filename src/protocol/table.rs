@@ -2,8 +2,8 @@
 //! `messages!` in `protocol.rs`. A new message in that list needs an arm in the `match` of each
 //! program's handlers; the compiler shows where.
 
-use super::{AgentKind, Envelope, MESSAGES, PROTOCOL, Parity, QueryParams, QueryType};
-use crate::json::schema_of;
+use super::{AgentKind, Envelope, MESSAGES, Message, PROTOCOL, Parity, QueryParams, QueryType};
+use crate::json::{FieldError, schema_of};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 macro_rules! messages {
     ($($wire:literal $name:ident $method:literal [$($to:ident)*] $(: $description:literal)?)*) => {
         /// Any message of the protocol.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "message_type")]
         pub enum Message {
             $(#[serde(rename = $wire)] $name($name),)*
@@ -45,6 +45,7 @@ macro_rules! messages {
             receivers: &[$(AgentKind::$to),*],
             description: concat!($($description)?),
             schema: std::sync::LazyLock::new(|| table::message_schema::<$name>($wire)),
+            decode: |packet| Ok(crate::json::deserialize::<$name>(packet)?.into()),
         },)*];
     };
 }
@@ -61,6 +62,8 @@ pub struct MessageSpec {
     pub description: &'static str,
     /// The JSON schema of the whole message, envelope and body.
     pub schema: LazyLock<Value>,
+    /// Decodes the body of a valid message.
+    pub decode: fn(&Value) -> Result<Message, FieldError>,
 }
 
 impl MessageSpec {

@@ -83,7 +83,7 @@ impl MatchIo for HttpMatch<'_> {
     fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
         let mut assignments = self.referee.assignments.lock();
         let Some(current) = assignments.current(self.assignment) else {
-            return Err(CallError::Ours("the match is no longer ours".into()));
+            return Err(CallError::Local("the match is no longer ours".into()));
         };
 
         current.state = match message {

@@ -9,7 +9,6 @@ use crate::protocol::{
     GameResult, Message, MessageSpec, ProtocolError, RetryInfo, TurnContext,
 };
 use crate::values::{Timestamp, truncate};
-use serde_json::Value;
 use std::fmt::Debug;
 
 /// A question to one player.
@@ -99,24 +98,29 @@ impl Question<'_> {
             return Err(unexpected(reply));
         }
 
-        match (reply, self.moves) {
+        let (moves, choice) = match (reply, self.moves) {
             (Message::GameJoinAck(ack), None) => {
                 expect(ErrorCode::MissingField, "accept", &ack.accept, &true)?;
                 self.check_ids(&ack.match_id, &ack.player_id)?;
-                Ok(String::new())
+                return Ok(String::new());
             }
             (Message::ChooseParityResponse(response), Some(moves)) => {
                 self.check_ids(&response.match_id, &response.player_id)?;
-                self.check_move(moves, &response.parity_choice)
+                (moves, &response.parity_choice)
             }
             (Message::ChooseMoveResponse(response), Some(moves)) => {
                 self.check_ids(&response.match_id, &response.player_id)?;
-                let number = next_number(moves);
-                let code = ErrorCode::MatchMismatch;
-                expect(code, "move_number", &response.move_number, &number)?;
-                self.check_move(moves, &response.r#move)
+                let (received, expected) = (&response.move_number, &next_number(moves));
+                expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
+                (moves, &response.r#move)
             }
-            _ => Err(unexpected(reply)),
+            _ => return Err(unexpected(reply)),
+        };
+
+        // The move must be legal.
+        match self.assignment.game.parse_move(moves, choice) {
+            Ok(text) => Ok(text.into()),
+            Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
     }
 
@@ -126,14 +130,6 @@ impl Question<'_> {
         expect(ErrorCode::MatchMismatch, "match_id", match_id, expected)?;
         let expected = self.player_id();
         expect(ErrorCode::TokenInvalid, "player_id", player_id, expected)
-    }
-
-    /// Returns a move if it is legal.
-    fn check_move(&self, moves: &[Move], received: &Value) -> Result<String, CallError> {
-        match self.assignment.game.parse_move(moves, received) {
-            Ok(text) => Ok(text.into()),
-            Err(refusal) => Err(CallError::wrong(refusal, "")),
-        }
     }
 
     /// Returns the sentence that explains why the player loses after a number of attempts.
@@ -158,7 +154,7 @@ impl Question<'_> {
         let problem = failure.describe(self.method(), "", expected);
 
         let mut refusal = ProtocolError::new(code, problem);
-        if let CallError::Wrong(wrong, received) = failure {
+        if let CallError::InvalidReply(wrong, received) = failure {
             if !wrong.is_unrelated_reply() {
                 refusal = wrong.clone();
             }

@@ -26,7 +26,7 @@ pub trait MatchIo: Sync {
     fn config(&self) -> &SystemFile;
     /// Returns the seed of the draw, if draws are repeatable.
     fn seed(&self) -> Option<u64>;
-    /// Sends a question to a player and returns its reply. `CallError::Ours` aborts the match.
+    /// Sends a question to a player and returns its reply. `CallError::Local` aborts the match.
     fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError>;
     /// Sends a notification to a player without waiting for it.
     fn notify(&self, seat: usize, message: Message);

@@ -81,10 +81,10 @@ impl std::fmt::Display for Endpoint {
 /// Returns true if a text is a host name, an address, or an IPv6 address in brackets. The URL parser
 /// accepts more, for example an empty host.
 fn is_host(text: &str) -> bool {
-    let is_name_char = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let mut chars = text.chars();
     match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
         Some(address) => address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
-        None => !text.is_empty() && text.chars().all(is_name_char),
+        None => !text.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)),
     }
 }
 

@@ -16,7 +16,6 @@ pub fn check_display_name(text: &str) -> Result<(), &'static str> {
 
 /// Checks the version of an agent. An error says what is legal.
 pub fn check_version(text: &str) -> Result<(), &'static str> {
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
     let parts: Vec<&str> = text.split('.').collect();
     let is_legal = parts.len() == 3 && parts.into_iter().all(is_number);
     is_legal
@@ -24,10 +23,14 @@ pub fn check_version(text: &str) -> Result<(), &'static str> {
         .ok_or("MAJOR.MINOR.PATCH, like 1.0.0")
 }
 
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Checks an identifier, which may be a part of a path. An error says what is legal.
 pub fn check_identifier(text: &str) -> Result<(), &'static str> {
-    let is_legal_char = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let is_legal = !text.is_empty() && text.chars().all(is_legal_char);
+    let mut chars = text.chars();
+    let is_legal = !text.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
     is_legal.then_some(()).ok_or("letters, digits, _ and -")
 }
 
@@ -55,20 +58,23 @@ pub fn redact_tokens(text: &str) -> Cow<'_, str> {
     if !text.contains("tok-") {
         return text.into();
     }
-    let is_end = |c: char| !c.is_ascii_alphanumeric();
     let mut parts = text.split("tok-");
     let mut redacted = parts.next().unwrap_or_default().to_string();
     for part in parts {
         let (id, rest) = part.split_once('-').unwrap_or((part, ""));
-        let secret_length = rest.find(is_end).unwrap_or(rest.len());
+        let secret_length = rest.find(is_separator).unwrap_or(rest.len());
         redacted += "tok-";
-        if secret_length < 8 || id.contains(is_end) {
+        if secret_length < 8 || id.contains(is_separator) {
             redacted += part;
         } else {
             redacted += &format!("{id}-***{}", &rest[secret_length..]);
         }
     }
     redacted.into()
+}
+
+fn is_separator(c: char) -> bool {
+    !c.is_ascii_alphanumeric()
 }
 
 /// Returns the first `max` characters of a text, and an ellipsis if there are more.

@@ -221,7 +221,12 @@ const WRONG_USE: &str = "
     league_manager | --port 0 --players 2 --referees 0 | --referees 1 to 100
     league_manager | --port 0 --lead-sec -1 | --lead-sec -1
     league_manager | --port 0 --cycles 101 | --cycles
-    league_manager | local --cycles 101 | --cycles 1 to 100
+    league_manager | --port 0 --stay | --stay type: league serve
+    player | --strategy even | --strategy type: league play
+    league | local --cycles 101 | --cycles 1 to 100
+    league | play | NAME --help
+    league | trace R1M1 R1M2 | R1M2 MATCH
+    league | status now | now [OPTIONS]
     player | --port 0 --manager here | --manager http://
     referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";
 
@@ -235,10 +240,13 @@ fn wrong_use_ends_with_2_and_one_line() {
     let text = WRONG_USE.replace("TAKEN", &port.to_string());
     for [wanted, arguments, words] in rows(&text) {
         let words: Vec<&str> = words.split(' ').collect();
-        for program in PROGRAMS {
-            if wanted == "all" || wanted == program {
-                check_refused(&world, program, arguments, &words);
-            }
+        let programs = if wanted == "all" {
+            &PROGRAMS[..]
+        } else {
+            &[wanted]
+        };
+        for program in programs {
+            check_refused(&world, program, arguments, &words);
         }
     }
 }

@@ -249,6 +249,25 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
         let is_short = came.to_string().len() < 1_500 && sent.to_string().len() < 2_000;
         assert!(is_short, "{came}\n{sent}");
     }
+    // A refused token is named, and no log shows it.
+    register_player(&url, "P01", "http://localhost:1/mcp");
+    let guess = format!("tok-p01-{}", "0".repeat(32));
+    let refused = call(
+        &url,
+        "league_query",
+        golden::edited(
+            query.clone(),
+            &format!("auth_token={:?};sender=\"player:P01\"", guess),
+        ),
+    );
+    assert_eq!(refused["result"]["context"]["provided_token"], guess);
+    assert_eq!(
+        last("message_sent")["message"]["context"]["provided_token"],
+        "tok-p01-***"
+    );
+    call(&url, "join_league", json!({}));
+    manager.line("127.0.0.1 asked for join_league, which does not exist; players register with");
+
     call_tool(&url, "start_league", json!({}));
     assert_eq!(last("fields_supplied")["level"], "WARNING");
     // A tool that anybody may call fills no disk.

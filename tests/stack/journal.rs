@@ -2,10 +2,10 @@
 //! another version's journal and `--fresh` lose nothing; of many decisions at the same instant one
 //! counts.
 
-use super::support::World;
 use super::support::paper::{
     self, Caller, assignment, at, caller, judged, local, meta, rules, seeded,
 };
+use super::support::{World, reopened};
 use league::manager::journal::Store;
 use league::manager::league::{Event, League};
 use league::program::storage;
@@ -43,7 +43,7 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let store = Store::find(data, rules(), fresh)?;
+    let store = reopened(|| Store::find(data, rules(), fresh))?;
     let resumed = store.read(|league| league.version > 0);
     Ok((store, resumed))
 }

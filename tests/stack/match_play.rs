@@ -56,15 +56,15 @@ fn answer(act: &str, question: &Message, id: &str, limit: Duration) -> Result<Me
             return read_as_it_comes(edited(good(question, id), edits));
         }
         "says" => return read_as_it_comes(serde_json::from_str(rest).unwrap()),
-        "silence" => CallError::Late(limit),
+        "silence" => CallError::Timeout(limit),
         "refused" => CallError::Unreachable(format!("connection refused{rest}")),
-        "status" => CallError::Status(404, rest.into()),
-        "crashes" => CallError::Rpc(-32603, format!("it crashed{rest}")),
+        "status" => CallError::HttpStatus(404, rest.into()),
+        "crashes" => CallError::JsonRpc(-32603, format!("it crashed{rest}")),
         "text" => CallError::wrong(
             ProtocolError::new(ErrorCode::MissingField, "that is not JSON"),
             rest,
         ),
-        "ours" => CallError::Ours("no descriptor".into()),
+        "ours" => CallError::Local("no descriptor".into()),
         other => panic!("{other}: nobody can do that"),
     })
 }
@@ -209,7 +209,7 @@ impl MatchIo for Script {
             _ => MatchState::CollectingChoices,
         };
         if self.taken_at == Some(state) {
-            return Err(CallError::Ours("the match is no longer ours".into()));
+            return Err(CallError::Local("the match is no longer ours".into()));
         }
         let limit_sec = timeout.as_secs();
         let question = match message {
@@ -227,7 +227,7 @@ impl MatchIo for Script {
         let act = act.unwrap_or("well".into());
         let answer = answer(&act, message, ["P01", "P02"][seat], timeout);
         let takes = match &answer {
-            Err(CallError::Late(limit)) => *limit,
+            Err(CallError::Timeout(limit)) => *limit,
             Err(failure) if failure.is_retryable() => Duration::ZERO,
             _ => Duration::from_secs(u64::from(act != "well")),
         };

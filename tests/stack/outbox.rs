@@ -3,7 +3,7 @@
 //! when a match is played anew. The manager's journal is in `journal.rs`.
 
 use super::support::paper::usual;
-use super::support::{World, files, golden, report};
+use super::support::{World, files, golden, reopened, report};
 use league::games::{judge, match_result};
 use league::json::decode;
 use league::player::history::History;
@@ -25,12 +25,15 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
     let world = World::new("");
     let path = world.folder.join("lines.jsonl");
     let open = || {
-        let mut read: Vec<Value> = Vec::new();
-        let lines = Lines::open(&path, |line| {
-            read.push(serde_json::from_slice(line)?);
-            Ok(())
+        let opened = reopened(|| {
+            let mut read: Vec<Value> = Vec::new();
+            let lines = Lines::open(&path, |line| {
+                read.push(serde_json::from_slice(line)?);
+                Ok(())
+            });
+            Ok((lines?, read))
         });
-        (lines.unwrap(), read)
+        opened.unwrap()
     };
     let mut lines = open().0;
     let records = [0, 1, 2, 3].map(|n| json!({"n": n, "text": "ünö\n".repeat(n)}));

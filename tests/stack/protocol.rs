@@ -302,7 +302,7 @@ fn made_of(word: &str, text: &str) -> String {
         "log" => {
             let value: Value = json_of(text);
             let body = Content::Full(&value);
-            let line = logged(|client| client.log_message("event", &json!({}), vec![], body));
+            let line = logged(|client| client.log.message("event", &json!({}), vec![], body));
             line["message"].to_string()
         }
         "screen" => sanitize(text),
@@ -335,7 +335,11 @@ fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() 
     let (ours, long) = ("tok-p01-0123456789abcdef", "x".repeat(9_000));
     let packet = json!({"message_type": long, "conversation_id": ours, "match_id": ours});
     let facts = vec![("peer", json!(null)), ("error_code", json!("E003"))];
-    let line = logged(|client| client.log_message("event", &packet, facts, Content::Text(ours)));
+    let line = logged(|client| {
+        client
+            .log
+            .message("event", &packet, facts, Content::Text(ours))
+    });
     let text = line.to_string();
     assert!(
         text.matches("tok-p01-***").count() == 3 && text.len() < 500,

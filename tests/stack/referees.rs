@@ -5,6 +5,7 @@ use super::support::stand_in::{self, LEAGUE, TOKEN, announces, completed, status
 use super::support::*;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Which requests a player lets wait at the gate.
 type Held = fn(&Value) -> bool;
@@ -118,6 +119,71 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
         let said = manager.output();
         let line = format!("REF01 {why}; its matches are announced anew");
         check_says(&said, &line);
+    }
+}
+
+#[test]
+fn one_broken_connection_loses_no_referee() {
+    let (_world, mut manager) = with_manager("--players 2");
+    let was_given = AtomicBool::new(false);
+    let referee = Peer::new(move |request| {
+        let is_given = request["params"]["message_type"] == "ROUND_ANNOUNCEMENT";
+        match is_given && !was_given.swap(true, Ordering::SeqCst) {
+            true => Does::Close,
+            false => Does::Answer(json!({"status": "ok"})),
+        }
+    });
+    register_referee(&manager.url(), "REF01", &referee.url, 1);
+    let (_players, _) = players(&manager.url(), NEVER);
+    wait_until("it is told once more", || {
+        referee.received("ROUND_ANNOUNCEMENT").len() == 2
+    });
+    manager.kill();
+    let said = manager.output();
+    assert!(!said.contains("no referee is left"), "{said}");
+}
+
+#[test]
+fn a_player_that_is_silent_or_moves_holds_an_assignment_up_for_a_second() {
+    let (_world, manager) = with_manager("--players 2 --referees 2");
+    let url = manager.url();
+    let given = |request: &Value| request["params"]["message_type"] == "ROUND_ANNOUNCEMENT";
+    let refusing = Peer::new(move |request| match given(request) {
+        true => Does::Body(REFUSED.into()),
+        false => Does::Answer(json!({"status": "ok"})),
+    });
+    let silent = Peer::new(move |request| match given(request) {
+        true => Does::Silence,
+        false => Does::Answer(json!({"status": "ok"})),
+    });
+    let [other, here, there] = [listener(), listener(), listener()];
+    register_referee(&url, "REF01", &refusing.url, 1);
+    register_referee(&url, "REF02", &other.url, 1);
+    let token = token_of(&register_player(&url, "P01", &here.url));
+    let begun = Instant::now();
+    register_player(&url, "P02", &silent.url);
+    silent.first("ROUND_ANNOUNCEMENT");
+    let mut places = [&here.url, &there.url].into_iter().cycle();
+    until_within(8, "REF01 is told while P01 moves", || {
+        let mut moves = application("player:P01", places.next().unwrap());
+        moves["auth_token"] = json!(token);
+        let moves = message("LEAGUE_REGISTER_REQUEST", "player:P01", moves);
+        assert_eq!(send(&url, &moves)["status"], "ACCEPTED");
+        std::thread::park_timeout(Duration::from_millis(50));
+        refusing.received("ROUND_ANNOUNCEMENT").pop()
+    });
+    let refused = Instant::now();
+    until_within(8, "its match is given to REF02", || {
+        let mut told = other.received("ROUND_ANNOUNCEMENT");
+        told.retain(|round| round["matches"][0]["referee_id"] == "REF02");
+        told.pop()
+    });
+    for (start, end) in [(begun, refused), (refused, Instant::now())] {
+        let waited = end - start;
+        assert!(
+            waited > Duration::from_millis(900),
+            "players first: {waited:?}"
+        );
     }
 }
 

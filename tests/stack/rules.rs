@@ -90,7 +90,7 @@ fn retried(row: &str) -> String {
         backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
     };
     let failure = |word: &&str| match *word {
-        "late" => CallError::Late(Duration::from_secs(30)),
+        "late" => CallError::Timeout(Duration::from_secs(30)),
         "gone" => CallError::Unreachable("refused".into()),
         _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
     };

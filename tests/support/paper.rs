@@ -97,6 +97,8 @@ pub struct Caller {
     pub peer: IpAddr,
     pub trusted: bool,
     pub referee_wanted: bool,
+    /// Whether no member answers.
+    pub unanswered: bool,
     pub secret: String,
     pub now: Timestamp,
 }
@@ -111,6 +113,7 @@ pub fn caller(sender: &str) -> Caller {
         peer: HERE,
         trusted: true,
         referee_wanted: false,
+        unanswered: false,
         secret: "first".into(),
         now: at("10:00:00"),
     }
@@ -142,12 +145,17 @@ pub fn register(
     let mut request = request(&from.sender, "conv-registration");
     request.envelope.auth_token.clone_from(&from.token);
     request.peer = from.peer;
+    let mut unreachable = BTreeSet::new();
+    if from.unanswered {
+        unreachable.extend(league.members.keys().cloned());
+    }
     let application = Application {
         kind: from.kind,
         meta,
         request: &request,
         trusted: from.trusted,
         referee_wanted: from.referee_wanted,
+        unreachable: &unreachable,
         secret: &from.secret,
         now: from.now,
     };

@@ -5,12 +5,13 @@
 
 use super::paper::{self, Caller, caller, ends, gathered, meta};
 use super::{golden, json_of};
-use league::json::decode;
+use league::json::{decode, remove_absent};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Rejection, answer};
 use league::program::config::Config;
 use league::protocol::{
-    AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, ProtocolError, Standing,
+    AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, Message, ProtocolError,
+    Standing,
 };
 use league::values::Timestamp;
 use serde::Serialize;
@@ -231,7 +232,8 @@ impl Story {
     }
 
     /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`,
-    /// fields of the meta; `whole`: what is answered, and nothing happens.
+    /// `unanswered` (no member answers), fields of the meta; `whole`: what is answered, and nothing
+    /// happens.
     fn register(&mut self, command: &Command) -> String {
         self.registrations += 1;
         let (kind, name) = (command.word(1), command.word(2));
@@ -241,6 +243,7 @@ impl Story {
             token: command.text("token").map(String::from),
             trusted: !command.has("untrusted"),
             referee_wanted: command.has("wanted"),
+            unanswered: command.has("unanswered"),
             peer: command
                 .text("from")
                 .map_or(paper::HERE, |_| paper::ELSEWHERE),
@@ -258,9 +261,7 @@ impl Story {
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
         let (event, admission) = paper::register(&self.league, &meta, &from);
         if command.has("whole") {
-            let mut answer = json!(answer(from.kind, admission, "paper").unwrap());
-            drop(answer.as_object_mut().unwrap().remove("message_type"));
-            return answer.to_string();
+            return body(answer(from.kind, admission, "paper").unwrap()).to_string();
         }
         let member = match admission {
             Ok(member) => member,
@@ -369,7 +370,7 @@ impl Story {
         let answer = match question {
             "status" => {
                 let waiting = command.text("waiting").map(String::from);
-                json!(league.status(waiting))
+                body(league.status(waiting))
             }
             "table" => return table(league),
             "states" => {
@@ -379,11 +380,11 @@ impl Story {
             }
             "announcement" => {
                 let referee = Some(reader).filter(|id| league.members.contains_key(*id));
-                json!(league.announcement(command.round(), referee))
+                body(league.announcement(command.round(), referee))
             }
             "match_token" => json!(league.match_token(command.round(), reader)),
-            "round_completed" => json!(league.round_completed(command.round())),
-            "completed" => json!(league.completed()),
+            "round_completed" => body(league.round_completed(command.round())),
+            "completed" => league.completed().map_or(Value::Null, body),
             "ask" => {
                 let mut query = json!({"league_id": "paper"});
                 query["query_type"] = value_of(command.text("type").unwrap());
@@ -405,6 +406,19 @@ impl Story {
     }
 }
 
+/// The body of a message as it is sent.
+fn body(message: impl Into<Message>) -> Value {
+    let message = message.into();
+    let mut body = json!(message);
+    remove_absent(&mut body, &message.spec().schema);
+    body.as_object_mut().unwrap().remove("message_type");
+    body
+}
+
+/// A refusal, and the result that is recorded instead.
 fn refused(refusal: ProtocolError) -> String {
-    format!("refused: {refusal}")
+    match refusal.context.get("recorded_result") {
+        Some(recorded) => format!("refused: {refusal}\nrecorded: {recorded}"),
+        None => format!("refused: {refusal}"),
+    }
 }

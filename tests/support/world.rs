@@ -16,7 +16,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs, io, thread};
 
 /// A folder with configuration, data and logs, gone when the test ends.
 pub struct World {
@@ -288,6 +288,15 @@ fn typed(line: &str) -> impl Iterator<Item = String> {
     });
     let words = words.filter(|word| !word.is_empty());
     words.map(|word| word.replace('`', ""))
+}
+
+/// Opens a file that this program has just closed. A child that another test starts at this moment
+/// may hold its lock until it becomes another program.
+pub fn reopened<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    until("the lock of the file is free", || match open() {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        opened => Some(opened),
+    })
 }
 
 /// All files below a folder.

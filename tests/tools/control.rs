@@ -2,8 +2,9 @@
 //! each order. What each order does and says is the story `tests/scripts/control.txt`.
 
 use super::support::*;
-use std::io::Write;
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which match a request is about, if it asks for a choice.
 fn asked_to_choose(request: &Value) -> Option<&str> {
@@ -86,6 +87,34 @@ fn every_order_survives_the_death_of_the_manager() {
     wait_until("a new lobby is open", || leagues(&world).0 == 2);
 }
 
+#[test]
+fn a_restored_player_is_replaced_only_while_it_does_not_answer() {
+    let (world, manager) = with_manager("--lead-sec 60");
+    let url = manager.url();
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let is_gone = Arc::clone(&has_ended);
+    let first = Peer::new(move |_| match is_gone.load(Ordering::SeqCst) {
+        true => Does::Close,
+        false => Does::Answer(json!({"status": "ok"})),
+    });
+    let [referee, second, third, other] = [listener(), listener(), listener(), listener()];
+    register_referee(&url, "REF01", &referee.url, 1);
+    for (id, peer) in [("P01", &first), ("P02", &second), ("P03", &third)] {
+        register_player(&url, id, &peer.url);
+    }
+    world.order("start", &url);
+    let restore = || {
+        world.order("remove P01", &url);
+        world.order("restore P01", &url);
+    };
+    let is_replaced = || register_player(&url, "P01", &other.url)["status"] == "ACCEPTED";
+    restore();
+    assert!(!is_replaced(), "it answers");
+    has_ended.store(true, Ordering::SeqCst);
+    restore();
+    until_within(20, "it is replaced", || is_replaced().then_some(()));
+}
+
 /// Who plays.
 fn ids(world: &World) -> Vec<String> {
     let table = world.table();
@@ -156,10 +185,18 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
 }
 
 #[test]
-fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back() {
+fn a_manager_that_dies_between_the_order_and_the_new_lobby_opens_it_when_it_is_back() {
     let world = World::new("");
     let run = "serve --players 2 --stay --lead-sec 0";
     let mut manager = world.manager(run);
+    let referee = world.agent(&manager, "REF01", "--stay");
+    referee.line("is REF01");
+    // Whoever says nothing to the end is waited for, so the old league is not closed by itself.
+    let mute = Peer::new(|request| match request["params"]["message_type"].as_str() {
+        Some("LEAGUE_COMPLETED") => Does::Silence,
+        _ => Does::Answer(json!({"status": "ok"})),
+    });
+    register_referee(&manager.url(), "REF02", &mute.url, 1);
     // A class sits at as many addresses.
     let players = ["P01", "P02"].map(|id| {
         let host = format!("127.0.0.{}", &id[2..]);
@@ -174,18 +211,17 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
         );
         world.agent(&manager, id, &place)
     });
-    let referee = world.agent(&manager, "REF01", "--stay");
-    wait_for_leagues(&world, 1);
-    // Whoever has not said all is waited for, so the old league stays a while.
-    let mut talking = connect(&manager.url(), patience()).unwrap();
-    let half = "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{";
-    talking.write_all(half.as_bytes()).unwrap();
+    mute.first("LEAGUE_COMPLETED");
     let order = json!({"league_id": stand_in::LEAGUE, "action": "new_lobby"});
     let order = message("LEAGUE_CONTROL", "launcher", order);
     send(&manager.url(), &order);
     let before = leagues(&world);
     manager.kill();
-    assert_eq!(before, (1, "Closed".into()), "nothing is set aside yet");
+    assert_eq!(
+        before,
+        (1, "Closed".into()),
+        "it is on the disk when it is answered"
+    );
     manager.restart(&world, run);
     wait_for_leagues(&world, 2);
     world.check_played(2);
@@ -193,4 +229,27 @@ fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back(
     let pages = std::fs::read_dir(world.folder.join("data/matches")).unwrap();
     assert_eq!(pages.count(), 2, "with its matches");
     check_none_has_ended(players.into_iter().chain([referee]));
+}
+
+#[test]
+fn a_plain_manager_obeys_the_operator_and_tells_its_status() {
+    let (world, mut manager) = with_manager("--lead-sec 0");
+    let order = |words: &str, says: &str| check_says(&world.order(words, &manager.url()), says);
+    order("status", "waiting. 0 of at least 2 players");
+    let peers = ["P01", "P02", "P03"].map(|id| {
+        let peer = Peer::new(move |request| good_player(id, "even", request));
+        register_player(&manager.url(), id, &peer.url);
+        peer
+    });
+    order("remove p03", "P03 is out of the lobby");
+    order("pause", "no further match begins");
+    let mut referee = world.agent(&manager, "REF01", "");
+    referee.line("is REF01");
+    order("start", "paused");
+    order("status", "running, round 1 of 1. ");
+    order("resume", "the league goes on");
+    manager.ends_well();
+    world.check_played(2);
+    referee.ends_well();
+    drop(peers);
 }

@@ -4,9 +4,10 @@
 use super::support::{executable, files};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
+const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 /// Files that a reader of the pages makes.
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
 /// Options of other programs: Cargo, the Inspector and `unshare`.
@@ -65,9 +66,10 @@ impl Page {
     }
 }
 
-/// What a program says of itself.
-fn help(program: &Path) -> String {
-    let output = Command::new(program).arg("--help").output().unwrap();
+/// The help text of a program; with a command, that of the tool.
+fn help(program: &str, command: Option<&str>) -> String {
+    let mut help = Command::new(executable(program));
+    let output = help.args(command).arg("--help").output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -81,16 +83,43 @@ fn listed(help: &str, section: &str) -> BTreeSet<String> {
 
 /// The words that follow `name` in a line, perhaps behind `--`.
 fn after<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
-    let is_sign = |it: char| !it.is_ascii_lowercase() && it != '_';
+    let is_sign = |it: char| !it.is_ascii_lowercase() && !"_-".contains(it);
     let words: Vec<&str> = line.split(' ').filter(|it| *it != "--").collect();
     let pairs = words.windows(2);
     let pairs = pairs.filter(|it| it[0].rsplit(is_sign).next() == Some(name));
     let next = pairs.filter_map(|it| it[1].split(is_sign).next());
-    next.filter(|word| !word.is_empty()).collect()
+    next.filter(|word| !word.is_empty() && !word.starts_with('-'))
+        .collect()
 }
 
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect()
+}
+
+#[test]
+fn the_help_of_each_program_fits_one_screen() {
+    for program in PROGRAMS {
+        let help = help(program, None);
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        let is_small = help.lines().count() <= 24 && widest <= Some(100);
+        assert!(is_small, "{program}: {help}");
+    }
+}
+
+#[test]
+fn a_command_of_the_former_manager_is_answered_with_that_of_the_tool() {
+    for word in listed(&help("league", None), "commands:") {
+        if ["serve", "play", "verify"].contains(&&*word) {
+            continue; // it is new
+        }
+        let former = if word == "new-lobby" { "again" } else { &word };
+        let mut manager = Command::new(executable("league_manager"));
+        let output = manager.arg(former).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        let is_named = error.contains(&format!("type: league {word}"));
+        assert!(is_named && error.lines().count() == 1, "{error}");
+    }
 }
 
 #[test]
@@ -163,13 +192,15 @@ fn commands_words_and_options_exist() {
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     let targets = makefile.lines().filter_map(|line| line.split_once(':'));
     let targets: BTreeSet<&str> = targets.map(|(target, _)| target).collect();
-    let tool = help(&executable("league"));
-    let words = listed(&tool, "commands:");
-    let mut options = listed(&tool, "options:");
-    for program in ["league_manager", "referee", "player"] {
-        options.extend(listed(&help(&executable(program)), "options:"));
+    let words = listed(&help("league", None), "commands:");
+    let mut options = BTreeSet::new();
+    for program in PROGRAMS {
+        options.extend(listed(&help(program, None), "options:"));
     }
-    assert!(words.len() > 5 && options.len() > 20, "{tool}");
+    for word in &words {
+        options.extend(listed(&help("league", Some(word)), "options:"));
+    }
+    assert!(words.len() > 5 && options.len() > 20, "{words:?}");
 
     for page in pages() {
         let shown = page.path.display();

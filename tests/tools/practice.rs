@@ -11,6 +11,7 @@ use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;
 use league::protocol::Parity;
+use std::process::{Command, Stdio};
 use std::{fs, path::Path, sync::Arc};
 
 /// What a coin gets in Even/Odd.
@@ -210,4 +211,25 @@ fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
         assert_eq!(worth[text], [expected; 2], "{text}");
     }
     assert!(pair_values("tic_tac_toe", &usual()).is_empty());
+}
+
+#[test]
+fn a_league_is_played_in_an_empty_folder() {
+    let world = World::new("");
+    let folder = world.folder.join("empty");
+    fs::create_dir(&folder).unwrap();
+    let run = |program: &str, arguments: &str| {
+        let mut command = Command::new(executable(program));
+        command.args(arguments.split(' ')).stdin(Stdio::null());
+        let output = command.current_dir(&folder).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let (code, said) = run("league_manager", "--port 0");
+    check_says(&said, "run this where the folder config is");
+    assert_eq!(code, Some(2), "the plain programs bring no configuration");
+    let (code, said) = run("league", "local --port 0 --players 2");
+    check_says(&said, "there was no folder config here");
+    check_says(&said, "Champion: ");
+    assert_eq!(code, Some(0), "{said}");
 }

@@ -7,7 +7,7 @@ use crate::document::view;
 use crate::expected_points::expected_by_player;
 use crate::export::Exporter;
 use crate::luck::chance;
-use crate::season::{add, sorted};
+use crate::season::{add, rank_players};
 use crate::tables::{csv, results, standings};
 use crate::view::LeagueView;
 use league::json::decode;
@@ -100,7 +100,7 @@ fn the_season_goes_by_points_per_match() {
     let large = league("P05=P02 P04=P03 | P05=P04 P02=P03 | P05=P03 P02=P04 | P02=P05");
     let mut players = BTreeMap::new();
     [small, large].iter().for_each(|it| add(&mut players, it));
-    let season = sorted(players);
+    let season = rank_players(players);
     let told = season.iter().map(|(name, sums)| {
         let [titles, leagues] = [sums.titles, sums.leagues];
         format!(
@@ -223,10 +223,10 @@ fn a_stage_names_every_group_that_it_leaves_out() {
     keep(&season.join("groups"), "005.txt", "");
     keep(&season, "final.txt", "");
     let names = ["001", "003", "004", "groups", "notes", "final.txt"];
-    let paths = names.map(|name| season.join(name));
+    let paths = names.map(|name| season.join(name).display().to_string());
     let run = |options: &str| {
-        let mut command = world.command("league_manager", "season");
-        command.args(&paths).args(options.split_whitespace());
+        let arguments = format!("season {} {options}", paths.join(" "));
+        let mut command = world.command("league", &arguments);
         let output = command.output().unwrap();
         let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         (output.status.code(), said)
