@@ -40,6 +40,7 @@ pub fn evidence(differences: &[f64], cycles: usize) -> f64 {
     if cycles < MIN_CYCLES {
         return 0.0;
     }
+
     let Sample { count, mean, error } = Sample::of(differences.iter().copied());
     let variance = error.powi(2).max(MIN_VARIANCE / count as f64);
     DELTA * (mean - DELTA / 2.0) / variance / BOUND
@@ -51,6 +52,7 @@ pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
     let [new, old, rivals @ ..] = players else {
         return Vec::new();
     };
+
     let mut rounds = Vec::new();
     for cycle in 0..MAX_CYCLES {
         for round in 0..rivals.len() {
@@ -91,6 +93,7 @@ fn compare(manager: &Manager, document: &Document) {
                 }
                 return;
             }
+
             if cycles == 0 {
                 terminal.print_line(&comparison.heading());
             } else if cycles.is_power_of_two() && cycles >= 8 {
@@ -150,6 +153,7 @@ impl<'a> Comparison<'a> {
                     points.insert(key, gain.expected.unwrap_or(gain.points));
                 }
             }
+
             for rival in &rivals {
                 entries.push(Entry {
                     rival,

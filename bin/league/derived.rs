@@ -47,6 +47,7 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
     let Some(game) = game.filter(|game| !game.simultaneous) else {
         return positions;
     };
+
     for the_match in view.matches() {
         if the_match.moves.is_some() {
             let position = (game.position)(&the_match.played());

@@ -25,11 +25,12 @@ pub fn outcomes(game_type: &str, scoring: &Scoring) -> BTreeMap<String, Vec<[i32
     for one in &moves {
         for other in &moves {
             let pair = alternating(&[one, other]);
+
             let mut points = Vec::new();
             for number in game.number_range.clone().unwrap_or(0..=0) {
                 let result = game.judge(&players, &pair, Some(number));
-                let points_of = |player| games::points(&result, player, scoring);
-                points.push(players.each_ref().map(|player| points_of(player)));
+                let players = players.each_ref();
+                points.push(players.map(|player| games::points(&result, player, scoring)));
             }
             outcomes.insert(pair_name(&pair), points);
         }
@@ -99,6 +100,7 @@ pub fn gains<'a>(the_match: &'a MatchView, values: &PairValues) -> Vec<Gain<'a>>
     let Some(score) = &the_match.score else {
         return Vec::new();
     };
+
     let expected = expected_in_match(the_match, values);
     let players = [&the_match.player_A_id, &the_match.player_B_id];
 

@@ -52,6 +52,7 @@ impl Exporter {
             if round.changed <= self.written_version {
                 continue;
             }
+
             has_changed = true;
             for the_match in &round.matches {
                 if the_match.referee_id.is_some() {
@@ -60,6 +61,7 @@ impl Exporter {
                 }
             }
         }
+
         if has_changed {
             errors.extend(self.write_standings(view).err());
             errors.extend(self.write_rounds(view).err());
@@ -83,6 +85,7 @@ impl Exporter {
                 rounds_completed += 1;
             }
         }
+
         let standings = json!({
             "version": view.matches_completed,
             "matches": view.total_matches,

@@ -27,6 +27,7 @@ pub fn chance(
 ) -> f64 {
     let leagues = (SIMULATED_MATCHES / pairings.len().max(1)).clamp(100, 200_000);
     let mut random = fastrand::Rng::with_seed(SEED);
+
     let mut reached = 0;
     for _ in 0..leagues {
         let mut table = technical_points.to_vec();
@@ -35,6 +36,7 @@ pub fn chance(
             table[*a] += points_a;
             table[*b] += points_b;
         }
+
         if table.iter().any(|sum| *sum >= points) {
             reached += 1;
         }
@@ -69,6 +71,7 @@ pub fn luck(view: &LeagueView) -> Option<String> {
         }
     }
 
+    // Write the sentence.
     let points = plural(champion.points, "point");
     let condition = match technical_points[0] {
         0 => "if all chose at random".into(),

@@ -46,17 +46,21 @@ pub fn league_json(league: LeagueView, derived: &DerivedFields, more: Value) -> 
 /// Returns a file that people keep of a league or download; none for an unknown name. The report has
 /// traces of the logs in the folder `logs`.
 pub fn file(name: &str, view: &LeagueView, derived: &DerivedFields, logs: &Path) -> Option<String> {
-    let copy = || view.copy(false, |_| true);
     match name {
         "report.html" => {
             let traces = json!({"traces": traces(view, logs)});
-            Some(page(&league_json(copy(), derived, traces)))
+            Some(page(&public_json(view, derived, traces)))
         }
-        "league.json" => Some(league_json(copy(), derived, json!({}))),
+        "league.json" => Some(public_json(view, derived, json!({}))),
         "results.csv" => Some(tables::results(view)),
         "standings.csv" => Some(tables::standings(view, &derived.expected_points)),
         _ => None,
     }
+}
+
+/// Returns the whole league as JSON, without the endpoints of its agents.
+fn public_json(view: &LeagueView, derived: &DerivedFields, more: Value) -> String {
+    league_json(view.copy(false, |_| true), derived, more)
 }
 
 /// Returns the HTML page, with a new nonce. In the data `<` is escaped, so that no name ends the script
@@ -77,6 +81,7 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
         if !is_lost || reasons.len() == MAX_TRACES || !reasons.insert(&the_match.reason) {
             continue;
         }
+
         let match_id = &the_match.match_id;
         if let Ok(lines) = trace::find_lines(logs, &view.league_id, match_id)
             && let Some(diagram) = trace::diagram(&lines)

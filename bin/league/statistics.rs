@@ -92,10 +92,13 @@ pub fn report(view: &LeagueView) -> String {
         if player.kind != AgentKind::Player {
             continue;
         }
+
+        // Judge the player by its expected points, or else by its points.
         let mut gains = all_gains.clone();
         gains.retain(|gain| *gain.player == player.id);
         let won = Sample::of(gains.iter().map(|gain| gain.points));
         let expected = Sample::of(gains.iter().filter_map(|gain| gain.expected));
+
         rows.push(json!([
             player.id,
             player.display_name,

@@ -129,6 +129,7 @@ fn contrary(turn: &Turn) -> String {
     if choices.peek().is_some() {
         return differ(turn, tendency(choices, 1.0));
     }
+
     let all = turn.history.iter();
     let others = all.filter_map(|past| choice(past, &past.opponent_id));
     differ(turn, tendency(others, 1.0))

@@ -147,6 +147,8 @@ fn result_row(
     values: &PairValues,
 ) -> Value {
     let (a, b) = (&the_match.player_A_id, &the_match.player_B_id);
+
+    // In a game by turns the players have no single choices.
     let game = games::find(&view.league.game_type);
     let moves = the_match.played();
     let (choices, sequence) = if game.is_some_and(|game| !game.simultaneous) {
@@ -195,6 +197,7 @@ pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String 
     let mut rows = Vec::new();
     for row in &view.standings {
         let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
+
         let mut cells = standing_cells(row);
         cells.push(json!(expected.get(&row.player_id)));
         cells.push(json!(agent.and_then(|agent| agent.technical_losses)));

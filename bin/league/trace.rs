@@ -97,6 +97,7 @@ pub fn find_lines(folder: &Path, league_id: &str, match_id: &str) -> io::Result<
     let mut signs = collect(&logs, &texts, usize::MAX, |line| {
         is_league_start(line) || is_own_message(line, league_id, match_id)
     })?;
+
     let conversations = newest_conversations(&mut signs);
     let max = MAX_LINES * conversations.len();
     collect(&logs, &conversations, max, |line| {

@@ -108,6 +108,7 @@ impl WebPages {
         {
             return Arc::clone(&cached.derived);
         }
+
         let derived = Arc::new(DerivedFields::of(view));
         *cache = Some(Cache {
             version: view.version,
@@ -130,6 +131,7 @@ fn live_json(
     } else {
         version.filter(|_| version <= view.version)
     };
+
     let copy = view.copy(peer.is_loopback(), |round| round.changed > since);
     let now = json!({"now": Timestamp::now_with_millis()});
     render::league_json(copy, derived, now)

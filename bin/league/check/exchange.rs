@@ -75,6 +75,7 @@ impl Finding {
                 )
             }
         };
+
         let (grade, check, section) = (self.grade, &self.check, self.section);
         format!("{grade:<4}  {check}{detail}  [{section}]")
     }
@@ -190,6 +191,7 @@ impl Exchange {
         is_good: impl Fn(&Value) -> bool,
     ) -> Option<Observation> {
         let value = &self.reply()?[name];
+
         let received = match value {
             Value::Null => format!("no {name}"),
             value => format!("{name} {value}"),
@@ -223,6 +225,7 @@ impl Exchange {
         if self.status == 0 {
             return None;
         }
+
         let expected = format!("a refusal ({code})");
         Some(self.observe(&self.received, expected, self.is_error()))
     }

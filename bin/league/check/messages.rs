@@ -43,6 +43,7 @@ impl Examination {
             AgentKind::Referee => ("REF01", self.endpoint()),
             _ => ("P01", self.program.endpoint.clone()),
         };
+
         let example = Exchange::new("", 200, example(message_type, name).as_bytes());
         let mut message = example.message().clone();
 
