@@ -1,16 +1,17 @@
-"""Lets an agent that speaks another dialect play in the AI Agent League as it is.
+"""Lets an agent that speaks another dialect play in the AI Agent League without a change.
 
-The adapter stands between the league and the agent. To the league it is a player: it registers,
-keeps the token, checks who calls, and writes every envelope, as player.py does, which must lie in
-the same folder. What the league sends is translated for the agent, and what the agent answers is
-translated back, by the rules of the command line. `python3 adapter.py --help` explains them.
+The adapter is a player for the league: it registers, keeps the token, checks the senders, and
+writes every envelope, as player.py does, which must be in the same folder. It translates the
+messages of the league for the agent, and the agent's answers for the league, by the rules of the
+command line.
+`python3 adapter.py --help` explains them.
 """
 import argparse, copy, json, re
 from urllib.parse import urljoin
 
 import player
 
-METHODS = {  # how the league calls what it sends
+METHODS = {  # the league's methods for its messages
     "ROUND_ANNOUNCEMENT": "notify_round", "GAME_INVITATION": "handle_game_invitation",
     "CHOOSE_PARITY_CALL": "choose_parity", "CHOOSE_MOVE_CALL": "choose_move",
     "GAME_OVER": "notify_match_result", "GAME_ERROR": "notify_game_error",
@@ -18,7 +19,7 @@ METHODS = {  # how the league calls what it sends
     "LEAGUE_COMPLETED": "notify_league_completed", "LEAGUE_ERROR": "notify_league_error"}
 ANSWERS = {"GAME_INVITATION": ("GAME_JOIN_ACK", 4.5), "CHOOSE_PARITY_CALL": (
     "CHOOSE_PARITY_RESPONSE", 29), "CHOOSE_MOVE_CALL": ("CHOOSE_MOVE_RESPONSE", 29)}
-NOTICE = (None, 4)  # no message answers a notice; the numbers are how many seconds the agent has
+NOTIFICATION = (None, 4)  # it has no answer message; the numbers are the agent's seconds
 RULES = """
 rules; in each of them the league's word stands on the left, and the agent's on the right:
   --method choose_parity=chooseParity    the agent calls a method by another name
@@ -55,92 +56,93 @@ not read. Two examples:
 
 
 class Adapter(player.Player):
-    """A player that asks an agent what a player would have to know by itself."""
+    """A player that asks an agent for its answers."""
 
-    def answer(self, kind, it):
-        answered = super().answer(kind, it)  # which calls `join` or `think`
-        if answered == {"status": "ok"}:
+    def handle(self, message_type, message):
+        answer = super().handle(message_type, message)  # which calls `join` or `call_choose`
+        if answer == {"status": "ok"}:
             try:
-                self.ask(kind, it)
-            except player.Failed:
-                pass  # it has been told; a notice only informs
-        return answered
+                self.ask(message_type, message)
+            except player.NoAnswer:
+                pass  # the problem has been printed; a notification needs no answer
+        return answer
 
-    def join(self, it):
-        accept = self.ask("GAME_INVITATION", it).get("accept", True)
-        return {**super().join(it), "accept": accept is not False}
+    def join(self, invitation):
+        accept = self.ask("GAME_INVITATION", invitation).get("accept", True)
+        return {**super().join(invitation), "accept": accept is not False}
 
-    def think(self, it, game, number, legal):
-        name = "move" if it["message_type"] == "CHOOSE_MOVE_CALL" else "parity_choice"
-        came = self.ask(it["message_type"], it)
-        if came.get(name) in legal:
-            game.choices[number] = came[name]
+    def call_choose(self, call, match, number, legal):
+        name = "move" if call["message_type"] == "CHOOSE_MOVE_CALL" else "parity_choice"
+        answer = self.ask(call["message_type"], call)
+        if answer.get(name) in legal:
+            match.choices[number] = answer[name]
         else:
-            self.tell(f"the agent answers {json.dumps(came)}, in which {name} is none of "
-                      f"{json.dumps(legal)}; see --field, --value and --out")
-        return came.get(name)
+            self.print_once(f"the agent answers {json.dumps(answer)}, in which {name} is none of "
+                            f"{json.dumps(legal)}; see --field, --value and --out")
+        return answer.get(name)
 
-    def ask(self, kind, it):
-        """The agent's answer to a message, in the words of the league."""
-        method, (answer, limit) = METHODS[kind], ANSWERS.get(kind, NOTICE)
+    def ask(self, message_type, message):
+        """Returns the agent's answer to a message, translated for the league."""
+        method = METHODS[message_type]
+        answer_type, timeout = ANSWERS.get(message_type, NOTIFICATION)
         name, path = (dict(rules).get(method) for rules in (self.args.method, self.args.path))
         url = urljoin(self.args.agent, path) if path else self.args.agent
-        body = wrap(self.args, name or method, self.to_agent(kind, it))
-        came, problem = player.post(url, body, limit)
-        if isinstance(came, dict) and came.get("error") and "result" not in came:
-            problem = f"answers {json.dumps(came)}"
+        body = wrap(self.args, name or method, self.to_agent(message_type, message))
+        answer, problem = player.post(url, body, timeout)
+        if isinstance(answer, dict) and answer.get("error") and "result" not in answer:
+            problem = f"answers {json.dumps(answer)}"
         if problem:
-            self.tell(f"the agent at {url} {problem}")
-            raise player.Failed(f"the agent behind the adapter {problem}")
-        return self.from_agent(answer, unwrap(self.args, came)) if answer else {}
+            self.print_once(f"the agent at {url} {problem}")
+            raise player.NoAnswer(f"the agent behind the adapter {problem}")
+        return self.from_agent(answer_type, unwrap(self.args, answer)) if answer_type else {}
 
-    def to_agent(self, kind, it):
-        """A message of the league in the agent's words."""
-        message = copy.deepcopy(it)
-        for name, ours, theirs in rules_for(kind, self.args.value):
-            if same(find(message, name), ours):
+    def to_agent(self, message_type, message):
+        """Returns a message of the league, translated for the agent."""
+        message = copy.deepcopy(message)
+        for name, ours, theirs in rules_for(message_type, self.args.value):
+            if is_value(find(message, name), ours):
                 put(message, name, theirs)
         for rules, stays in ((self.args.copy, True), (self.args.field, False)):
-            for ours, theirs in rules_for(kind, rules):
+            for ours, theirs in rules_for(message_type, rules):
                 move(message, ours, theirs, stays)
         return message
 
-    def from_agent(self, kind, message):
-        """An answer of the agent in the league's words."""
+    def from_agent(self, message_type, message):
+        """Returns an answer of the agent, translated for the league."""
         for rules, stays in ((self.args.copy, True), (self.args.field, False)):
-            for ours, theirs in rules_for(kind, rules):
+            for ours, theirs in rules_for(message_type, rules):
                 move(message, theirs, ours, stays)
-        for name, ours, theirs in rules_for(kind, self.args.value):
-            if same(find(message, name), theirs):
+        for name, ours, theirs in rules_for(message_type, self.args.value):
+            if is_value(find(message, name), theirs):
                 put(message, name, ours)
         return message
 
 
 def wrap(args, method, message):
-    """The body of a request to the agent."""
-    inner = {}
-    put(inner, f"x.{args.inside}" if args.inside else "x", message)
-    call = {"jsonrpc": "2.0", "method": method, "params": inner["x"], "id": 1}
+    """Returns the body of a request to the agent."""
+    params = {}
+    put(params, f"x.{args.inside}" if args.inside else "x", message)
+    call = {"jsonrpc": "2.0", "method": method, "params": params["x"], "id": 1}
     if args.body == "tools":
-        call.update(method="tools/call", params={"name": method, "arguments": inner["x"]})
-    return inner["x"] if args.body == "bare" else call
+        call.update(method="tools/call", params={"name": method, "arguments": params["x"]})
+    return params["x"] if args.body == "bare" else call
 
 
-def unwrap(args, came):
-    """The message in what the agent answers, whether it is wrapped as we would wrap it or not."""
+def unwrap(args, answer):
+    """Returns the message in the agent's answer, which may be wrapped like our requests or not."""
     for path in ("result", "structuredContent", "content.0.text", args.outside or args.inside):
-        found = find(came, path) if path else None
+        found = find(answer, path) if path else None
         if isinstance(found, str):  # JSON in a text, as tools answer
             try:
                 found = json.loads(found)
             except ValueError:
                 pass
-        came = came if found is None else found
-    return came if isinstance(came, dict) else {"answer": came}
+        answer = answer if found is None else found
+    return answer if isinstance(answer, dict) else {"answer": answer}
 
 
 def find(message, path):
-    """What stands at a path like game.id or content.0.text; None, where nothing does."""
+    """Returns the value at a path like game.id or content.0.text, or None."""
     for step in path.split("."):
         if isinstance(message, list) and step.isdecimal() and int(step) < len(message):
             message = message[int(step)]
@@ -150,9 +152,9 @@ def find(message, path):
 
 
 def put(message, path, value):
-    """Puts a value at a path; the objects on the way there are made."""
-    *way, last = path.split(".")
-    for step in way:
+    """Sets the value at a path; missing objects on the path are made."""
+    *parents, last = path.split(".")
+    for step in parents:
         if not isinstance(message.get(step), dict):
             message[step] = {}
         message = message[step]
@@ -160,27 +162,29 @@ def put(message, path, value):
 
 
 def move(message, source, target, stays):
-    """Moves or copies what stands at one path to another one."""
+    """Moves or copies the value at one path to another one."""
     value = find(message, source)
     if value is not None:
-        *way, last = source.split(".")
-        holder = find(message, ".".join(way)) if way else message
-        if not stays and isinstance(holder, dict):
-            del holder[last]
+        *parents, last = source.split(".")
+        parent = find(message, ".".join(parents)) if parents else message
+        if not stays and isinstance(parent, dict):
+            del parent[last]
         put(message, target, value)
 
 
-def same(came, value):
-    """Whether a value is the one of a rule; on a command line 1 and "1" look the same."""
-    return came is not None and (came == value and type(came) is type(value) or came == str(value))
+def is_value(found, value):
+    """Returns true for the value of a rule; on a command line 1 and "1" look the same."""
+    if found is None:
+        return False
+    return found == value and type(found) is type(value) or found == str(value)
 
 
-def rules_for(kind, rules):
-    return [rule[1:] for rule in rules if rule[0] in (None, kind)]
+def rules_for(message_type, rules):
+    return [rule[1:] for rule in rules if rule[0] in (None, message_type)]
 
 
 def rule(text):
-    """[TYPE:]LEFT=RIGHT, for --field and --copy."""
+    """Reads [TYPE:]LEFT=RIGHT, for --field and --copy."""
     found = re.fullmatch(r"(?:([A-Z_]+):)?([^=:]+)=([^=]+)", text)
     if not found:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a rule like parity_choice=choice")
@@ -188,7 +192,7 @@ def rule(text):
 
 
 def value_rule(text):
-    """[TYPE:]FIELD:LEFT=RIGHT, for --value."""
+    """Reads [TYPE:]FIELD:LEFT=RIGHT, for --value."""
     found = re.fullmatch(r"(?:([A-Z_]+):)?([^=:]+):([^=]+)=(.+)", text)
     if not found:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected one like parity_choice:even=EVEN")
