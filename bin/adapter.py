@@ -3,8 +3,7 @@
 The adapter is a player for the league: it registers, keeps the token, checks the senders, and
 writes every envelope, as player.py does, which must be in the same folder. It translates the
 messages of the league for the agent, and the agent's answers for the league, by the rules of the
-command line.
-`python3 adapter.py --help` explains them.
+command line, which `python3 adapter.py --help` explains.
 """
 import argparse, copy, json, re
 from urllib.parse import urljoin

@@ -1,67 +1,67 @@
 "use strict";
-// Shows a league. The data stand in the page already, so it is whole at once; a live page then asks the manager every
-// second for what is new. In a saved report nobody is asked.
+// Shows a league. Its data are in the page, so the page is complete as soon as it is loaded. A live page then asks the
+// manager every second for changes; a saved report asks nothing.
 //
-// Whatever others wrote goes through `text` into text nodes, never through HTML. Elements stay, and only what differs is
+// Texts of other people go through `sanitize` into text nodes, never into HTML. Elements are kept, and only differences are
 // written, so nothing flickers or moves.
 
 const $ = id => document.getElementById(id);
 const DATA = JSON.parse($("data").textContent);
-const SAVED = !("now" in DATA); // a report follows no league
+const IS_REPORT = !("now" in DATA); // only a live page has a time
 const ME = (new URLSearchParams(location.search).get("me") ?? "").toUpperCase();
-const MANY = 16; // up to so many players the cross table has room for details
-const WIDE = 1700; // a screen so wide shows the wall by itself
+const MAX_DETAILED = 16; // maximum number of players with details in the cross table
+const WALL_WIDTH = 1700; // minimum width of a window that shows the wall by default
 const COLOURS = 8;
-const DASHES = ["", "9 4", "2 3", "12 3 2 3"]; // colour is never the only difference
+const DASHES = ["", "9 4", "2 3", "12 3 2 3"]; // so that colour is not the only difference
 
-let league; // the document as it is now
+let league; // the newest document
 let byId; // its agents, by their ids
-let former; // the points of its players before the newest round
+let pointsBeforeRound; // the points of its players before the newest round
 let view = "league"; // league, wall, or the id of a player
 
-// ---------------------------------------------------------------------------------------------------------- words
+// ---------------------------------------------------------------------------------------------------------- texts
 
 const HARMFUL = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2065\ufeff]/g;
 
-/** Others' words as they may be shown: nothing in them turns the line around. */
-function text(words) {
-  return String(words ?? "").replace(HARMFUL, "\ufffd");
+/** Returns a text of others without control characters, also those that change the direction of writing. */
+function sanitize(text) {
+  return String(text ?? "").replace(HARMFUL, "\ufffd");
 }
 
-/** A player's name. The two marks around it keep a name that is written from right to left to itself. */
+/** Returns a player's name, between two marks that keep a name written from right to left apart from its line. */
 function name(id) {
-  const called = byId.get(id)?.display_name;
-  return called === undefined ? id : `\u2068${called.replace(/[\u2066-\u2069]/g, "\ufffd")}\u2069`;
+  const displayName = byId.get(id)?.display_name;
+  return displayName === undefined ? id : `\u2068${displayName.replace(/[\u2066-\u2069]/g, "\ufffd")}\u2069`;
 }
 
-/** `1 match`, `2 matches`. */
-function count(n, what) {
-  if (n === 1) return `1 ${what}`;
-  return `${n} ${what}${what.endsWith("ch") || what.endsWith("s") ? "es" : "s"}`;
+/** Returns `1 match`, `2 matches`. */
+function count(n, noun) {
+  if (n === 1) return `1 ${noun}`;
+  return `${n} ${noun}${noun.endsWith("ch") || noun.endsWith("s") ? "es" : "s"}`;
 }
 
-/** `a, b and c`. */
-function list(words) {
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+/** Returns `a, b and c`. */
+function list(texts) {
+  return texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 }
 
-/** A number with as many digits behind the point as it needs: 12, 13.5. */
+/** Returns a number with at most two digits after the point: 12, 13.5. */
 const points = number => String(Math.round(number * 100) / 100);
 const number = id => parseInt(id.replace(/\D/g, ""), 10);
 
 // ------------------------------------------------------------------------------------------------- writing elements
 
-function put(element, words) {
-  words = text(words);
-  if (element.textContent !== words) element.textContent = words;
+function setText(element, text) {
+  const safe = sanitize(text);
+  if (element.textContent !== safe) element.textContent = safe;
 }
 function show(element, shown) {
   if (element.hidden === shown) element.hidden = !shown;
 }
-function mark(element, classes) {
+function setClass(element, classes) {
   if (element.className !== classes) element.className = classes;
 }
-function set(element, key, value) {
+function setAttribute(element, key, value) {
   if (element.getAttribute(key) !== String(value)) element.setAttribute(key, value);
 }
 function make(tag, ...children) {
@@ -70,60 +70,60 @@ function make(tag, ...children) {
   return element;
 }
 
-/** Gives a parent as many children as there are items; `fill` writes each. Old ones are used again, so nothing moves. */
+/** Gives a parent one child for each item, written by `write`. Old children are used again, so nothing moves. */
 function fill(parent, items, create, write) {
   while (parent.children.length > items.length) parent.lastElementChild.remove();
   while (parent.children.length < items.length) parent.append(create());
   items.forEach((item, n) => write(parent.children[n], item, n));
 }
 
-/** Writes words into an element, as a link where there is something to go to. */
-function link(element, words, address, label) {
+/** Writes a text into an element, as a link if there is an address. */
+function link(element, text, address, label) {
   let anchor = element.firstElementChild;
   if (!address) {
     if (anchor) anchor.remove();
-    return put(element, words);
+    return setText(element, text);
   }
   if (anchor?.tagName !== "A") element.replaceChildren(anchor = make("a"));
-  put(anchor, words);
-  set(anchor, "href", address);
-  if (label) set(anchor, "aria-label", text(label)); else anchor.removeAttribute("aria-label");
+  setText(anchor, text);
+  setAttribute(anchor, "href", address);
+  if (label) setAttribute(anchor, "aria-label", sanitize(label)); else anchor.removeAttribute("aria-label");
 }
 
-/** A player's name as a link to its own view; behind it a tag, where the operator has removed the player. */
+/** Writes a player's name as a link to its view, with a tag if the operator has removed the player. */
 function nameLink(cell, id) {
   if (!cell.firstElementChild) cell.append(make("bdi"), make("span"));
   link(cell.firstElementChild, byId.get(id)?.display_name ?? id, byId.get(id)?.kind === "player" ? `#${id}` : "");
   const tag = byId.get(id)?.removed ? "removed" : "";
-  mark(cell.lastElementChild, "tag");
-  put(cell.lastElementChild, tag);
+  setClass(cell.lastElementChild, "tag");
+  setText(cell.lastElementChild, tag);
   show(cell.lastElementChild, tag !== "");
 }
 
 /**
- * Writes a table. A column has a head, classes, and `write(cell, row)`, or `value(row)` where it is only words. The
- * column of class "name" is the head of its row. `whose(row)` says whose row it is.
+ * Writes a table. A column has a head, classes, and `write(cell, row)`, or `value(row)` for a cell of text. The cell of
+ * class "name" is the head of its row. `playerOf(row)` returns the id of the row's player.
  */
-function fillTable(table, caption, columns, rows, whose) {
+function fillTable(table, caption, columns, rows, playerOf) {
   if (!table.tHead) {
     table.createCaption();
     table.createTHead().insertRow();
     table.createTBody();
   }
-  put(table.caption, caption);
+  setText(table.caption, caption);
   fill(table.tHead.rows[0], columns, () => make("th"), (cell, column) => {
-    set(cell, "scope", "col");
-    mark(cell, column.classes ?? "");
-    put(cell, column.head);
-    if (column.title) set(cell, "title", column.title);
+    setAttribute(cell, "scope", "col");
+    setClass(cell, column.classes ?? "");
+    setText(cell, column.head);
+    if (column.title) setAttribute(cell, "title", column.title);
   });
   fill(table.tBodies[0], rows, () => make("tr"), (tr, row) => {
-    mark(tr, whose && whose(row) === ME ? "me" : "");
+    setClass(tr, playerOf && playerOf(row) === ME ? "me" : "");
     if (tr.cells.length !== columns.length) tr.replaceChildren(...columns.map(rowCell));
     columns.forEach((column, n) => {
       const cell = tr.cells[n];
-      mark(cell, `${column.classes ?? ""} ${column.marks?.(row) ?? ""}`.trim());
-      if (column.write) column.write(cell, row); else put(cell, column.value(row));
+      setClass(cell, `${column.classes ?? ""} ${column.marks?.(row) ?? ""}`.trim());
+      if (column.write) column.write(cell, row); else setText(cell, column.value(row));
     });
   });
 }
@@ -144,24 +144,25 @@ const isOver = () => league.status === "completed";
 const isRunning = () => league.status === "running";
 const isLost = match => match.ending === "TECHNICAL_LOSS";
 
-/** Whether a player lost a match technically: also both can. */
+/** Returns true if a player lost a match technically; both players can. */
 const lostTechnically = (match, id) => isLost(match) && match.winner !== id;
 
-/** How many rounds are complete, from the first one on. */
+/** Returns the number of complete rounds before the first that is not. */
 function roundsOver() {
   const open = league.rounds.findIndex(round => round.matches.some(match => !match.ending));
   return open < 0 ? league.rounds.length : open;
 }
 
-/** Seconds until the matches of the announced round begin; 0 where nothing is announced. The clock is the manager's. */
-let clockBehind = 0;
+/** The manager's clock minus ours, in milliseconds. */
+let clockDifference = 0;
+/** Returns the seconds until the matches of the announced round begin; 0 if no round is announced. */
 function secondsLeft() {
   if (!league.next_at || league.paused || !isRunning()) return 0;
-  return Math.max(0, Math.ceil((Date.parse(league.next_at) - (Date.now() + clockBehind)) / 1000));
+  return Math.max(0, Math.ceil((Date.parse(league.next_at) - (Date.now() + clockDifference)) / 1000));
 }
 
-/** How far a match has come. A match that is only announced has a referee already, but is not in play. */
-function stage(match, round) {
+/** Returns the status of a match for people. A match that is only announced has a referee, but is not in play. */
+function matchStatus(match, round) {
   if (match.ending) return "over";
   if (isRunning() && round === league.current_round) {
     return match.status === "assigned" && !league.next_at ? "in play" : "announced";
@@ -169,78 +170,78 @@ function stage(match, round) {
   return "to come";
 }
 
-/** The players that are equal in everything to this one, itself included; alone where nobody is. */
-const equalsOf = id => league.equals.find(group => group.includes(id)) ?? [id];
-/** The rank as it is shown: equals share the best of their ranks. */
+/** Returns the group of players that are equal by all tie-breaks to this one, itself included. */
+const equalPlayers = id => league.equals.find(group => group.includes(id)) ?? [id];
+/** Returns the rank as a text: equal players share the best of their ranks. */
 function rankOf(row) {
-  const group = equalsOf(row.player_id);
+  const group = equalPlayers(row.player_id);
   if (group.length === 1 || row.played === 0) return String(row.rank);
   return `${Math.min(...league.standings.filter(other => group.includes(other.player_id)).map(other => other.rank))}=`;
 }
 
-/** The letter of a result as one player has it, and the class of its colour. */
-function letter(match, id) {
+/** Returns the letter of a result for one player, and the class of its colour. */
+function resultLetter(match, id) {
   if (isLost(match)) return match.winner === id ? ["W*", "won"] : ["T", "failed"];
   if (match.ending === "DRAW") return ["D", "drew"];
   return match.winner === id ? ["W", "won"] : ["L", "lost"];
 }
 
-/** Why a match without a number ended as it did, without what the sentence around it says already. */
+/** Returns the reason of a result without a number, without the parts that the sentence around it has. */
 function reason(match) {
   const loser = rivals(match).find(id => id !== match.winner);
   return (match.reason ?? "").replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
 }
 
-/** Whether a match is one of a game by turns: then it has a position. */
+/** Returns true for a match of a game by turns, which has a position. */
 const isByTurns = match => match.match_id in league.positions;
 
-/** What a player chose in a match in which both choose once, and at once. */
+/** Returns the choice of a player; empty in a game by turns. */
 function choice(match, id) {
   if (isByTurns(match)) return "";
-  return match.choices?.[id] ?? match.moves?.find(made => made.player_id === id)?.move ?? "";
+  return match.choices?.[id] ?? match.moves?.find(played => played.player_id === id)?.move ?? "";
 }
 
-/** How a match of a game by turns stood at the end, line by line. */
+/** Writes the last position of a match of a game by turns; returns false if there is none. */
 function putBoard(element, match) {
-  const board = (league.positions[match.match_id] ?? "").split("\n").map(text).join("\n");
+  const board = (league.positions[match.match_id] ?? "").split("\n").map(sanitize).join("\n");
   if (element.textContent !== board) element.textContent = board;
   return board !== "";
 }
 
-/** What happened in a match, in a sentence. */
+/** Returns a sentence about a match. */
 function sentence(match, round) {
   const [a, b] = rivals(match);
   const [one, two] = match.winner === b ? [b, a] : [a, b];
   const who = id => choice(match, id) ? `${name(id)} (${choice(match, id)})` : name(id);
-  const why = match.drawn_number ? `: the number was ${match.drawn_number}` : reason(match) ? `: ${reason(match)}` : "";
+  const ending = match.drawn_number ? `: the number was ${match.drawn_number}` : reason(match) ? `: ${reason(match)}` : "";
   if (!match.ending) {
-    const judge = stage(match, round) === "in play" ? `, judged by ${match.referee_id}` : "";
-    return `${name(a)} and ${name(b)}${judge}`;
+    const referee = matchStatus(match, round) === "in play" ? `, judged by ${match.referee_id}` : "";
+    return `${name(a)} and ${name(b)}${referee}`;
   }
-  if (match.ending === "DRAW") return `${who(one)} and ${who(two)} drew${why}`;
-  if (match.ending === "WIN") return `${who(one)} beat ${who(two)}${why}`;
-  if (match.winner) return `${who(one)} won, ${who(two)} lost technically${why}`;
-  return `${who(one)} and ${who(two)} both lost technically${why}`;
+  if (match.ending === "DRAW") return `${who(one)} and ${who(two)} drew${ending}`;
+  if (match.ending === "WIN") return `${who(one)} beat ${who(two)}${ending}`;
+  if (match.winner) return `${who(one)} won, ${who(two)} lost technically${ending}`;
+  return `${who(one)} and ${who(two)} both lost technically${ending}`;
 }
 
-/** The address of what was said in a match, where that can be read. A report has only the traces that it was given. */
+/** Returns the address of the trace of a match, if there is one. A report has only some traces. */
 function traceOf(match) {
   const wasPlayed = match.ending && match.referee_id && match.referee_id !== "league_manager";
-  const isKept = SAVED ? league.traces?.[match.match_id] : wasPlayed;
-  return isKept ? `#${match.match_id}` : "";
+  const hasTrace = IS_REPORT ? league.traces?.[match.match_id] : wasPlayed;
+  return hasTrace ? `#${match.match_id}` : "";
 }
 const traceLabel = match => `${match.match_id}: what was said`;
 
-/** Whether the game draws numbers: only then choices have been worth something before the draw. */
-const draws = () => Object.keys(league.worth).length > 0;
+/** Returns true if the game draws numbers: only then there are expected points. */
+const drawsNumbers = () => Object.keys(league.worth).length > 0;
 
-/** What a player's choice in a match was expected to bring. */
-function worth(match, id) {
+/** Returns the expected points of a player in a match. */
+function expectedPoints(match, id) {
   const both = rivals(match), pair = both.map(id => choice(match, id)).join(" ");
   return match.drawn_number && pair in league.worth ? points(league.worth[pair][both.indexOf(id)]) : "";
 }
 function meaning() {
-  if (!draws()) return "";
+  if (!drawsNumbers()) return "";
   const of = isSame => [...new Set(Object.entries(league.worth)
     .filter(([pair]) => new Set(pair.split(" ")).size === (isSame ? 1 : 2))
     .flatMap(([, both]) => both.map(points)))].join(" or ");
@@ -252,46 +253,46 @@ function meaning() {
 // ------------------------------------------------------------------------------------------------------ the head
 
 function drawHead() {
-  const { league: about, status } = league;
-  const title = about.name ? `${about.display_name} · ${about.name}` : about.display_name;
-  put($("title"), title);
-  document.title = text(`${title}: ${status}`);
+  const { league: heading, status } = league;
+  const title = heading.name ? `${heading.display_name} · ${heading.name}` : heading.display_name;
+  setText($("title"), title);
+  document.title = sanitize(`${title}: ${status}`);
   drawNow();
   drawNotice();
   document.querySelectorAll("#views a").forEach(anchor => {
-    if (anchor.hash.slice(1) === view) set(anchor, "aria-current", "page"); else anchor.removeAttribute("aria-current");
+    if (anchor.hash.slice(1) === view) setAttribute(anchor, "aria-current", "page"); else anchor.removeAttribute("aria-current");
   });
 }
 
-/** The line that says what is now; written every second, for the countdown. */
+/** Writes the line about the open round; twice a second, for the countdown. */
 function drawNow() {
   const { current_round: round, total_rounds: rounds } = league;
   if (league.status === "waiting") {
-    const here = players().length, awaited = league.league.players_awaited;
-    return put($("now"), awaited ? `${here} of ${count(awaited, "player")} here` : `${count(here, "player")} here`);
+    const registered = players().length, awaited = league.league.players_awaited;
+    return setText($("now"), awaited ? `${registered} of ${count(awaited, "player")} here` : `${count(registered, "player")} here`);
   }
-  if (isOver()) return put($("now"), `The league is over: ${count(rounds, "round")}, ${count(league.total_matches, "match")}`);
+  if (isOver()) return setText($("now"), `The league is over: ${count(rounds, "round")}, ${count(league.total_matches, "match")}`);
   const left = secondsLeft();
   const matches = league.rounds[round - 1]?.matches ?? [];
   const done = matches.filter(match => match.ending).length;
-  if (league.next_at && left === 0 && !league.paused) return put($("now"), `Round ${round} of ${rounds} begins now`);
+  if (league.next_at && left === 0 && !league.paused) return setText($("now"), `Round ${round} of ${rounds} begins now`);
   if (left > 0) {
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    return put($("now"), `Round ${round} of ${rounds} begins in ${clock}`);
+    return setText($("now"), `Round ${round} of ${rounds} begins in ${clock}`);
   }
-  put($("now"), `Round ${round} of ${rounds}: ${done} of ${count(matches.length, "match")} over`);
+  setText($("now"), `Round ${round} of ${rounds}: ${done} of ${count(matches.length, "match")} over`);
 }
 
-/** The line below it always has something to say, so that it never comes or goes. */
+/** Writes the line below it, which is never empty, so that nothing moves. */
 function drawNotice() {
-  let words = "all is well", classes = "";
-  if (isOver()) words = "all matches are played";
-  else if (league.paused) [words, classes] = ["paused by the operator", "paused"];
-  else if (league.status === "waiting") [words, classes] = [league.reason ?? "enough are here to start", "waiting"];
-  else if (league.next_at) words = "the players know their rivals";
-  else if (league.reason) [words, classes] = [league.reason, "waiting"];
-  put($("notice"), words);
-  mark($("notice"), classes);
+  let text = "all is well", classes = "";
+  if (isOver()) text = "all matches are played";
+  else if (league.paused) [text, classes] = ["paused by the operator", "paused"];
+  else if (league.status === "waiting") [text, classes] = [league.reason ?? "enough are here to start", "waiting"];
+  else if (league.next_at) text = "the players know their rivals";
+  else if (league.reason) [text, classes] = [league.reason, "waiting"];
+  setText($("notice"), text);
+  setClass($("notice"), classes);
 }
 
 // ------------------------------------------------------------------------------------------------------ the lobby
@@ -302,19 +303,19 @@ function drawLobby() {
   show($("rollcall"), isLobby);
   if (!isLobby) return;
   const address = league.league.register_at.replace(/\/mcp$/, "");
-  const { players_awaited: wanted, referees_awaited: judges } = league.league;
-  // Where an operator says when it begins, another lobby may follow: the players come to that one too.
-  $("command").textContent = `${command(text(address))}${wanted ? "" : " --stay"}`; // its line break is ours
-  put($("address"), `${address}/`);
-  put($("awaited"), wanted
-    ? `The league starts by itself when ${count(wanted, "player")} and ${count(judges, "referee")} are here.`
+  const { players_awaited: playerCount, referees_awaited: refereeCount } = league.league;
+  // If an operator starts the league, another lobby may follow, which the players join with --stay.
+  $("command").textContent = `${command(sanitize(address))}${playerCount ? "" : " --stay"}`; // with a line break
+  setText($("address"), `${address}/`);
+  setText($("awaited"), playerCount
+    ? `The league starts by itself when ${count(playerCount, "player")} and ${count(refereeCount, "referee")} are here.`
     : "The league starts when its operator says so.");
-  const here = [...players(), ...league.agents.filter(agent => agent.kind === "referee")];
-  put($("h-rollcall"), here.length ? `Who is here: ${count(players().length, "player")}, ${count(here.length - players().length, "referee")}` : "Nobody is here yet");
-  fill($("present"), here, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
-    put(item.children[0], agent.display_name);
-    put(item.children[1], agent.reachable === false ? `${agent.id} does not answer` : agent.id);
-    mark(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
+  const registered = [...players(), ...league.agents.filter(agent => agent.kind === "referee")];
+  setText($("h-rollcall"), registered.length ? `Who is here: ${count(players().length, "player")}, ${count(registered.length - players().length, "referee")}` : "Nobody is here yet");
+  fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
+    setText(item.children[0], agent.display_name);
+    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer` : agent.id);
+    setClass(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
   });
 }
 function command(address) {
@@ -323,25 +324,25 @@ function command(address) {
 async function copyCommand() {
   try {
     await navigator.clipboard.writeText($("command").textContent);
-    put($("copied"), "copied");
-  } catch { // a browser lets only pages of this machine write there
+    setText($("copied"), "copied");
+  } catch { // browsers allow this only to pages of this machine
     getSelection().selectAllChildren($("command"));
-    put($("copied"), "marked: copy it with the keys of your browser");
+    setText($("copied"), "marked: copy it with the keys of your browser");
   }
 }
 
 // ------------------------------------------------------------------------------------------- the table and champions
 
-/** By player, its points before the newest round that has a result; nothing before the second such round. */
+/** Returns the points by player before the newest round with a result; null before the second such round. */
 function pointsBefore() {
   const newest = league.rounds.findLastIndex(round => round.matches.some(match => match.ending));
   return newest > 0 ? linesOf(newest)[1] : null;
 }
-/** An arrow where, by points alone, a place has changed since then. */
-function move(row) {
-  if (!former) return ["", ""];
+/** Returns an arrow and its class if a place has changed since then, by points alone. */
+function placeChange(row) {
+  if (!pointsBeforeRound) return ["", ""];
   const above = points => league.standings.filter(other => points(other) > points(row)).length;
-  const places = above(other => former[other.player_id]) - above(other => other.points);
+  const places = above(other => pointsBeforeRound[other.player_id]) - above(other => other.points);
   if (places === 0) return ["", ""];
   return places > 0 ? [`▲${places}`, "up"] : [`▼${-places}`, "down"];
 }
@@ -353,11 +354,11 @@ function drawTable() {
   show($("table"), league.status !== "waiting" && rows.length > 0);
   fillTable($("standings"), "The table, best first", [
     { head: "#", classes: "n", value: rankOf },
-    { head: "", classes: "id", title: "places by points since the round before", value: row => move(row)[0], marks: row => move(row)[1] },
+    { head: "", classes: "id", title: "places by points since the round before", value: row => placeChange(row)[0], marks: row => placeChange(row)[1] },
     { head: "Player", classes: "name", write: (cell, row) => nameLink(cell, row.player_id) },
     { head: "Id", classes: "id broad", value: row => row.player_id },
     { head: "Points", classes: "n", value: row => row.points },
-    ...draws() ? [{ head: "Expected", classes: "n broad", title: "what the choices were worth before the draws", value: row => expected(row.player_id) }] : [],
+    ...drawsNumbers() ? [{ head: "Expected", classes: "n broad", title: "what the choices were worth before the draws", value: row => expected(row.player_id) }] : [],
     { head: "Played", classes: "n broad", value: row => row.played },
     { head: "W", classes: "n broad", title: "wins", value: row => row.wins },
     { head: "D", classes: "n broad", title: "draws", value: row => row.draws },
@@ -366,27 +367,27 @@ function drawTable() {
     { head: "T", classes: "n broad", title: "technical losses, which are among the losses", value: row => technical(row.player_id) },
   ], rows, row => row.player_id);
   const equal = league.equals.some(group => rows.some(row => row.played > 0 && group.includes(row.player_id)));
-  put($("equals"), equal ? "= marks players that are equal in everything: their order is decided by id." : "");
-  document.querySelectorAll(".meaning").forEach(paragraph => put(paragraph, meaning()));
+  setText($("equals"), equal ? "= marks players that are equal in everything: their order is decided by id." : "");
+  document.querySelectorAll(".meaning").forEach(paragraph => setText(paragraph, meaning()));
 }
 
-/** The champion, and whoever is equal to it in everything. */
+/** Returns the champion and the players that are equal to it. */
 function champions() {
-  return league.champion ? equalsOf(league.champion.player_id) : [];
+  return league.champion ? equalPlayers(league.champion.player_id) : [];
 }
 function drawChampion() {
   const best = champions();
   show($("champion"), best.length > 0);
   if (!best.length) return;
-  put($("h-champion"), best.length > 1 ? "Champions" : "Champion");
-  put($("winner"), `${list(best.map(id => `${name(id)} (${id})`))}, ${count(league.champion.points, "point")}`);
+  setText($("h-champion"), best.length > 1 ? "Champions" : "Champion");
+  setText($("winner"), `${list(best.map(id => `${name(id)} (${id})`))}, ${count(league.champion.points, "point")}`);
   const shared = best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
-  put($("luck"), shared + (league.luck ?? ""));
+  setText($("luck"), shared + (league.luck ?? ""));
 }
 
 // ------------------------------------------------------------------------------------------------------ the chart
 
-/** By player, its points above the average after each complete round. */
+/** Returns by player its points above the average after each complete round, and its points. */
 function linesOf(rounds) {
   const ids = league.standings.map(row => row.player_id);
   const sums = Object.fromEntries(ids.map(id => [id, 0]));
@@ -408,12 +409,12 @@ function drawChart() {
   const named = order.slice(0, COLOURS);
   if (order.includes(ME) && !named.includes(ME)) named.push(ME);
   const scale = scaleOf(lines, rounds);
-  fillChart([...axes(scale), ...polylines(lines, order, named, scale), ...ends(lines, named, scale)]);
+  fillChart([...axes(scale), ...polylines(lines, order, named, scale), ...lineEnds(lines, named, scale)]);
   const ordered = [...order].sort((a, b) => sums[b] - sums[a]);
   const leaders = ordered.filter(id => sums[id] === sums[ordered[0]]);
   const lead = leaders.length > 3 ? `${leaders.length} players are level` : `${list(leaders.map(id => name(id)))} ${leaders.length > 1 ? "are level" : isOver() ? "was first" : "leads"}`;
   const rest = order.length > named.length ? ` The other ${order.length - named.length} are grey.` : "";
-  put($("chart-words"), `After ${count(rounds, "round")} ${lead} with ${count(sums[leaders[0]], "point")}.${rest}`);
+  setText($("chart-words"), `After ${count(rounds, "round")} ${lead} with ${count(sums[leaders[0]], "point")}.${rest}`);
   if ($("chart-table").open) {
     const columns = Array.from({ length: rounds }, (_, n) => ({ head: n + 1, classes: "n", value: id => points(lines[id][n + 1]) }));
     const who = [{ head: "Player", classes: "name", write: nameLink }, { head: "Id", classes: "id", value: id => id }];
@@ -421,10 +422,10 @@ function drawChart() {
   }
 }
 
-// The edges of the lines in the picture, which is 640 wide and 420 high; the names stand to their right.
+// The edges of the lines in the chart, which is 640 wide and 420 high; the names are on the right.
 const LEFT = 44, RIGHT = 420, TOP = 14, BOTTOM = 390;
 
-/** Where a round and a number of points lie in the picture. */
+/** Returns the functions from a round and a number of points to their place in the chart. */
 function scaleOf(lines, rounds) {
   const all = Object.values(lines).flat();
   const top = Math.max(1, ...all), low = Math.min(-1, ...all), wide = Math.max(8, rounds);
@@ -434,7 +435,7 @@ function scaleOf(lines, rounds) {
     y: value => BOTTOM - (BOTTOM - TOP) * (value - low) / (top - low),
   };
 }
-/** The parts of the picture are [tag, attributes, words]. */
+/** Returns the axes. The parts of the chart are [tag, attributes, text]. */
 function axes({ top, low, wide, x, y }) {
   const step = Math.max(1, Math.ceil((top - low) / 6)), beat = Math.max(1, Math.ceil(wide / 10));
   const parts = [];
@@ -449,14 +450,14 @@ function axes({ top, low, wide, x, y }) {
 }
 function polylines(lines, order, named, { x, y }) {
   return [...order].reverse().map(id => {
-    const beside = named.includes(id) ? (number(id) % 8 - 3.5) * 0.9 : 0; // equal lines lie beside each other
-    const at = lines[id].map((value, round) => `${x(round).toFixed(1)},${(y(value) + beside).toFixed(1)}`);
+    const shift = named.includes(id) ? (number(id) % 8 - 3.5) * 0.9 : 0; // so that equal lines do not hide each other
+    const at = lines[id].map((value, round) => `${x(round).toFixed(1)},${(y(value) + shift).toFixed(1)}`);
     const classes = [styleOf(id, named)[0], id === ME ? "mine" : "", byId.get(id)?.removed ? "gone" : ""];
     return ["polyline", { class: classes.join(" ").trim(), "stroke-dasharray": byId.get(id)?.removed ? "" : styleOf(id, named)[1], points: at.join(" ") }];
   });
 }
-/** The names at the ends of the lines, moved apart where lines end beside each other. */
-function ends(lines, named, { x, y }) {
+/** Returns the names at the ends of the lines, moved apart so that all can be read. */
+function lineEnds(lines, named, { x, y }) {
   const last = lines[named[0]].length - 1;
   const labels = named.map(id => ({ id, at: y(lines[id][last]), to: 0 })).sort((a, b) => a.at - b.at || named.indexOf(a.id) - named.indexOf(b.id));
   let free = 14;
@@ -475,7 +476,7 @@ function ends(lines, named, { x, y }) {
     ["text", { class: "end", x: RIGHT + 40, y: to + 6 }, (byId.get(id)?.display_name ?? id).slice(0, 19)],
   ]);
 }
-/** The same player keeps the same colour, whatever its rank; among the named of one colour the dashes differ. */
+/** Returns the class and the dashes of a player. It keeps its colour; named players of the same colour differ in dashes. */
 function styleOf(id, named) {
   if (!named.includes(id)) return ["other", ""];
   const colour = other => number(other) % COLOURS;
@@ -484,53 +485,53 @@ function styleOf(id, named) {
 }
 function fillChart(parts) {
   const svg = $("chart");
-  parts.forEach(([tag, attributes, words], n) => {
+  parts.forEach(([tag, attributes, text], n) => {
     let element = svg.children[n];
     if (element?.tagName !== tag) {
-      const fresh = document.createElementNS("http://www.w3.org/2000/svg", tag);
-      if (element) element.replaceWith(fresh); else svg.append(fresh);
-      element = fresh;
+      const created = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      if (element) element.replaceWith(created); else svg.append(created);
+      element = created;
     }
-    for (const key in attributes) set(element, key, attributes[key]);
-    if (words !== undefined) put(element, words);
+    for (const key in attributes) setAttribute(element, key, attributes[key]);
+    if (text !== undefined) setText(element, text);
   });
   while (svg.children.length > parts.length) svg.lastElementChild.remove();
 }
 
 // ------------------------------------------------------------------------------------------------- technical losses
 
-/** The technical losses of a player or of all: one entry for each player and reason, the most frequent first. */
+/** Returns the technical losses of players: one entry for each player and reason, the most frequent first. */
 function losses(ids) {
   const found = new Map();
   for (const match of played().filter(isLost)) {
     for (const id of ids.filter(id => rivals(match).includes(id) && lostTechnically(match, id))) {
-      const said = why(match, id);
+      const text = explanation(match, id);
       if (/by the operator/.test(match.reason ?? "")) continue;
-      const key = `${id} ${said}`;
-      if (!found.has(key)) found.set(key, { id, why: said, matches: [] });
+      const key = `${id} ${text}`;
+      if (!found.has(key)) found.set(key, { id, text, matches: [] });
       found.get(key).matches.push(match);
     }
   }
   return [...found.values()].sort((a, b) => b.matches.length - a.matches.length);
 }
-/** What explains a match to one of its players; a number and two choices explain themselves. */
-function why(match, id) {
+/** Returns the explanation of a result for one player; empty if the number and the choices explain it. */
+function explanation(match, id) {
   if (isLost(match) && !lostTechnically(match, id)) return "";
   return isLost(match) && !match.winner ? ownReason(match, id) : reason(match);
 }
-/** Where both lost, the sentence tells of one and then of the other, parted by a semicolon. */
+/** Returns the reason for one player if both lost. The reason of the match has both, with a semicolon between them. */
 function ownReason(match, id) {
   const parts = (match.reason ?? "").replace(/ - nobody wins$/, "").split(/; (?=P\d+ )/);
   return (parts.find(part => part.startsWith(`${id} `)) ?? parts.join("; ")).replace(new RegExp(`^${id} `), "");
 }
-/** A loss as a line: who, how often, why, and links to the matches. */
-function writeLoss(item, { id, why, matches }, withName) {
+/** Writes a line about losses: the player, their number, the reason, and links to the matches. */
+function writeLoss(item, { id, text, matches }, withName) {
   if (item.children.length !== 2) item.replaceChildren(make("span"), make("span"));
   const often = matches.length === 1 ? "once" : `${matches.length} times`;
-  put(item.firstElementChild, withName ? `${name(id)} (${id}), ${often}: ${why} ` : `${often}: ${why} `);
+  setText(item.firstElementChild, withName ? `${name(id)} (${id}), ${often}: ${text} ` : `${often}: ${text} `);
   fill(item.lastElementChild, matches.slice(0, 12), () => make("span"), (span, match) => {
     link(span, match.match_id, traceOf(match), traceLabel(match));
-    if (!traceOf(match)) put(span, `${match.match_id} `);
+    if (!traceOf(match)) setText(span, `${match.match_id} `);
   });
 }
 function drawFailures() {
@@ -538,7 +539,7 @@ function drawFailures() {
   fill($("failures"), found.slice(0, 40), () => make("li"), (item, loss) => writeLoss(item, loss, true));
   const removed = players().filter(agent => agent.removed).map(agent => `${name(agent.id)} (${agent.id})`);
   const loses = isOver() ? "Removed by the operator, and lost without playing from then on" : "Removed by the operator, and loses without playing until restored";
-  put($("gone"), removed.length ? `${loses}: ${removed.join(", ")}` : "");
+  setText($("gone"), removed.length ? `${loses}: ${removed.join(", ")}` : "");
   show($("failed"), found.length > 0 || removed.length > 0);
 }
 
@@ -546,10 +547,10 @@ function drawFailures() {
 
 function drawCross() {
   show($("meetings"), league.status !== "waiting" && league.standings.length > 0);
-  if (!$("cross-open").open || league.status === "waiting") return; // a hundred players make ten thousand cells
-  const order = league.standings.map(row => row.player_id), many = order.length > MANY;
-  put($("key"), "A row shows a player's results, in the order of the table: W won, D drew, L lost, T lost technically, "
-    + `W* won by that.${many ? "" : ` With it ${draws() ? "the number drawn and " : ""}both choices, its own first.`}`);
+  if (!$("cross-open").open || league.status === "waiting") return; // with a hundred players it has ten thousand cells
+  const order = league.standings.map(row => row.player_id), many = order.length > MAX_DETAILED;
+  setText($("key"), "A row shows a player's results, in the order of the table: W won, D drew, L lost, T lost technically, "
+    + `W* won by that.${many ? "" : ` With it ${drawsNumbers() ? "the number drawn and " : ""}both choices, its own first.`}`);
   const met = new Map();
   for (const match of allMatches()) {
     for (const id of rivals(match)) {
@@ -558,8 +559,8 @@ function drawCross() {
     }
   }
   const table = $("cross");
-  mark(table, many ? "many" : "");
-  const columns = order.map((id, n) => ({ head: n + 1, title: text(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
+  setClass(table, many ? "many" : "");
+  const columns = order.map((id, n) => ({ head: n + 1, title: sanitize(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
   const who = { head: "Player", classes: "name", write: (cell, id) => nameLink(cell, id) };
   const place = { head: "", classes: "place", value: id => order.indexOf(id) + 1 };
   fillTable(table, "Results: a row and a column for each player", [place, who, ...columns], order, id => id);
@@ -567,23 +568,23 @@ function drawCross() {
 function crossCell(cell, id, other, met, many) {
   if (id === other) {
     cell.replaceChildren();
-    delete cell.dataset.said;
-    return mark(cell, "self");
+    delete cell.dataset.content;
+    return setClass(cell, "self");
   }
   const done = (met.get(`${id} ${other}`) ?? []).filter(match => match.ending);
-  const said = `${id} ${other} ${done.map(match => `${match.match_id}${match.ending}${match.winner}`)}`;
-  mark(cell, done.length ? letter(done.at(-1), id)[1] : "");
-  if (cell.dataset.said === said) return;
-  cell.dataset.said = said;
-  cell.title = text(done.map(match => `${match.match_id}: ${sentence(match)}`).join("\n"));
+  const content = `${id} ${other} ${done.map(match => `${match.match_id}${match.ending}${match.winner}`)}`;
+  setClass(cell, done.length ? resultLetter(done.at(-1), id)[1] : "");
+  if (cell.dataset.content === content) return;
+  cell.dataset.content = content;
+  cell.title = sanitize(done.map(match => `${match.match_id}: ${sentence(match)}`).join("\n"));
   cell.replaceChildren(...done.flatMap(match => {
     const span = make("span");
-    link(span, letter(match, id)[0], traceOf(match), traceLabel(match));
-    span.querySelector("a")?.setAttribute("tabindex", -1); // by keyboard a match is opened in the schedule
+    link(span, resultLetter(match, id)[0], traceOf(match), traceLabel(match));
+    span.querySelector("a")?.setAttribute("tabindex", -1); // the keyboard opens matches in the schedule
     if (many) return [span];
     const details = make("small");
     const chosen = isByTurns(match) ? "" : [id, other].map(who => choice(match, who) || "–").join(":");
-    put(details, [match.drawn_number, chosen].filter(Boolean).join(" · "));
+    setText(details, [match.drawn_number, chosen].filter(Boolean).join(" · "));
     return [span, details];
   }));
 }
@@ -593,12 +594,12 @@ function crossCell(cell, id, other, met, many) {
 function drawSchedule() {
   show($("plan"), league.status !== "waiting");
   if (league.status === "waiting") return;
-  put($("how"), SAVED
+  setText($("how"), IS_REPORT
     ? "What was said in a match: league trace R1M1, on the manager's machine."
     : "A match that is over opens: what was said in it, message by message.");
   fill($("rounds"), league.rounds, newRound, (details, round) => {
     const done = round.matches.filter(match => match.ending).length;
-    put(details.firstElementChild, `Round ${round.round_id}: ${done} of ${count(round.matches.length, "match")} over`);
+    setText(details.firstElementChild, `Round ${round.round_id}: ${done} of ${count(round.matches.length, "match")} over`);
     openInTurn(details, round.round_id);
     if (details.open) writeRound(details, round);
   });
@@ -609,7 +610,7 @@ function newRound() {
   details.addEventListener("toggle", drawSchedule);
   return details;
 }
-/** A round opens once, when its turn comes, and closes when the turn is over; a short schedule is open from the start. */
+/** Opens a round once, when it is the open round, and closes it afterwards; a short schedule is open from the start. */
 function openInTurn(details, round) {
   const isShort = league.rounds.length <= 3;
   const isTurn = isShort || isRunning() && league.current_round === round;
@@ -624,12 +625,12 @@ function openInTurn(details, round) {
 function writeRound(details, { round_id: round, matches }) {
   const busy = new Set(matches.flatMap(rivals));
   const idle = players().filter(agent => !busy.has(agent.id)).map(agent => name(agent.id));
-  put(details.children[1], idle.length ? `Rests: ${list(idle)}` : "");
+  setText(details.children[1], idle.length ? `Rests: ${list(idle)}` : "");
   fillTable(details.children[2], `Matches of round ${round}`, [
     { head: "Match", classes: "id", write: (cell, match) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
     { head: "What", classes: "why", value: match => sentence(match, round) },
     ...Object.keys(league.positions).length ? [{ head: "Board", classes: "board", write: putBoard }] : [],
-    { head: "Status", classes: "id", value: match => stage(match, round), marks: match => stage(match, round) === "in play" ? "playing" : "" },
+    { head: "Status", classes: "id", value: match => matchStatus(match, round), marks: match => matchStatus(match, round) === "in play" ? "playing" : "" },
   ], matches);
 }
 
@@ -641,7 +642,7 @@ function drawAgents() {
   const columns = [
     { head: "Name", classes: "name", write: (cell, agent) => nameLink(cell, agent.id) },
     { head: "Id", classes: "id", value: agent => agent.id },
-    ...draws() ? [{ head: "Chose even : odd", classes: "n", value: agent => agent.choices ? `${agent.choices.even} : ${agent.choices.odd}` : "" }] : [],
+    ...drawsNumbers() ? [{ head: "Chose even : odd", classes: "n", value: agent => agent.choices ? `${agent.choices.even} : ${agent.choices.odd}` : "" }] : [],
     { head: "Answers in", classes: "n", value: agent => agent.answers_in_ms === undefined ? "" : `${agent.answers_in_ms} ms` },
   ];
   if (!isOver()) {
@@ -656,11 +657,11 @@ const TIES = { wins: "more wins", head_to_head: "points in the matches among tho
 function drawRules() {
   const { win_points: win, draw_points: draw, loss_points: loss, technical_loss_points: technical, tiebreakers } = league.league.scoring;
   const ties = tiebreakers.map(tie => TIES[tie] ?? tie);
-  put($("rules"), `${league.league.game}: ${count(win, "point")} for a win, ${draw} for a draw, ${loss} for a loss, ${technical} for a technical loss. `
+  setText($("rules"), `${league.league.game}: ${count(win, "point")} for a win, ${draw} for a draw, ${loss} for a loss, ${technical} for a technical loss. `
     + `Players with equal points are ordered by ${list([...ties, "id"])}.`);
   const days = [...new Set(played().map(match => new Date(match.recorded_at)).sort((a, b) => a - b).map(day => day.toLocaleDateString(undefined, { dateStyle: "long" })))];
-  put($("played-on"), days.length ? `Played on ${list(days.length > 2 ? [days[0], days.at(-1)] : days)}.` : "");
-  show($("get-report"), !SAVED);
+  setText($("played-on"), days.length ? `Played on ${list(days.length > 2 ? [days[0], days.at(-1)] : days)}.` : "");
+  show($("get-report"), !IS_REPORT);
   show($("keep"), league.status !== "waiting");
 }
 
@@ -668,16 +669,16 @@ function drawRules() {
 
 function drawPlayer(id) {
   const row = league.standings.find(row => row.player_id === id), agent = byId.get(id);
-  put($("player-name"), agent ? `${name(id)} (${id})` : `${id} is no player of this league`);
+  setText($("player-name"), agent ? `${name(id)} (${id})` : `${id} is no player of this league`);
   const facts = !row || !agent ? [] : [
-    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ...draws() ? [["Expected", expected(id)]] : [],
+    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ...drawsNumbers() ? [["Expected", expected(id)]] : [],
     ["Won, drew, lost", `${row.wins}, ${row.draws}, ${row.losses}`], ["Lost technically", technical(id)],
-    ...draws() ? [["Chose even, odd", agent.choices ? `${agent.choices.even}, ${agent.choices.odd}` : "–"]] : [],
+    ...drawsNumbers() ? [["Chose even, odd", agent.choices ? `${agent.choices.even}, ${agent.choices.odd}` : "–"]] : [],
     ["Answers in", agent.answers_in_ms === undefined ? "–" : `${agent.answers_in_ms} ms`],
   ];
   fill($("player-facts"), facts, () => make("div", make("dt"), make("dd")), (box, [head, value]) => {
-    put(box.firstElementChild, head);
-    put(box.lastElementChild, value);
+    setText(box.firstElementChild, head);
+    setText(box.lastElementChild, value);
   });
   const found = losses([id]);
   show($("player-losses"), found.length > 0);
@@ -686,13 +687,13 @@ function drawPlayer(id) {
   fillTable($("player-matches"), `The matches of ${name(id)}`, [
     { head: "Match", classes: "id", write: (cell, { match }) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
     { head: "Rival", classes: "name", write: (cell, { match }) => nameLink(cell, rival(match, id)) },
-    { head: "Result", classes: "result", value: ({ match, round }) => match.ending ? letter(match, id)[0] : stage(match, round), marks: ({ match }) => match.ending ? letter(match, id)[1] : "" },
+    { head: "Result", classes: "result", value: ({ match, round }) => match.ending ? resultLetter(match, id)[0] : matchStatus(match, round), marks: ({ match }) => match.ending ? resultLetter(match, id)[1] : "" },
     { head: "Chose", classes: "id", value: ({ match }) => choice(match, id) },
     { head: "Rival chose", classes: "id broad", value: ({ match }) => choice(match, rival(match, id)) },
-    ...draws() ? [{ head: "Number", classes: "n broad", value: ({ match }) => match.drawn_number ?? "" }] : [],
+    ...drawsNumbers() ? [{ head: "Number", classes: "n broad", value: ({ match }) => match.drawn_number ?? "" }] : [],
     { head: "Points", classes: "n", value: ({ match }) => match.score?.[id] ?? "" },
-    ...draws() ? [{ head: "Expected", classes: "n broad", value: ({ match }) => worth(match, id) }] : [],
-    { head: "Why", classes: "why broad", value: ({ match }) => why(match, id) },
+    ...drawsNumbers() ? [{ head: "Expected", classes: "n broad", value: ({ match }) => expectedPoints(match, id) }] : [],
+    { head: "Why", classes: "why broad", value: ({ match }) => explanation(match, id) },
   ], rows);
 }
 
@@ -706,15 +707,15 @@ function drawWall() {
 }
 
 /**
- * The largest letters with which so many lines fit into a box, in how many columns: each line is `tall` letters high, and
- * a column at least `wide` letters.
+ * Returns the largest size of letters, up to `max`, with which a number of lines fit into a box, and the number of columns.
+ * Each line is `tall` letters high, and each column at least `wide` letters.
  */
-function letters(box, lines, tall, wide, most) {
+function fitLetters(box, lines, tall, wide, max) {
   let best = { size: 0, columns: 1 };
   for (let columns = 1; columns <= 6; columns += 1) {
     const high = box.clientHeight / Math.ceil(lines / columns) / tall;
     const broad = box.clientWidth / columns / wide;
-    const size = Math.min(high, broad, most);
+    const size = Math.min(high, broad, max);
     if (size > best.size) best = { size, columns };
   }
   return best;
@@ -723,8 +724,8 @@ function letters(box, lines, tall, wide, most) {
 function drawWallTable() {
   const rows = league.standings, box = $("wall-table");
   const isLobby = league.status === "waiting";
-  const most = Math.max(24, innerHeight / 16);
-  const { size, columns } = letters(box, Math.max(1, rows.length), 1.42, 18, most);
+  const max = Math.max(24, innerHeight / 16);
+  const { size, columns } = fitLetters(box, Math.max(1, rows.length), 1.42, 18, max);
   box.style.fontSize = `${Math.floor(size * 10) / 10}px`;
   const high = Math.ceil(rows.length / columns);
   const rowHeight = Math.floor(Math.min(box.clientHeight / high - 1, size * 2.2));
@@ -732,22 +733,22 @@ function drawWallTable() {
   const hasRoom = box.clientWidth / columns / size > 21;
   fill(box, chunks, () => make("table", make("tbody")), (table, chunk) => {
     fill(table.tBodies[0], chunk, () => wallRow(), (tr, row) => {
-      const [arrow, way] = move(row);
+      const [arrow, way] = placeChange(row);
       tr.style.height = `${rowHeight}px`;
-      mark(tr, row.player_id === ME ? "me" : "");
-      put(tr.cells[0], isLobby ? "" : rankOf(row));
-      put(tr.cells[1], arrow);
-      mark(tr.cells[1], `move ${way}`);
+      setClass(tr, row.player_id === ME ? "me" : "");
+      setText(tr.cells[0], isLobby ? "" : rankOf(row));
+      setText(tr.cells[1], arrow);
+      setClass(tr.cells[1], `move ${way}`);
       link(tr.cells[2].firstElementChild, byId.get(row.player_id)?.display_name ?? row.player_id, `#${row.player_id}`);
-      put(tr.cells[3], `${row.wins}-${row.draws}-${row.losses}`);
+      setText(tr.cells[3], `${row.wins}-${row.draws}-${row.losses}`);
       show(tr.cells[3], hasRoom && !isLobby);
-      put(tr.cells[4], isLobby ? "" : row.points);
+      setText(tr.cells[4], isLobby ? "" : row.points);
     });
   });
 }
 function wallRow() {
   const tr = make("tr", make("td"), make("td"), make("th", make("bdi")), make("td"), make("td"));
-  ["rank", "move", "", "record", "points"].forEach((classes, n) => mark(tr.cells[n], classes));
+  ["rank", "move", "", "record", "points"].forEach((classes, n) => setClass(tr.cells[n], classes));
   tr.cells[2].scope = "row";
   return tr;
 }
@@ -757,9 +758,9 @@ function drawPodium() {
   if (!isOver()) return;
   const first = league.standings.slice(0, Math.max(3, champions().length));
   const items = [...first.slice(0, 5).map(row => [`${rankOf(row)}  ${name(row.player_id)}, ${count(row.points, "point")}`, ""]), [league.luck ?? "", "luck"]];
-  fill($("podium-list"), items, () => make("li"), (item, [words, classes]) => {
-    put(item, words);
-    mark(item, classes);
+  fill($("podium-list"), items, () => make("li"), (item, [text, classes]) => {
+    setText(item, text);
+    setClass(item, classes);
   });
 }
 
@@ -768,47 +769,47 @@ function drawPairs() {
   const isShown = !isOver() && Boolean(round);
   show($("pairs"), isShown);
   if (!isShown) return;
-  put($("h-pairs"), `Round ${round.round_id}: who plays whom`);
+  setText($("h-pairs"), `Round ${round.round_id}: who plays whom`);
   const box = $("pairs-list");
-  const { size, columns } = letters(box, round.matches.length, 1.36, 17, Math.max(20, innerHeight / 20));
+  const { size, columns } = fitLetters(box, round.matches.length, 1.36, 17, Math.max(20, innerHeight / 20));
   box.style.fontSize = `${Math.floor(size * 10) / 10}px`;
   box.style.columnCount = columns;
   fill(box, round.matches, () => make("div"), (line, match) => {
     const [a, b] = rivals(match);
-    mark(line, match.ending ? "pair over" : "pair");
-    if (!match.ending) return put(line, `${name(a)} – ${name(b)}`);
+    setClass(line, match.ending ? "pair over" : "pair");
+    if (!match.ending) return setText(line, `${name(a)} – ${name(b)}`);
     const winner = match.winner;
     const parts = [a, b].map(id => {
       const part = make(id === winner ? "b" : "span");
-      put(part, name(id));
+      setText(part, name(id));
       return part;
     });
     const score = `${match.score[a]}:${match.score[b]}`;
-    if (line.dataset.said === `${match.match_id}${score}`) return;
-    line.dataset.said = `${match.match_id}${score}`;
+    if (line.dataset.content === `${match.match_id}${score}`) return;
+    line.dataset.content = `${match.match_id}${score}`;
     line.replaceChildren(parts[0], ` ${score} `, parts[1]);
   });
 }
 
 function drawLatest() {
-  const recorded = played().filter(match => match.recorded_at).reverse(); // many are of the same second
+  const recorded = played().filter(match => match.recorded_at).reverse(); // the newest of one second first
   const newest = recorded.sort((a, b) => a.recorded_at < b.recorded_at ? 1 : a.recorded_at > b.recorded_at ? -1 : 0).slice(0, 5);
   show($("latest"), league.status !== "waiting");
-  fill($("latest-list"), newest, () => make("li"), (item, match) => put(item, `${match.match_id}  ${sentence(match)}`));
+  fill($("latest-list"), newest, () => make("li"), (item, match) => setText(item, `${match.match_id}  ${sentence(match)}`));
 }
 
-// ------------------------------------------------------------------------------------------------- what is drawn when
+// ------------------------------------------------------------------------------------------------- views
 
-/** Which view the address asks for. A match opens over the view that is there. */
-function choose() {
-  const asked = location.hash.slice(1);
-  if (asked === "wall" || asked === "league" || /^P\d+$/.test(asked)) view = asked;
-  else if (!asked) view = !SAVED && innerWidth >= WIDE ? "wall" : "league";
+/** Chooses the view that the address names. A match opens over the current view. */
+function chooseView() {
+  const requested = location.hash.slice(1);
+  if (requested === "wall" || requested === "league" || /^P\d+$/.test(requested)) view = requested;
+  else if (!requested) view = !IS_REPORT && innerWidth >= WALL_WIDTH ? "wall" : "league";
 }
 
 function draw() {
   const isPlayer = /^P\d+$/.test(view);
-  mark(document.body, view === "wall" ? "wall" : "");
+  setClass(document.body, view === "wall" ? "wall" : "");
   show($("wall-view"), view === "wall");
   show($("league-view"), view === "league");
   show($("player-view"), isPlayer);
@@ -818,10 +819,10 @@ function draw() {
     drawTable();
     return drawPlayer(view);
   }
-  if (view === "wall") { // the lobby is its own wall
+  if (view === "wall") { // the lobby has no wall of its own
     show($("wall-view"), false);
     show($("league-view"), true);
-    mark(document.body, "");
+    setClass(document.body, "");
   }
   drawChampion();
   drawLobby();
@@ -834,85 +835,85 @@ function draw() {
   drawRules();
 }
 
-/** Takes what is new into the league as it is known: all but the rounds comes whole, and of them those that changed. */
-function take(newest) {
+/** Updates the league. A newer document is complete, except that it has only the rounds that have changed. */
+function update(newest) {
   const rounds = new Map(league?.version ? league.rounds.map(round => [round.round_id, round]) : []);
   newest.rounds.forEach(round => rounds.set(round.round_id, round));
-  const there = [...rounds.values()].filter(round => round.round_id <= newest.total_rounds); // another league has fewer
-  league = { ...newest, rounds: there.sort((a, b) => a.round_id - b.round_id) };
-  if (league.now) clockBehind = Date.parse(league.now) - Date.now();
+  const current = [...rounds.values()].filter(round => round.round_id <= newest.total_rounds); // a new league may have fewer
+  league = { ...newest, rounds: current.sort((a, b) => a.round_id - b.round_id) };
+  if (league.now) clockDifference = Date.parse(league.now) - Date.now();
   byId = new Map(league.agents.map(agent => [agent.id, agent]));
-  former = pointsBefore();
+  pointsBeforeRound = pointsBefore();
 }
 
-// ------------------------------------------------------------------------------------------------- a match, as it was said
+// ------------------------------------------------------------------------------------------------- the messages of a match
 
-/** The rows of a diagram in words, for whoever does not see its arrows. */
-function inWords(diagram) {
+/** Returns the rows of a diagram as sentences, for screen readers. */
+function describeRows(diagram) {
   const [head, ...rows] = diagram.split("\n"), lanes = [];
   for (let at = 10; at < head.length; at += 10) lanes.push(head.slice(at, at + 10).trim());
   const lane = at => lanes[Math.floor((at - 11) / 10)], end = 2 + 10 * lanes.length;
   return rows.map(row => {
-    const arrow = /\|[<x]?[-.]+[>x]?\|/.exec(row.slice(0, end)), said = row.slice(end).trim();
-    if (!arrow) return /^ *\|/.test(row) ? said : row.trim();
+    const arrow = /\|[<x]?[-.]+[>x]?\|/.exec(row.slice(0, end)), label = row.slice(end).trim();
+    if (!arrow) return /^ *\|/.test(row) ? label : row.trim();
     const ends = [lane(arrow.index), lane(arrow.index + arrow[0].length - 1)];
     const [from, to] = "<x".includes(arrow[0][1]) ? ends.reverse() : ends;
-    return `After ${row.slice(0, 8).trim()} ms, ${from} to ${to}: ${said}${arrow[0].includes("x") ? ", which failed" : ""}`;
+    return `After ${row.slice(0, 8).trim()} ms, ${from} to ${to}: ${label}${arrow[0].includes("x") ? ", which failed" : ""}`;
   });
 }
 
-/** What was said in a match: from the report itself, or from the manager. */
-async function saidIn(id) {
-  if (SAVED) return [true, league.traces?.[id] ?? ""];
+/** Returns if it succeeded, and the diagram of a match: from the report itself, or from the manager. */
+async function loadDiagram(id) {
+  if (IS_REPORT) return [true, league.traces?.[id] ?? ""];
   const answer = await fetch(`trace/${id}`, { cache: "no-store" }).catch(() => null);
   return answer ? [answer.ok, await answer.text()] : [false, "The manager does not answer."];
 }
 
-/** Opens the match that the address names, R1M1 for instance. */
-async function talk() {
+/** Opens the match that the address names, for instance R1M1. */
+async function openMatch() {
   const id = location.hash.slice(1), dialog = $("talk");
   const match = /^R\d+M\d+$/.test(id) ? allMatches().find(match => match.match_id === id) : undefined;
   if (!match || !traceOf(match)) return dialog.close();
-  put($("h-talk"), `What was said in ${id}`);
-  put($("talk-result"), sentence(match));
+  setText($("h-talk"), `What was said in ${id}`);
+  setText($("talk-result"), sentence(match));
   show($("talk-board"), putBoard($("talk-board"), match));
-  put($("diagram"), "Reading the logs …");
+  setText($("diagram"), "Reading the logs …");
   $("messages").replaceChildren();
   if (!dialog.open) dialog.showModal();
-  const [ok, said] = await saidIn(id);
+  const [ok, diagram] = await loadDiagram(id);
   if (location.hash !== `#${id}`) return;
-  const rows = ok ? inWords(said) : [said];
-  $("diagram").textContent = said.split("\n").map(text).join("\n");
-  fill($("messages"), rows, () => make("li"), put);
+  const rows = ok ? describeRows(diagram) : [diagram];
+  $("diagram").textContent = diagram.split("\n").map(sanitize).join("\n");
+  fill($("messages"), rows, () => make("li"), setText);
 }
-/** Closing a match leads back to the view that lies under it. */
-function leave() {
+/** Returns from a match to the view below it. */
+function closeMatch() {
   if (/^#R\d+M\d+$/.test(location.hash)) history.replaceState(null, "", `${location.pathname}${location.search}#${view}`);
 }
 
-// ------------------------------------------------------------------------------------------------- following the league
+// ------------------------------------------------------------------------------------------------- polling the manager
 
-let missed = 0;
+let failures = 0; // requests without an answer, one after the other
 
-/** Asks for what is new since the version that is here. */
-async function follow() {
+/** Asks the manager for changes since our version. */
+async function poll() {
   try {
     const limit = AbortSignal.timeout(5000);
     const since = league.status === "waiting" ? 0 : league.version; // a lobby has no rounds yet
     const answer = await fetch(`league.json?since=${since}`, { cache: "no-store", signal: limit });
     const newest = await answer.json();
-    missed = 0;
+    failures = 0;
     show($("lost"), false);
     if (newest.version !== league.version) {
-      take(newest);
+      update(newest);
       draw();
     }
   } catch {
-    missed += 1;
-    put($("lost"), isOver() ? "The manager has ended with its league; its report.html shows the same." : "The manager does not answer. This is how it was last.");
-    show($("lost"), missed > 1);
+    failures += 1;
+    setText($("lost"), isOver() ? "The manager has ended with its league; its report.html shows the same." : "The manager does not answer. This is how it was last.");
+    show($("lost"), failures > 1);
   }
-  setTimeout(follow, document.hidden ? 5000 : missed > 3 ? 3000 : 1000);
+  setTimeout(poll, document.hidden ? 5000 : failures > 3 ? 3000 : 1000);
 }
 
 $("chart-table").addEventListener("toggle", drawChart);
@@ -920,19 +921,19 @@ $("cross-open").addEventListener("toggle", drawCross);
 $("copy").addEventListener("click", copyCommand);
 $("print").addEventListener("click", () => print());
 $("close").addEventListener("click", () => $("talk").close());
-$("talk").addEventListener("close", leave);
-addEventListener("hashchange", () => { choose(); draw(); talk(); });
+$("talk").addEventListener("close", closeMatch);
+addEventListener("hashchange", () => { chooseView(); draw(); openMatch(); });
 addEventListener("resize", draw);
 addEventListener("beforeprint", () => { // on paper everything is open
   document.querySelectorAll("#rounds details, #cross-open").forEach(details => { details.open = true; });
   draw();
 });
 
-take(DATA);
-choose();
+update(DATA);
+chooseView();
 draw();
-talk();
-if (!SAVED) {
+openMatch();
+if (!IS_REPORT) {
   setInterval(drawNow, 500);
-  setTimeout(follow, 1000);
+  setTimeout(poll, 1000);
 }
