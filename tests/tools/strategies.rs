@@ -1,43 +1,48 @@
-//! What each strategy chooses, by what it has seen.
+//! The choices of each strategy, by its history.
 
-use crate::strategies::{self, Turn};
+use crate::strategies::{self, PastMatch, Strategy, Turn};
 use league::protocol::Parity;
 use std::collections::BTreeMap;
 
-/// A history like `P02:eo P03:-e`: the opponent, then our choice and its, `-` for none.
+/// Returns a turn against an opponent, with a history like `P02:eo P03:-e`: the opponent of a match,
+/// then our choice and its choice, `-` for none.
 fn turn(opponent_id: &str, history: &str) -> Turn {
-    let made = |letter: &str| match letter {
-        "e" => Some(Parity::Even),
-        "o" => Some(Parity::Odd),
-        _ => None,
-    };
-    let past = |(n, text): (usize, &str)| {
-        let mut past = Turn::sample().history[0].clone();
-        past.match_id = format!("R{n}M1");
-        past.opponent_id = text[..3].into();
-        past.result.choices = BTreeMap::from([
-            ("P01".into(), made(&text[4..5])),
-            (text[..3].into(), made(&text[5..])),
-        ]);
-        past
-    };
+    let mut matches = Vec::new();
+    for (n, text) in (1..).zip(history.split_whitespace()) {
+        matches.push(past_match(n, text));
+    }
     Turn {
         player_id: "P01".into(),
         opponent_id: opponent_id.into(),
         match_id: "R9M1".into(),
         round_id: 9,
         standings: None,
-        history: (1..)
-            .zip(history.split_whitespace())
-            .map(past)
-            .collect::<Vec<_>>()
-            .into(),
+        history: matches.into(),
         seed: Some(7),
         ..Turn::sample()
     }
 }
 
-/// A strategy, the history, the opponent, and the choice.
+fn past_match(n: usize, text: &str) -> PastMatch {
+    let mut past = Turn::sample().history[0].clone();
+    past.match_id = format!("R{n}M1");
+    past.opponent_id = text[..3].into();
+    past.result.choices = BTreeMap::from([
+        ("P01".into(), parity(&text[4..5])),
+        (text[..3].into(), parity(&text[5..])),
+    ]);
+    past
+}
+
+fn parity(letter: &str) -> Option<Parity> {
+    match letter {
+        "e" => Some(Parity::Even),
+        "o" => Some(Parity::Odd),
+        _ => None,
+    }
+}
+
+/// A strategy, its history, its opponent, and its choice.
 const CHOICES: &str = "
     even | | P02 | even
     even | P02:ee | P02 | even
@@ -50,22 +55,22 @@ const CHOICES: &str = "
     contrary | P02:ee | P02 | odd
     contrary | P02:eo | P02 | even
     contrary | P02:oe P02:oe P02:oo | P02 | odd
-    contrary | P02:oe P03:oo P03:oo | P02 | odd      of P02 more is known than of all others
-    contrary | P02:oe P02:oe P03:oo | P04 | odd      a newcomer is taken for one like all others
+    contrary | P02:oe P03:oo P03:oo | P02 | odd      choices of P02 count more than those of others
+    contrary | P02:oe P02:oe P03:oo | P04 | odd      a new opponent is predicted by the others
     contrary | P02:o- P03:eo | P02 | even      P02 has never chosen
     frequency | P02:ee P02:eo P02:ee | P02 | odd
     frequency | P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo | P02 | even      the newest weigh most
     pattern | P02:ee P02:eo P02:ee | P02 | even      after even came odd
     pattern | P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee | P02 | odd      the longest stretch counts
-    pattern | P03:ee P03:ee P02:oo P02:oo | P02 | even      the matches of others say nothing";
+    pattern | P03:ee P03:ee P02:oo P02:oo | P02 | even      matches against others do not count";
 
 #[test]
-fn each_strategy_chooses_by_what_it_has_seen() {
+fn strategies_choose_by_their_history() {
     for row in CHOICES.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let choose = strategies::find("even_odd", cells[0]).unwrap();
-        let chosen = choose(&turn(cells[2], cells[1]));
-        assert!(cells[3].starts_with(&chosen), "{row}: {chosen}");
+        let choice = choose(&turn(cells[2], cells[1]));
+        assert!(cells[3].starts_with(&choice), "{row}: {choice}");
     }
     let rows = [
         (
@@ -80,33 +85,35 @@ fn each_strategy_chooses_by_what_it_has_seen() {
     }
 }
 
+/// Changes a turn for the nth of many choices.
 type Change = fn(&mut Turn, usize);
 
+fn choices(strategy: Strategy, change: Change) -> Vec<String> {
+    let mut choices = Vec::new();
+    for n in 0..1_000 {
+        let mut turn = turn("P02", "");
+        change(&mut turn, n);
+        choices.push(strategy(&turn));
+    }
+    choices
+}
+
 #[test]
-fn with_a_seed_random_choices_are_the_same_in_every_run() {
-    let changed = |change: Change| {
-        (0..1_000).map(move |n| {
-            let mut turn = turn("P02", "");
-            change(&mut turn, n);
-            turn
-        })
-    };
-    let rows: [(&str, Change); 3] = [
+fn random_choices_with_a_seed_are_balanced_and_repeat() {
+    let changes: [(&str, Change); 3] = [
         ("match", |turn, n| turn.match_id = format!("R{n}M1")),
         ("player", |turn, n| turn.player_id = format!("P{n:02}")),
         ("seed", |turn, n| turn.seed = Some(n as u64)),
     ];
-    for (name, strategy) in [
-        ("random", strategies::find("even_odd", "random").unwrap()),
-        (
-            "contrary",
-            strategies::find("even_odd", "contrary").unwrap(),
-        ),
-    ] {
-        for (what, change) in rows {
-            let choices: Vec<String> = changed(change).map(|turn| strategy(&turn)).collect();
-            let again: Vec<String> = changed(change).map(|turn| strategy(&turn)).collect();
-            assert_eq!(choices, again, "{name}: by {what}");
+    for name in ["random", "contrary"] {
+        let strategy = strategies::find("even_odd", name).unwrap();
+        for (what, change) in changes {
+            let choices = choices(strategy, change);
+            assert_eq!(
+                choices,
+                self::choices(strategy, change),
+                "{name}: by {what}"
+            );
             let even = choices.iter().filter(|choice| *choice == "even").count();
             assert!(
                 (430..=570).contains(&even),

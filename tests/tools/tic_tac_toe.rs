@@ -1,7 +1,6 @@
-//! Tic-tac-toe from end to end: the finished players against each other, what a player answers to
-//! its referee, and leagues over real processes, some of which are killed. What a referee makes of
-//! illegal, late and wrong moves is told in `scripts/match.txt`, what the manager believes in
-//! `scripts/results.txt`; who wins is tabled in `games.rs`.
+//! Tic-tac-toe from end to end: the finished strategies against each other, a player's answers to its
+//! referee, and leagues of real processes, some of which are killed. `scripts/match.txt` has illegal,
+//! late and wrong moves, `scripts/results.txt` the manager's checks, and `games.rs` the winners.
 
 use super::support::stand_in::{self, converse, spoken};
 use super::support::*;
@@ -13,7 +12,7 @@ use std::fs;
 
 const GAME: &Game = &tic_tac_toe::GAME;
 
-/// The turn of whoever moves next.
+/// Returns the turn of the player to move.
 fn turn(moves: &[Move], seed: u64) -> Turn {
     Turn {
         game_type: GAME.game_type.into(),
@@ -29,48 +28,48 @@ fn turn(moves: &[Move], seed: u64) -> Turn {
     }
 }
 
-/// A game between two of the finished players.
-fn played(players: [&str; 2], seed: u64) -> GameResult {
-    let mut made = Vec::new();
-    while let [seat] = GAME.players_to_move(&made)[..] {
+/// Plays a game between two finished strategies.
+fn play(players: [&str; 2], seed: u64) -> GameResult {
+    let mut moves = Vec::new();
+    while let [seat] = GAME.players_to_move(&moves)[..] {
         let choose = strategies::find(GAME.game_type, players[seat]).unwrap();
-        let chosen = choose(&turn(&made, seed));
-        let text = GAME.parse_move(&made, &json!(chosen)).unwrap().to_string();
-        made.push(Move { seat, text });
+        let choice = json!(choose(&turn(&moves, seed)));
+        let text = GAME.parse_move(&moves, &choice).unwrap().to_string();
+        moves.push(Move { seat, text });
     }
-    GAME.judge(&["P01".into(), "P02".into()], &made, None)
+    GAME.judge(&["P01".into(), "P02".into()], &moves, None)
 }
 
-/// Moves written as one digit each.
-fn made(text: &str) -> Vec<Move> {
+/// Returns moves that are written as one digit each.
+fn moves(text: &str) -> Vec<Move> {
     let texts: Vec<&str> = text.split_terminator("").skip(1).collect();
     alternating(&texts)
 }
 
 #[test]
-fn the_perfect_player_never_loses_and_against_itself_always_draws() {
+fn perfect_strategy_never_loses_and_draws_against_itself() {
     for seed in 0..25 {
-        let itself = played(["perfect", "perfect"], seed);
-        assert_eq!(itself.status, ResultStatus::Draw, "{itself:?}");
+        let result = play(["perfect", "perfect"], seed);
+        assert_eq!(result.status, ResultStatus::Draw, "{result:?}");
     }
     let mut won = [0, 0];
     for seed in 0..250 {
         for (rival, name) in ["random", "blocks"].into_iter().enumerate() {
-            let [first, second] = [["perfect", name], [name, "perfect"]].map(|it| played(it, seed));
-            assert!(
-                first.winner_player_id.as_deref() != Some("P02")
-                    && second.winner_player_id.as_deref() != Some("P01"),
-                "{name} {seed}"
-            );
-            let winners = [&first, &second].map(|it| usize::from(it.winner_player_id.is_some()));
-            won[rival] += winners.iter().sum::<usize>();
+            for (players, rival_id) in [(["perfect", name], "P02"), ([name, "perfect"], "P01")] {
+                let winner = play(players, seed).winner_player_id;
+                assert_ne!(winner.as_deref(), Some(rival_id), "{name} {seed}");
+                won[rival] += usize::from(winner.is_some());
+            }
         }
     }
-    assert!(won[0] > 350 && won[1] < won[0], "it wins, too: {won:?}");
+    assert!(
+        won[0] > 350 && won[1] < won[0],
+        "wins against random and blocks: {won:?}"
+    );
 }
 
 #[test]
-fn blocks_wins_where_it_can_and_else_blocks() {
+fn blocks_strategy_completes_a_line_or_blocks_one() {
     let rows = [
         ("152", "3"),   // O blocks
         ("1425", "3"),  // X wins
@@ -78,15 +77,19 @@ fn blocks_wins_where_it_can_and_else_blocks() {
         ("1524", "3"),  // X wins rather than blocking 6
         ("51927", "3"), // O wins rather than blocking 8
     ];
-    for (text, wanted) in rows {
+    for (text, expected) in rows {
         for name in ["blocks", "perfect"] {
-            let chosen = strategies::find(GAME.game_type, name).unwrap()(&turn(&made(text), 1));
-            assert_eq!(chosen, wanted, "{name} after {text}");
+            let choose = strategies::find(GAME.game_type, name).unwrap();
+            assert_eq!(
+                choose(&turn(&moves(text), 1)),
+                expected,
+                "{name} after {text}"
+            );
         }
     }
 }
 
-/// What it is asked, and what it answers: each move once, and only to its referee.
+/// The calls of a referee, and the answers.
 const ASKED: &str = "
 true invites R1M1: joins
 true asks R1M1 move_number=1 FIRST: 9
@@ -99,35 +102,36 @@ true asks R1M1 move_number=5: E003
 true asks R1M1 move_number=9999 FIRST: E015";
 
 #[test]
-fn a_player_answers_each_move_once_and_only_to_its_referee() {
+fn player_answers_each_move_once_and_only_to_its_referee() {
     let (world, manager) = (World::new(""), stand_in::manager());
-    let start = |strategy| {
-        let arguments = format!("play {strategy} --manager {}", manager.url);
-        let player = world.start("player", &arguments);
-        player.line("is P01");
-        player
-    };
     let kind = "message_type=CHOOSE_MOVE_CALL game_type=tic_tac_toe position=";
     let first = "legal_moves=[\"9\"]";
     let asked = ASKED.replace(" asks ", &format!(" asks {kind} "));
-    let player = start("random");
+    let player = start_player(&world, &manager, "random");
     converse(&player.url(), &asked.replace("FIRST", first));
     drop(player);
 
-    let player = start("even"); // it plays only Even/Odd
+    let player = start_player(&world, &manager, "even"); // it plays only Even/Odd
     let asked = spoken(&format!("true asks R1M1 move_number=1 {kind} {first}"));
     let refused = call(&player.url(), "choose_move", asked);
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
 }
 
-/// A world whose league plays tic-tac-toe.
+fn start_player(world: &World, manager: &Peer, strategy: &str) -> Agent {
+    let arguments = format!("play {strategy} --manager {}", manager.url);
+    let player = world.start("player", &arguments);
+    player.line("is P01");
+    player
+}
+
+/// Returns a world whose league plays tic-tac-toe.
 fn world(edits: &str) -> World {
     let world = World::new(edits);
     world.play(GAME.game_type);
     world
 }
 
-/// All results, each of which must follow from its moves; how often somebody lost technically.
+/// Checks that each result follows from its moves. Returns the number of technical losses.
 fn check_results(world: &World, matches: usize) -> usize {
     let recorded = world.events("Recorded");
     assert_eq!(recorded.len(), matches);
@@ -141,9 +145,9 @@ fn check_results(world: &World, matches: usize) -> usize {
             technical += 1;
             continue;
         }
-        let made = list_of(&result["details"]["moves"]);
-        let texts: Vec<&str> = made.iter().map(|it| text_of(&it["move"])).collect();
-        let players = [0, 1].map(|n| text_of(&made[n]["player_id"]).to_string());
+        let played = list_of(&result["details"]["moves"]);
+        let texts: Vec<&str> = played.iter().map(|made| text_of(&made["move"])).collect();
+        let players = [0, 1].map(|n| text_of(&played[n]["player_id"]).to_string());
         let moves = alternating(&texts);
         let outcome = GAME.replay(&players, &moves, None).unwrap();
         assert_eq!(json!(outcome.winner_player_id), result["winner"], "{event}");
@@ -154,7 +158,7 @@ fn check_results(world: &World, matches: usize) -> usize {
 }
 
 #[test]
-fn a_league_is_played_by_the_finished_players_and_the_python_template() {
+fn finished_players_and_the_python_template_play_a_league() {
     let world = world("");
     let mut names = "perfect,perfect,blocks".to_string();
     if has_python() {
@@ -169,20 +173,23 @@ fn a_league_is_played_by_the_finished_players_and_the_python_template() {
     assert_eq!(check_results(&world, players * (players - 1)), 0);
     let mut table = world.table();
     table.retain(|row| row["player_id"] == "P01" || row["player_id"] == "P02");
-    let losses = table.iter().map(|row| row["losses"].clone());
-    let losses: Vec<Value> = losses.collect();
+    let losses: Vec<Value> = table.iter().map(|row| row["losses"].clone()).collect();
     assert_eq!(losses, [0, 0], "the perfect player loses no match");
 }
 
+/// Returns true for a call after the second move.
+fn is_later_move(call: &Value) -> bool {
+    call["move_number"].as_u64() > Some(2)
+}
+
 #[test]
-fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
+fn killed_agents_lose_no_results() {
     let world = world("system timeouts.move_timeout_sec=60");
     let mut manager = world.serve("");
     let gate = Gate::default();
     let slow = gate.clone();
-    let is_late = |call: &Value| call["move_number"].as_u64() > Some(2);
     let peer = Peer::new(move |request| {
-        if is_late(&request["params"]) {
+        if is_later_move(&request["params"]) {
             slow.pass();
         }
         good_player("P01", "", request)
@@ -196,14 +203,14 @@ fn agents_that_are_killed_in_a_match_lose_nothing_but_time() {
     }
     world.order("start", &url);
     wait_until("a match is in the middle", || {
-        peer.received("CHOOSE_MOVE_CALL").iter().any(is_late)
+        peer.received("CHOOSE_MOVE_CALL").iter().any(is_later_move)
     });
     first.kill();
     manager.restart(&world, "serve");
     let _first = world.agent(&manager, "REF01", "");
     gate.open();
     let [mut player, _third, _fourth] = others;
-    player.kill(); // it forfeits from now on
+    player.kill(); // it loses technically from now on
     manager.ends_well();
     check_results(&world, 6); // each match once
 }
