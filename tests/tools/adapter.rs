@@ -1,14 +1,14 @@
-//! `bin/adapter.py`: five agents, each of another dialect, play a league through it, and none of
-//! them knows the league.
+//! `bin/adapter.py`: five agents, each with another dialect, play a league through it. None of them
+//! knows the messages of the league.
 
 use super::support::*;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
 
-/// What an agent answers to a body that came to a path; nothing, where it does not understand it.
+/// Returns the answer of an agent to a request; none if it does not know the request.
 type Dialect = fn(path: &str, body: &Value) -> Option<Value>;
 
-/// The rules of the command line, the agent that they are for, and what it always chooses.
+/// The rules of the command line, the agent that needs them, and its choice.
 const DIALECTS: [(&str, Dialect, &str); 5] = [
     (
         "--method handle_game_invitation=joinMatch --method choose_parity=chooseParity \
@@ -67,7 +67,7 @@ fn own_words(_: &str, body: &Value) -> Option<Value> {
 
 fn wrapped(_: &str, body: &Value) -> Option<Value> {
     let message = match body["params"]["message"]["message_type"].as_str()? {
-        "GAME_INVITATION" => json!({}), // no word is a yes
+        "GAME_INVITATION" => json!({}), // an answer without `accept` accepts
         "CHOOSE_PARITY_CALL" => json!({"parity_choice": "even"}),
         _ => return None,
     };
@@ -84,8 +84,8 @@ fn nested(path: &str, body: &Value) -> Option<Value> {
     }
 }
 
-/// An agent: where it listens. What it does not understand it answers with HTTP 400.
-fn agent(dialect: Dialect) -> String {
+/// Starts an agent, and returns its URL. It answers unknown requests with HTTP 400.
+fn start_agent(dialect: Dialect) -> String {
     let peer = Peer::with_paths(move |path, body| match dialect(path, body) {
         Some(answer) => Does::Body(answer.to_string()),
         None => stand_in::status("400 What?", "null"),
@@ -93,28 +93,25 @@ fn agent(dialect: Dialect) -> String {
     peer.url.replace("/mcp", "/")
 }
 
-/// The adapter of an agent, by these rules.
-fn adapter(world: &World, manager: &str, dialect: Dialect, rules: &str, id: &str) -> Agent {
-    let agent = agent(dialect);
-    let options = format!("--agent {agent} --player-id {id} {rules}");
+/// Starts an agent with its adapter.
+fn start_adapter(world: &World, manager: &str, dialect: Dialect, rules: &str, id: &str) -> Agent {
+    let url = start_agent(dialect);
+    let options = format!("--agent {url} --player-id {id} {rules}");
     world.python(SCRIPT, manager, &options)
 }
 
 #[test]
-fn agents_of_five_dialects_play_every_match_of_a_league() {
+fn agents_with_five_dialects_play_all_matches() {
     if !has_python() {
         return;
     }
     let (world, mut manager) = with_manager("serve --players 5 --referees 1");
     let ids = ["P01", "P02", "P03", "P04", "P05"];
-    let agents = DIALECTS
-        .iter()
-        .zip(ids)
-        .map(|((rules, dialect, choice), id)| {
-            let adapter = adapter(&world, &manager.url(), *dialect, rules, id);
-            (id, adapter, *choice)
-        });
-    let agents: Vec<(&str, Agent, &str)> = agents.collect();
+    let mut agents = Vec::new();
+    for ((rules, dialect, choice), id) in DIALECTS.into_iter().zip(ids) {
+        let adapter = start_adapter(&world, &manager.url(), dialect, rules, id);
+        agents.push((id, adapter, choice));
+    }
     let _referee = world.agent(&manager, "REF01", "");
     manager.ends_well();
     world.check_played(DIALECTS.len());
@@ -122,22 +119,22 @@ fn agents_of_five_dialects_play_every_match_of_a_league() {
         let choices = &recorded["result"]["details"]["choices"];
         assert_eq!(choices.as_object().unwrap().len(), 2, "{recorded}");
         for (id, adapter, choice) in &agents {
-            let chosen = choices.get(id).is_none_or(|chosen| chosen == choice);
-            assert!(chosen, "{id}: {recorded}; {}", adapter.said());
+            let is_right = choices.get(id).is_none_or(|recorded| recorded == choice);
+            assert!(is_right, "{id}: {recorded}; {}", adapter.said());
         }
     }
 }
 
 #[test]
-fn the_adapter_says_what_its_agent_does_wrong_and_how_to_mend_it() {
+fn adapter_without_a_rule_for_the_choice_names_the_options() {
     if !has_python() {
         return;
     }
     let (world, manager) = (World::new(""), stand_in::manager());
-    // Nothing says what a choice is called.
+    // There is no rule for the field of the choice.
     let rules = "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
         --value message_type:CHOOSE_PARITY_CALL=choose";
-    let player = adapter(&world, &manager.url, own_words, rules, "P01");
+    let player = start_adapter(&world, &manager.url, own_words, rules, "P01");
     player.line("is P01");
     stand_in::converse(&player.url(), "true invites R1M1: joins");
     let choice = send(&player.url(), &stand_in::spoken("true asks R1M1"));

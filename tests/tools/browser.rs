@@ -1,5 +1,5 @@
-//! What a browser makes of the page: it says the same as the document, while the league runs and
-//! afterwards. Where there is no browser the test says so.
+//! The page in a browser: it shows the same as the document, while the league runs and afterwards.
+//! Without a browser the test prints that it is left out.
 
 use super::support::{seen::*, *};
 use std::io::{self, Read, Write};
@@ -7,42 +7,40 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-/// What a browser makes of a page once its script has run, without the script; nothing where there
-/// is no browser. Fails if its console says anything.
+/// Returns the HTML of a page after its script has run, without the script; none if there is no
+/// browser. Fails if there is a message on its console.
 fn browse(world: &World, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
     let options = "--headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
         --virtual-time-budget=3000 --dump-dom";
-    let run = |name: &&str| {
+    for name in BROWSERS {
         let mut command = Command::new(name);
-        let output = command
-            .args(options.split(' '))
-            .args([&profile, url])
-            .output();
-        output.ok().filter(|it| it.status.success())
-    };
-    let Some(output) = BROWSERS.iter().find_map(run) else {
-        let names = BROWSERS.join(", ");
-        let words = format!("LEFT OUT: the page in a browser; there is none here ({names})\n");
-        let _ = io::stderr().write_all(words.as_bytes()); // not through the capture of passing tests
-        return None;
-    };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!said.contains(":CONSOLE"), "{url}: {said}");
-    let page = String::from_utf8(output.stdout).unwrap();
-    page.split("<script").next().map(String::from)
+        command.args(options.split(' ')).args([&profile, url]);
+        if let Ok(output) = command.output()
+            && output.status.success()
+        {
+            let messages = String::from_utf8_lossy(&output.stderr);
+            assert!(!messages.contains(":CONSOLE"), "{url}: {messages}");
+            let page = String::from_utf8(output.stdout).unwrap();
+            return page.split("<script").next().map(String::from);
+        }
+    }
+    let names = BROWSERS.join(", ");
+    let text = format!("LEFT OUT: the page in a browser; there is none here ({names})\n");
+    let _ = io::stderr().write_all(text.as_bytes()); // the output of passing tests is hidden
+    None
 }
 
-/// Serves a page, and to whoever asks on that document: so a page sees it that stays open.
+/// Serves a page, and a newer document for the requests of the open page.
 fn serve(page: String, newest: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked);
-            let is_page = asked.starts_with(b"GET / ");
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let is_page = request.starts_with(b"GET / ");
             let body = if is_page { &page } else { &newest };
             let (status, length) = ("200 OK\r\nConnection: close", body.len());
             let _ = write!(
@@ -54,28 +52,32 @@ fn serve(page: String, newest: String) -> String {
     url
 }
 
-/// A text without tags.
+/// Returns a text without tags.
 fn text(html: &str) -> String {
-    let pieces = html.split('<');
-    let plain: String = pieces
-        .map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text))
-        .collect();
-    let plain = plain.replace("&lt;", "<").replace("&gt;", ">");
-    plain.replace("&amp;", "&")
+    let mut plain = String::new();
+    for piece in html.split('<') {
+        plain += piece.split_once('>').map_or(piece, |(_, text)| text);
+    }
+    plain
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }
 
-/// The text of the cells of a table of a page, by row.
+/// Returns the texts of the cells of a table, by row.
 fn table(page: &str, id: &str) -> Vec<Vec<String>> {
     let table = between(page, &format!("<table id=\"{id}\""), "</table>");
-    let cells = |row: &str| {
+    let mut rows = Vec::new();
+    for row in table.split("<tr").skip(1) {
         let cells = row.split("</t").filter_map(|cell| cell.split_once('>'));
-        let cells = cells.map(|(_, cell)| text(cell));
-        cells.filter(|cell| !cell.is_empty()).collect()
-    };
-    table.split("<tr").skip(1).map(cells).collect()
+        let mut texts: Vec<String> = cells.map(|(_, cell)| text(cell)).collect();
+        texts.retain(|text| !text.is_empty());
+        rows.push(texts);
+    }
+    rows
 }
 
-/// The table as the page shows it says what the document says.
+/// Checks that the table of the page shows the standings.
 fn check_table(page: &str, standings: &Value, removed: &str) {
     let shown = table(page, "standings");
     let rows = list_of(standings);
@@ -92,37 +94,38 @@ fn check_table(page: &str, standings: &Value, removed: &str) {
 }
 
 #[test]
-fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards() {
+fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
     let (world, mut manager) = with_manager("serve --lead-sec 0");
     let url = manager.url();
     let root = url.replace("/mcp", "/");
     let Some(lobby) = browse(&world, &root) else {
         return;
     };
-    let line = format!(
+    let command = format!(
         "player.py --manager {} --display-name NAME --stay",
         root.trim_end_matches('/')
     );
-    check_words(&lobby, &[&line, "Nobody is here yet"], &[]);
+    check_words(&lobby, &[&command, "Nobody is here yet"], &[]);
     let gate = Gate::default();
-    // The league gives the ids: the first is P01, whatever it calls itself.
+    // The league gives the ids: the first player is P01, for every name.
     for (name, id, choice) in [
         ("</script><b>eleven", "P01", "odd"),
         ("P12", "P12", "even"),
         ("P13", "P13", "odd"),
         ("P14", "P14", "odd"),
     ] {
-        let peer = slow_player(id, choice, &gate, |it| asks(it) && it["match_id"] == "R2M1");
+        let peer = slow_player(id, choice, &gate, |call| {
+            asks(call) && call["match_id"] == "R2M1"
+        });
         register_player(&url, name, &peer.url);
     }
     let _referee = start(&world, &manager);
-    let order = |words: &str| world.order(words, &url);
     let done = until("R2M2 is over", || {
-        Some(document(&url)).filter(|it| it["rounds"][1]["matches"][1]["ending"].is_string())
+        Some(document(&url)).filter(|now| now["rounds"][1]["matches"][1]["ending"].is_string())
     });
     let removed = text_of(&done["rounds"][1]["matches"][1]["player_B_id"]);
-    order(&format!("remove {removed}"));
-    order("pause");
+    world.order(&format!("remove {removed}"), &url);
+    world.order("pause", &url);
     let now = until("the page would show all of it", || {
         let now = document(&url);
         let is_removed = agent(&now, removed)?["removed"] == true;
@@ -130,7 +133,7 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     });
     let page = browse(&world, &format!("{root}#R1M1")).unwrap();
     check_table(&page, &now["standings"], removed);
-    let wanted = [
+    let expected = [
         "paused by the operator",
         "class=\"paused\"",
         "loses without playing until restored: \u{2068}",
@@ -139,14 +142,11 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
         "href=\"#R1M2\"",
         &format!("href=\"#{removed}\""),
     ];
-    check_words(&page, &wanted, &["href=\"#R2M1\"", "<b>eleven"]);
-    let drawn = between(&page, "<pre id=\"diagram\" aria-hidden=\"true\">", "</pre>");
-    let said = get(&url, "/trace/R1M1").2;
-    assert_eq!(
-        text(drawn),
-        said,
-        "the match that the address names is open"
-    );
+    check_words(&page, &expected, &["href=\"#R2M1\"", "<b>eleven"]);
+    let diagram = between(&page, "<pre id=\"diagram\" aria-hidden=\"true\">", "</pre>");
+    let trace = get(&url, "/trace/R1M1").2;
+    let message = "the match that the address names is open";
+    assert_eq!(text(diagram), trace, "{message}");
     let wall = browse(&world, &format!("{root}#wall")).unwrap();
     check_words(
         &wall,
@@ -163,10 +163,10 @@ fn a_browser_shows_what_the_document_says_while_the_league_runs_and_afterwards()
     let html = get(&url, "/").2;
     check_words(&browse(&world, &root).unwrap(), &["Round 3"], &[]);
     let page = browse(&world, &serve(html, fewer.to_string())).unwrap();
-    check_words(&page, &["Round 1"], &["Round 3"]); // another league is played there by now
+    check_words(&page, &["Round 1"], &["Round 3"]); // a new league with fewer rounds
     gate.open();
-    order(&format!("restore {removed}"));
-    order("resume");
+    world.order(&format!("restore {removed}"), &url);
+    world.order("resume", &url);
     manager.ends_well();
     let report = world.league_file("report.html");
     let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
