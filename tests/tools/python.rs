@@ -1,6 +1,5 @@
-//! `bin/player.py`, the player's template in Python: it can be read, it plays, it bears what
-//! strangers send and what answers in the manager's place, and it tells a student what is wrong
-//! with `choose`.
+//! `bin/player.py`, the template of a player in Python: it plays, refuses unauthenticated messages,
+//! survives wrong answers to its registration, and shows a student what is wrong with `choose`.
 
 use super::support::stand_in::{converse, spoken};
 use super::support::*;
@@ -9,18 +8,18 @@ use std::{fs, thread};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
 
-/// A world, where there is a python3.
+/// Returns a world, if there is a python3.
 fn world() -> Option<World> {
     has_python().then(|| World::new(""))
 }
 
-/// A player, P01 unless `options` say otherwise.
+/// Starts a player, P01 unless `options` say otherwise.
 fn start(world: &World, manager: &str, options: &str) -> Agent {
     world.python(SCRIPT, manager, &format!("--player-id P01 {options}"))
 }
 
-/// P01, which a stand-in for the manager has let in.
-fn let_in(world: &World, script: &str) -> (Peer, Agent) {
+/// Starts P01, and a stand-in for the manager that has registered it.
+fn start_registered(world: &World, script: &str) -> (Peer, Agent) {
     let manager = stand_in::manager();
     let folder = manager.url.replace([':', '/'], ""); // of its own
     let player = world.python(script, &manager.url, &format!("--data {folder}"));
@@ -28,35 +27,35 @@ fn let_in(world: &World, script: &str) -> (Peer, Agent) {
     (manager, player)
 }
 
-/// A template whose `choose` is another one.
-fn with_choose(world: &World, body: &str) -> String {
+/// Writes a template with another `choose`, and returns its path.
+fn write_with_choose(world: &World, body: &str) -> String {
     let template = fs::read_to_string(SCRIPT).unwrap();
-    let chosen = "return random.choice(turn.legal_moves)\n";
-    assert_eq!(template.matches(chosen).count(), 1);
+    let original = "return random.choice(turn.legal_moves)\n";
+    assert_eq!(template.matches(original).count(), 1);
     let path = world.folder.join("mine.py");
-    fs::write(&path, template.replace(chosen, &format!("{body}\n"))).unwrap();
+    fs::write(&path, template.replace(original, &format!("{body}\n"))).unwrap();
     path.to_str().unwrap().into()
 }
 
-/// How often a player has said something on standard error.
-fn count(player: &Agent, words: &str) -> usize {
-    player.said().matches(words).count()
+/// Returns how often a text is in the standard error of a player.
+fn count(player: &Agent, text: &str) -> usize {
+    player.said().matches(text).count()
 }
 
-/// Waits until a player has ended with a code and a complaint.
-fn fails(mut player: Agent, code: i32, words: &str) {
-    assert_eq!(player.wait().code(), Some(code), "{words}");
-    player.complains(words);
+/// Checks that a player ends with an exit code and a text on standard error.
+fn check_failure(mut player: Agent, code: i32, text: &str) {
+    assert_eq!(player.wait().code(), Some(code), "{text}");
+    player.complains(text);
 }
 
 #[test]
-fn the_template_can_be_read() {
+fn template_has_no_long_lines() {
     let text = fs::read_to_string(SCRIPT).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 100));
 }
 
 #[test]
-fn the_template_plays_a_practice_without_a_technical_loss() {
+fn template_plays_a_practice_without_technical_losses() {
     let Some(world) = world() else { return };
     let output = world.local(&format!("--players 3 --cycles 4 --mine `python3 {SCRIPT}`"));
     let squeezed = output.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -64,7 +63,7 @@ fn the_template_plays_a_practice_without_a_technical_loss() {
     assert!(!output.contains("lost technically"), "{output}");
 }
 
-/// Headers, a body, the status, and what the answer contains; OWN is the player's own address.
+/// Headers, a body, the expected status, and a text in the answer; OWN is the player's own address.
 const REQUESTS: &str = r#"
 | { | 200 | -32700
 | [] | 200 | -32600
@@ -79,9 +78,8 @@ Origin: http://localhost:1 | PING | 403 |
 Origin: http://example.org | PING | 403 |
 Origin: OWN,Origin: OWN | PING | 403 |"#;
 
-/// Whom it believes. What others were promised is nothing to it: that match stays one that nobody
-/// announced.
-const BELIEVED: &str = "
+/// Messages and answers. A match that was announced for other players stays unannounced.
+const TOKEN_CHECKS: &str = "
 true asks R1M1: E015
 manager announces R1M1 auth_token=null: E011
 manager announces R1M1 auth_token=tok-p01-0: E012
@@ -103,15 +101,15 @@ true asks R1M1 deadline=5: E003
 true asks R1M1: chooses";
 
 #[test]
-fn strangers_get_nothing_from_a_player() {
+fn unauthenticated_messages_are_refused() {
     let Some(world) = world() else { return };
-    let (_manager, mut player) = let_in(&world, SCRIPT);
+    let (_manager, mut player) = start_registered(&world, SCRIPT);
     let url = player.url();
-    for [headers, body, expected, words] in rows(REQUESTS) {
+    for [headers, body, expected, content] in rows(REQUESTS) {
         let headers = headers.replace("OWN", url.trim_end_matches("/mcp"));
         let headers: String = headers
             .split_terminator(',')
-            .map(|it| format!("{it}\r\n"))
+            .map(|header| format!("{header}\r\n"))
             .collect();
         let sent = match body {
             "PING" => r#"{"jsonrpc":"2.0","method":"ping","id":7}"#.into(),
@@ -121,20 +119,20 @@ fn strangers_get_nothing_from_a_player() {
         };
         let (status, text) = http("POST", &url, &headers, sent.as_bytes());
         assert_eq!(status.to_string(), expected, "{headers}{body}: {text}");
-        assert!(text.contains(words), "{headers}{body}: {text}");
+        assert!(text.contains(content), "{headers}{body}: {text}");
     }
     assert_eq!(http("GET", &url, "", b"").0, 405);
 
-    converse(&url, BELIEVED);
-    let asked = spoken("true asks R1M1");
-    let choice = send(&url, &asked);
+    converse(&url, TOKEN_CHECKS);
+    let call = spoken("true asks R1M1");
+    let choice = send(&url, &call);
     for field in ["match_id", "conversation_id", "auth_token"] {
-        assert_eq!(choice[field], asked[field]);
+        assert_eq!(choice[field], call[field]);
     }
     let choice = &choice["parity_choice"];
     assert!(choice == "even" || choice == "odd", "{choice}");
     for _ in 0..20 {
-        assert_eq!(send(&url, &asked)["parity_choice"], *choice); // the template would choose anew
+        assert_eq!(send(&url, &call)["parity_choice"], *choice); // `choose` is random
     }
 
     // Matches that the manager has not announced are joined, but only a hundred of them, and do not
@@ -153,8 +151,8 @@ true ends R1M1 P01: ok",
     assert!(!player.output().contains("strange"));
 }
 
-/// What it hears, and what it then says.
-const COMPLAINTS: &str = r#"
+/// Messages, and texts that the player then prints.
+const PRINTED_ERRORS: &str = r#"
 true complains R1M1 /context/field=null /context/problem=silent:tok-p01-00000000 | P01: R1M1: E004 silent:tok-p01-***; Technical loss
 true complains R1M1 /context/problem=missing | P01: R1M1: E004 parity_choice: missing
 true complains R1M1 | parity_choice: got "EVEN"?[2J
@@ -165,56 +163,56 @@ true complains R1M1 /context/problem=missing |
 true complains R1M1 /context/problem=last | last"#;
 
 #[test]
-fn a_player_says_what_errors_say() {
+fn errors_are_printed_once() {
     let Some(world) = world() else { return };
-    let (_manager, player) = let_in(&world, SCRIPT);
+    let (_manager, player) = start_registered(&world, SCRIPT);
     converse(&player.url(), "true invites R1M1: joins");
-    for [line, shown] in rows(COMPLAINTS) {
+    for [line, text] in rows(PRINTED_ERRORS) {
         send(&player.url(), &spoken(line));
-        player.complains(shown);
+        player.complains(text);
     }
     assert_eq!(count(&player, "parity_choice: missing"), 1);
 }
 
-/// What stands in `choose`, what the referee gets, and what the student is told.
+/// The body of `choose`, the answer to the referee, and the text for the student.
 const FAULTY: &str = r#"
 random.choice(turn.legal_moves) | null | your choose returned None, none of ["even", "odd"]: does it end without `return`?
 return "Even" | "Even" | your choose returned 'Even', none of ["even", "odd"]
 return turn.thiers[-1] | -32603 | `return turn.thiers[-1]`: AttributeError:"#;
 
 #[test]
-fn a_faulty_choose_is_explained_once() {
+fn faulty_choose_is_explained_once() {
     let Some(world) = world() else { return };
-    for [body, answer, words] in rows(FAULTY) {
-        let (_manager, player) = let_in(&world, &with_choose(&world, body));
-        player.line("mine is P01"); // a student who says no name is called as the file
+    for [body, expected, explanation] in rows(FAULTY) {
+        let (_manager, player) = start_registered(&world, &write_with_choose(&world, body));
+        player.line("mine is P01"); // without --display-name the name is that of the file
         converse(&player.url(), "true invites R1M1: joins");
         for _ in 0..3 {
-            let came = send(&player.url(), &spoken("true asks R1M1"));
-            let came = came
-                .pointer("/error/code")
-                .unwrap_or(&came["parity_choice"]);
-            assert_eq!(came.to_string(), answer, "{body}");
+            let answer = send(&player.url(), &spoken("true asks R1M1"));
+            let choice = &answer["parity_choice"];
+            let result = answer.pointer("/error/code").unwrap_or(choice);
+            assert_eq!(result.to_string(), expected, "{body}");
         }
         converse(
             &player.url(),
             "true complains R1M1 /context/problem=referee: ok\ntrue ends R1M1 P02: ok",
         );
-        player.complains(words);
+        player.complains(explanation);
         player.complains("referee");
-        let counts = ["your choose", "Traceback", "referee"].map(|words| count(&player, words));
-        assert_eq!(counts, [1, 0, 1], "{body}");
+        for (text, expected) in [("your choose", 1), ("Traceback", 0), ("referee", 1)] {
+            assert_eq!(count(&player, text), expected, "{body}");
+        }
     }
 }
 
 #[test]
-fn a_slow_choose_is_told_of_while_it_still_thinks() {
+fn errors_are_printed_while_choose_runs() {
     let Some(world) = world() else { return };
     let slow = "print('thinks', flush=True)
-    while not os.path.exists('told'):
+    while not os.path.exists('printed'):
         time.sleep(0.01)
     return \"odd\"";
-    let (_manager, player) = let_in(&world, &with_choose(&world, slow));
+    let (_manager, player) = start_registered(&world, &write_with_choose(&world, slow));
     let url = player.url();
     converse(&url, "true invites R1M1: joins");
     thread::scope(|scope| {
@@ -222,53 +220,57 @@ fn a_slow_choose_is_told_of_while_it_still_thinks() {
         player.line("thinks");
         converse(&url, "true complains R1M1 /context/problem=late: ok");
         player.complains("P01: R1M1: E004 parity_choice: late");
-        fs::write(world.folder.join("told"), "").unwrap();
+        fs::write(world.folder.join("printed"), "").unwrap();
         assert_eq!(late.join().unwrap()["parity_choice"], "odd");
     });
 }
 
+fn send_move_call(url: &str, line: &str) -> Value {
+    let game = "message_type=CHOOSE_MOVE_CALL game_type=tic_tac_toe";
+    send(url, &spoken(&format!("{line} {game}")))
+}
+
 #[test]
-fn other_games_are_asked_move_by_move() {
+fn each_move_of_another_game_is_answered_once() {
     let Some(world) = world() else { return };
     let says = "print(turn.game_type, turn.position, turn.move_number, turn.theirs, flush=True)
     return turn.legal_moves[-1]";
-    let (_manager, player) = let_in(&world, &with_choose(&world, says));
+    let (_manager, player) = start_registered(&world, &write_with_choose(&world, says));
     let url = player.url();
     converse(
         &url,
         "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins",
     );
-    let ask = |line: &str| {
-        let kind = "message_type=CHOOSE_MOVE_CALL game_type=tic_tac_toe";
-        send(&url, &spoken(&format!("{line} {kind}")))
-    };
     for (more, expected) in [
         (r#"move_number=1 legal_moves=["a1","b2"]"#, "b2"),
-        (r#"move_number=1 legal_moves=["b2","a1"]"#, "b2"), // the same call again gets the same answer
+        (r#"move_number=1 legal_moves=["b2","a1"]"#, "b2"), // a repeated call gets the same answer
         (r#"move_number=2 legal_moves=["a1","c3"]"#, "c3"),
     ] {
-        let came = ask(&format!("true asks R1M1 position=X.. {more}"));
-        assert_eq!(came["message_type"], "CHOOSE_MOVE_RESPONSE", "{came}");
-        assert_eq!(came["move"], expected);
-        assert!(more.contains(&format!("move_number={} ", came["move_number"])));
+        let answer = send_move_call(&url, &format!("true asks R1M1 position=X.. {more}"));
+        assert_eq!(answer["message_type"], "CHOOSE_MOVE_RESPONSE", "{answer}");
+        assert_eq!(answer["move"], expected);
+        assert!(more.contains(&format!("move_number={} ", answer["move_number"])));
     }
     player.line("tic_tac_toe X.. 2 []");
-    let refused = ask("true asks R1M1 move_number=0 legal_moves=a1");
+    let refused = send_move_call(&url, "true asks R1M1 move_number=0 legal_moves=a1");
     assert_eq!(refused["error_code"], "E003");
     let moves = r#"[{"player_id":"P02","move":"a3"},{"player_id":"P01","move":"b2"},"?",{"player_id":"P02"}]"#;
     let over = format!("true ends R1M1 P02 /game_result/moves={moves}: ok");
     converse(&url, &format!("{over}\nstrange invites R2M1: joins"));
-    ask(r#"strange asks R2M1 position=... move_number=1 legal_moves=["c1"]"#);
-    player.line("tic_tac_toe ... 1 ['a3']"); // what its opponent did in their match before
+    let call = r#"strange asks R2M1 position=... move_number=1 legal_moves=["c1"]"#;
+    send_move_call(&url, call);
+    player.line("tic_tac_toe ... 1 ['a3']"); // the opponent's move in their match before
+}
+
+/// Returns the answer of a manager without `league_id`.
+fn accepted(id: &str) -> String {
+    let body = format!(r#""status": "ACCEPTED", "auth_token": "tok-p01-x", "player_id": {id}"#);
+    format!(r#"{{"jsonrpc": "2.0", "id": 1, "result": {{{body}}}}}"#)
 }
 
 #[test]
-fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
+fn wrong_answers_to_a_registration_are_explained() {
     let Some(world) = world() else { return };
-    let accepted = |id: &str| {
-        let body = format!(r#""status": "ACCEPTED", "auth_token": "tok-p01-x", "player_id": {id}"#);
-        format!(r#"{{"jsonrpc": "2.0", "id": 1, "result": {{{body}}}}}"#)
-    };
     let rows = [
         ("[1]", "answers [1], which does not let us in"),
         ("null", "answers null, which does not let us in"),
@@ -283,20 +285,20 @@ fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
         ),
         (&accepted("\"../../P01\""), "which does not let us in"),
     ];
-    let started = rows.map(|(body, words)| {
-        // Rubbish at first; then a manager that says no league_id.
+    let started = rows.map(|(body, explanation)| {
+        // A wrong answer first, then one that accepts.
         let answers = [body.to_string(), accepted("\"P01\"")];
         let manager = Peer::counting(move |n, _| Does::Body(answers[n.min(1)].clone()));
         let folder = manager.url.replace([':', '/'], "");
         let player = start(&world, &manager.url, &format!("--data {folder}"));
-        (player, manager, words)
+        (player, manager, explanation)
     });
-    for (player, manager, words) in &started {
+    for (player, manager, explanation) in &started {
         player.line("player is P01");
         let waiting = "waiting for the league manager at";
         player.complains(&format!("{waiting} {}: it ", manager.url));
-        player.complains(words);
-        assert_eq!(count(player, "Traceback"), 0, "{words}");
+        player.complains(explanation);
+        assert_eq!(count(player, "Traceback"), 0, "{explanation}");
     }
 
     let rejection = Peer::new(|_| stand_in::rejects("the door is shut", None));
@@ -304,7 +306,7 @@ fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
         json!({"error_code": "E003", "context": {"field": "player_meta", "problem": "missing"}});
     let error = message("LEAGUE_ERROR", "league_manager", error);
     let refusal = Peer::new(move |_| Does::Answer(error.clone()));
-    for (manager, words) in [
+    for (manager, explanation) in [
         (
             rejection,
             "the league manager has rejected us: the door is shut",
@@ -314,14 +316,18 @@ fn whatever_answers_in_the_managers_place_is_told_in_a_sentence() {
             "the league manager refuses us: E003 player_meta: missing",
         ),
     ] {
-        fails(start(&world, &manager.url, "--data refused"), 1, words);
+        check_failure(
+            start(&world, &manager.url, "--data refused"),
+            1,
+            explanation,
+        );
     }
 }
 
-/// The requests to be let in that a manager has got, once there are so many.
-fn asked(manager: &Peer, count: usize) -> Vec<Value> {
+/// Waits until a manager has received that many registrations, and returns them.
+fn registrations(manager: &Peer, count: usize) -> Vec<Value> {
     until("it registers", || {
-        Some(manager.received("LEAGUE_REGISTER_REQUEST")).filter(|it| it.len() >= count)
+        Some(manager.received("LEAGUE_REGISTER_REQUEST")).filter(|all| all.len() >= count)
     })
 }
 
@@ -330,29 +336,27 @@ fn key(request: &Value) -> &str {
 }
 
 #[test]
-fn a_player_that_is_killed_is_known_again() {
+fn killed_player_registers_again_with_its_credentials() {
     let Some(world) = world() else { return };
-    let card = || world.data("agents/P01.json");
-    // It is killed before it has read the answer: the key that it sends is on disk already, and
-    // sent again.
+    // It is killed before it has read the answer: its key is saved before, and sent again.
     let silent = Peer::new(|_| Does::Silence);
     let mut player = start(&world, &silent.url, "");
-    asked(&silent, 1);
-    let kept = card();
+    registrations(&silent, 1);
+    let saved = world.data("agents/P01.json");
     player.kill();
     let again = start(&world, &silent.url, "");
-    let requests = asked(&silent, 2);
+    let requests = registrations(&silent, 2);
     let keys = [&requests[0], &requests[1]].map(key);
-    assert_eq!(keys, [text_of(&kept["registration_key"]); 2]);
-    assert!(keys[0].len() == 32 && keys[0].chars().all(|it| it.is_ascii_hexdigit()));
+    assert_eq!(keys, [text_of(&saved["registration_key"]); 2]);
+    assert!(keys[0].len() == 32 && keys[0].chars().all(|digit| digit.is_ascii_hexdigit()));
     drop(again);
 
-    // With a real manager: its card has the token, nobody else may read it, and it is the same
-    // player afterwards.
+    // With a real manager: its credentials have the token, only their owner may read them, and it is
+    // the same player afterwards.
     let manager = world.serve("");
     let player = start(&world, &manager.url(), "");
     player.line("is P01");
-    let first = card();
+    let first = world.data("agents/P01.json");
     assert!(text_of(&first["token"]).starts_with("tok-p01-"), "{first}");
     #[cfg(unix)]
     {
@@ -360,26 +364,26 @@ fn a_player_that_is_killed_is_known_again() {
         let file = fs::metadata(world.folder.join("data/agents/P01.json")).unwrap();
         assert_eq!(file.permissions().mode() & 0o777, 0o600);
     }
-    fails(start(&world, &manager.url(), ""), 1, "--data");
+    check_failure(start(&world, &manager.url(), ""), 1, "--data");
     drop(player);
     let player = start(&world, &manager.url(), "");
     player.line("is P01");
-    assert_eq!(card()["token"], first["token"]);
+    assert_eq!(world.data("agents/P01.json")["token"], first["token"]);
     drop(player);
-    let words = format!("is of a league at {}", manager.url());
-    fails(start(&world, "http://localhost:1/mcp", ""), 1, &words);
+    let problem = format!("is of a league at {}", manager.url());
+    check_failure(start(&world, "http://localhost:1/mcp", ""), 1, &problem);
 }
 
-/// A manager's address, options, and the complaint.
+/// A manager's address, options, and the problem.
 const WRONG_USE: &str = "
 http://localhost:1 | --player-id Ada | --player-id: got 'Ada', expected an id like P07
 ftp://localhost | | expected an address like http://10.0.0.5:8000";
 
 #[test]
-fn joining_takes_one_line() {
+fn address_of_the_manager_is_enough_to_join() {
     let Some(world) = world() else { return };
-    for [manager, options, words] in rows(WRONG_USE) {
-        fails(start(&world, manager, options), 2, words);
+    for [manager, options, problem] in rows(WRONG_USE) {
+        check_failure(start(&world, manager, options), 2, problem);
     }
 
     let help = Command::new("python3").args([SCRIPT, "--help"]).output();
@@ -389,7 +393,7 @@ fn joining_takes_one_line() {
         assert!(help.contains(&format!("--{option}")), "{option}: {help}");
     }
 
-    // A bare address gets its /mcp; a manager on this machine needs no more than this machine.
+    // A bare address gets /mcp; for a manager on this machine it listens on this machine only.
     let manager = world.serve("");
     let bare = manager.url().replace("http://", "").replace("/mcp", "");
     let player = start(
@@ -400,8 +404,7 @@ fn joining_takes_one_line() {
     player.line("Ada is P01 in ");
     assert!(player.url().starts_with("http://localhost:"));
 
-    // Elsewhere: it listens on all addresses, and says the one by which it would be reached from
-    // there.
+    // For another machine it listens on all addresses, and names the one that is reached from there.
     let Some(own) = own_address() else { return };
     let manager = format!("http://{own}:1");
     let player = start(&world, &manager, "--data elsewhere");
@@ -412,12 +415,12 @@ fn joining_takes_one_line() {
         "the league manager at {manager}/mcp: it cannot be reached"
     ));
     let contact = "http://ada.example:81/mcp";
-    let options = format!("--data told --host 127.0.0.1 --contact-endpoint {contact}");
+    let options = format!("--data contact --host 127.0.0.1 --contact-endpoint {contact}");
     assert_eq!(start(&world, &manager, &options).url(), contact);
 }
 
 #[test]
-fn a_player_that_stays_joins_the_next_league() {
+fn player_with_stay_joins_the_next_league() {
     let Some(world) = world() else { return };
     let manager = Peer::counting(|n, request| match n {
         1 => stand_in::rejects("started", Some("E019")),
@@ -427,15 +430,15 @@ fn a_player_that_stays_joins_the_next_league() {
     player.line("is P01");
     converse(&player.url(), "true invites R1M1: joins\nmanager ends: ok");
     player.line("Champion: Alpha (P01)");
-    let requests = asked(&manager, 3);
+    let requests = registrations(&manager, 3);
     player.complains("says started: we join the next league (--stay)");
-    assert_eq!(requests[1]["auth_token"], Value::Null); // the old league's token is nothing there
+    assert_eq!(requests[1]["auth_token"], Value::Null); // not the token of the old league
     let keys: Vec<&str> = requests.iter().map(key).collect();
     assert!(keys[0] != keys[1] && keys[1] == keys[2]);
-    wait_until("the new card is kept", || {
+    wait_until("the new credentials are saved", || {
         world.data("agents/P01.json")["token"] == stand_in::TOKEN
     });
-    converse(&player.url(), "true asks R1M1: E015"); // that was another league
+    converse(&player.url(), "true asks R1M1: E015"); // a match of the old league
     drop(player);
 
     let manager = stand_in::manager();
