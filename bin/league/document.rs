@@ -4,10 +4,10 @@
 //! which nothing has changed.
 
 use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
+use league::games::ending;
 use league::manager::Manager;
 use league::manager::agent_status::{AgentStatus, Waiting};
 use league::manager::league::{League, Match, Member};
-use league::manager::standings::ending;
 use league::net::sync::lock;
 use league::program::config::Config;
 use league::protocol::{AgentKind, LeaguePhase};

@@ -6,7 +6,7 @@
 
 use super::league::{League, Match, MatchAssignment, Member};
 use super::notifier::Notifier;
-use super::standings::ending;
+use crate::games::ending;
 use crate::protocol::*;
 use std::time::{Duration, Instant};
 

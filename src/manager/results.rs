@@ -4,8 +4,8 @@
 //! possible. The rules in words are in `protocol.md`, under "Reporting".
 
 use super::league::{Event, League, Match, Member, Recorded};
-use super::standings::ending;
 use crate::games;
+use crate::games::ending;
 use crate::program::config::LeagueFile;
 use crate::protocol::{
     ErrorCode, GameResult, MatchResult, MatchResultReport, ProtocolError, ResultStatus,

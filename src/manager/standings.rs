@@ -3,7 +3,7 @@
 //! `PlayerStats` counts the results of one player. `rank_groups` sorts the rows of the table: first
 //! by points, then by each tiebreaker of the league file in turn, then by id.
 
-use crate::games::TieBreak;
+use crate::games::{TieBreak, ending};
 use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -12,20 +12,6 @@ use std::collections::BTreeMap;
 /// Compares ids by their numbers: P99 comes before P100.
 pub fn compare_ids(a: &str, b: &str) -> Ordering {
     (a.len(), a).cmp(&(b.len(), b))
-}
-
-/// Returns how a match ended: the status of its result; without one the number says it.
-pub fn ending(result: &MatchResult) -> ResultStatus {
-    match (
-        result.details.status,
-        result.details.drawn_number,
-        &result.winner,
-    ) {
-        (Some(status), _, _) => status,
-        (None, None, _) => ResultStatus::TechnicalLoss,
-        (None, Some(_), None) => ResultStatus::Draw,
-        (None, Some(_), Some(_)) => ResultStatus::Win,
-    }
 }
 
 /// How often a player chose what.
