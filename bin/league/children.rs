@@ -4,6 +4,7 @@
 
 use crate::groups::Entrant;
 use crate::strategies;
+use league::manager::Manager;
 use league::manager::league::League;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
@@ -70,14 +71,14 @@ impl Children {
         Ok(Children(children))
     }
 
-    /// Returns true if all children are among the agents that have registered since this program
-    /// started (`here`), and none is among the other members (`away`). The error names a child that
-    /// has failed, or has ended before it registered; a child that is killed later is lost like any
-    /// other agent.
-    pub fn have_registered(&mut self, here: &[String], away: &[String]) -> Result<bool, Exit> {
+    /// Returns true if as many agents have registered since this program started as there are
+    /// children, and none of the children is still missing from a league that is resumed. (A player
+    /// that asks for no id may get another one than its child has here.) The error names a child that
+    /// has failed, or has ended before it registered; one that is killed later is lost like any agent.
+    pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
-            if end.is_some_and(|end| end.code() > Some(0) || !here.contains(id)) {
+            if end.is_some_and(|end| end.code() > Some(0) || !is_here(manager, id)) {
                 return Err(Exit::failed(format!(
                     "{id} has ended, so the league does not begin; what it said stands above, \
                      and the same command tries again"
@@ -85,8 +86,13 @@ impl Children {
             }
         }
 
-        let is_away = self.0.iter().any(|(id, _)| away.contains(id));
-        Ok(!is_away && here.len() >= self.0.len())
+        Ok(manager.store.read(|league| {
+            let members = league.members.keys();
+            let here = members.filter(|id| is_here(manager, id)).count();
+            let mut ids = self.0.iter().map(|(id, _)| id);
+            let is_missing = ids.any(|id| league.members.contains_key(id) && !is_here(manager, id));
+            !is_missing && here >= self.0.len()
+        }))
     }
 
     /// Waits for a while until all have ended by themselves. The others end with this process.
@@ -96,6 +102,11 @@ impl Children {
             children.all(|(_, child)| !matches!(child.try_wait(), Ok(None)))
         });
     }
+}
+
+/// Returns true if an agent has registered since this program started.
+fn is_here(manager: &Manager, id: &str) -> bool {
+    manager.notifier.status(id).has_registered
 }
 
 /// Points the saved credentials of an agent of the stored league to this manager, which may have

@@ -56,10 +56,8 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
     }
 
     let setup = Setup {
-        kind: LeagueKind::Class,
-        entrants: Vec::new(),
         stored: stored_league(&args)?,
-        _lock: None,
+        ..Setup::new(LeagueKind::Class)
     };
 
     hooks::run(args, setup)
@@ -68,14 +66,7 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
 /// Runs a manager with pages.
 pub fn run_serve(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    let setup = Setup {
-        kind: LeagueKind::Serve,
-        entrants: Vec::new(),
-        stored: None,
-        _lock: None,
-    };
-
-    hooks::run(args, setup)
+    hooks::run(args, Setup::new(LeagueKind::Serve))
 }
 
 /// Sets the options so that the manager listens on every address, and names the one by which other

@@ -43,8 +43,8 @@ impl Document {
 
     /// Returns the newest document. A new one is made if something has changed.
     pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
-        let version = manager.store.version();
         let store = &manager.store;
+        let version = store.version();
         store.read(|league| self.make(league, version, manager))
     }
 
@@ -79,6 +79,7 @@ impl Document {
     pub fn answer(&self, manager: &Manager, arguments: &GetLeague, peer: IpAddr) -> LeagueView {
         let newest = self.newest(manager);
         let round_id = arguments.round_id.unwrap_or(newest.current_round.max(1));
+
         newest.copy(peer.is_loopback(), |round| {
             arguments.rounds.is_some() || round.round_id == round_id
         })
@@ -89,6 +90,7 @@ impl Document {
         let program = &manager.program;
         let config = &program.config;
         let (players_awaited, referees_awaited) = manager.awaited.unzip();
+
         Heading {
             display_name: config.league.display_name.clone(),
             name: program.args.text("--name").map(String::from),
@@ -137,6 +139,7 @@ pub fn view(
     let status = league.status(waiting.reason.clone());
     let is_over = status.status == LeaguePhase::Completed;
     let end = league.completed().filter(|_| is_over);
+
     LeagueView {
         schema_version: "1.0.0".into(),
         league_id: status.league_id,
@@ -183,6 +186,7 @@ fn round_views(league: &League, before: Option<&LeagueView>, version: u64) -> Ve
 fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView {
     let stats = (member.kind == AgentKind::Player).then(|| league.stats(&member.id));
     let was_called = agent.last_error.is_some() || agent.response_ms.is_some();
+
     AgentView {
         id: member.id.clone(),
         kind: member.kind,
@@ -211,6 +215,7 @@ fn match_view(the_match: &Match) -> MatchView {
     let result = recorded.map(|recorded| &recorded.result);
     let details = result.map(|result| &result.details);
     let explained = details.filter(|details| details.drawn_number.is_none());
+
     MatchView {
         match_id: the_match.id.clone(),
         player_A_id: the_match.players[0].clone(),

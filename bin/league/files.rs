@@ -8,6 +8,7 @@ use league::program::storage::{self, Access, league_folder};
 use league::program::terminal::print_error;
 use league::program::{data_folder, load_config};
 use league::protocol::LeaguePhase;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -56,20 +57,24 @@ pub fn provide_config(args: &Args) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Returns the events in the journal of a league's folder. A last line that was cut off by a kill is
-/// left out.
+/// Returns the events in the journal of a league's folder. The first line has its version.
 pub fn read_journal(folder: &Path) -> io::Result<Vec<Event>> {
-    let path = folder.join("journal.jsonl");
-    let text = fs::read_to_string(&path).map_err(|error| storage::with_path(&path, error))?;
+    read_lines(&folder.join("journal.jsonl"), 1)
+}
+
+/// Returns the records of a file of JSON lines, without the first ones. A last line that was cut off
+/// by a kill is left out.
+pub fn read_lines<T: DeserializeOwned>(path: &Path, skipped: usize) -> io::Result<Vec<T>> {
+    let text = fs::read_to_string(path).map_err(|error| storage::with_path(path, error))?;
     let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
 
-    let mut events = Vec::new();
-    for line in complete.lines().skip(1) {
-        let event = serde_json::from_str(line);
-        events.push(event.map_err(|error| storage::with_path(&path, error.into()))?);
+    let mut records = Vec::new();
+    for line in complete.lines().skip(skipped) {
+        let record = serde_json::from_str(line);
+        records.push(record.map_err(|error| storage::with_path(path, error.into()))?);
     }
 
-    Ok(events)
+    Ok(records)
 }
 
 /// Returns the league of the command line as its journal has it; none if there is no journal that

@@ -130,9 +130,9 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
 /// Writes a file for each group. Writing the same groups again changes nothing; other groups are not
 /// overwritten.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let entrants = read(Path::new(needed(args, "--entrants")?))?;
-    let folder = Path::new(needed(args, "--out")?).join(FOLDER);
-    needed(args, "--size")?;
+    let entrants = read(Path::new(require(args, "--entrants")?))?;
+    let folder = Path::new(require(args, "--out")?).join(FOLDER);
+    require(args, "--size")?;
     let size = args.number("--size", 0..=usize::MAX)?.unwrap_or_default();
     if size < MIN_SIZE || entrants.len() < 2 {
         let count = entrants.len();
@@ -166,7 +166,7 @@ pub fn run(args: &Args) -> Result<(), Exit> {
     Ok(())
 }
 
-fn needed<'a>(args: &'a Args, option: &str) -> Result<&'a str, Exit> {
+fn require<'a>(args: &'a Args, option: &str) -> Result<&'a str, Exit> {
     args.text(option).ok_or_else(|| {
         let all = "groups needs --entrants FILE, --size N and --out DIR";
         Exit::usage(format!("{option} is missing: {all}"))

@@ -53,8 +53,7 @@ pub enum LeagueKind {
 impl LeagueKind {
     /// Returns true if all agents run on this machine.
     pub fn is_local(self) -> bool {
-        use LeagueKind::{Comparison, Local, Practice};
-        matches!(self, Local | Practice | Comparison)
+        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
     }
 
     /// Returns true for a practice or a comparison.
@@ -74,6 +73,18 @@ pub struct Setup {
     /// The lock of the data folder: the agents of two local leagues have the same ids, so only one
     /// league at a time may use it.
     pub _lock: Option<File>,
+}
+
+impl Setup {
+    /// Returns a league of agents that register by themselves.
+    pub fn new(kind: LeagueKind) -> Setup {
+        Setup {
+            kind,
+            entrants: Vec::new(),
+            stored: None,
+            _lock: None,
+        }
+    }
 }
 
 /// Runs a manager until its league is over. If the operator has ordered a new lobby, the same command
@@ -158,20 +169,6 @@ impl ToolHooks {
         Ok(())
     }
 
-    /// Returns true if all children have registered. The error says why one of them cannot.
-    fn is_ready(&self, manager: &Manager) -> Result<bool, Exit> {
-        let (mut here, mut away) = (Vec::new(), Vec::new());
-        for id in manager.store.read(member_ids) {
-            if manager.notifier.status(&id).has_registered {
-                here.push(id);
-            } else {
-                away.push(id);
-            }
-        }
-
-        lock(&self.children).have_registered(&here, &away)
-    }
-
     /// Prints what a practice says about its players.
     fn print_practice(&self, manager: &Manager) {
         if self.setup.kind == LeagueKind::Practice {
@@ -202,7 +199,7 @@ impl Hooks for ToolHooks {
         }
 
         // The league does not begin without its own agents.
-        while !self.is_ready(manager)? {
+        while !lock(&self.children).have_registered(manager)? {
             let version = manager.store.version();
             manager.store.wait_for_change(version, CHECK_INTERVAL);
         }
@@ -277,10 +274,6 @@ impl Hooks for ToolHooks {
     fn shows_operator_token(&self) -> bool {
         !self.setup.kind.is_local()
     }
-}
-
-fn member_ids(league: &League) -> Vec<String> {
-    league.members.keys().cloned().collect()
 }
 
 /// Returns true if a match has a result; none if there is no such match.

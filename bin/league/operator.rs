@@ -21,7 +21,6 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use serde_json::Value;
 use std::fs;
 use std::io::{self, Read, Write, stdin};
 use std::net::TcpStream;
@@ -150,7 +149,8 @@ impl Operator {
 
     fn print_status(&self) -> Result<(), Exit> {
         let Some(view) = self.view()? else {
-            let status = self.health()?;
+            let status = get_health(&self.manager);
+            let status = status.map_err(|error| self.failed(&error.to_string()))?;
             let sentence = status_sentence(&status);
             self.print(&status.league_id, &sentence);
             return Ok(());
@@ -162,16 +162,6 @@ impl Operator {
             print_line(&line);
         }
         Ok(())
-    }
-
-    /// Reads the status of a plain league_manager.
-    fn health(&self) -> Result<LeagueStatus, Exit> {
-        let health = get_health(&self.manager).map_err(|error| self.failed(&error.to_string()))?;
-
-        decode(&health).map_err(|error| {
-            let text = format!("answered GET /health with something else than its status: {error}");
-            self.failed(&text)
-        })
     }
 
     /// Finds the player with that id or name. A document may be older than the newest registration,
@@ -250,8 +240,8 @@ fn address(args: &Args, config: &Config) -> String {
     }
 }
 
-/// Sends `GET /health` to a manager.
-fn get_health(manager: &Peer) -> io::Result<Value> {
+/// Reads the status that `GET /health` of a manager shows.
+fn get_health(manager: &Peer) -> io::Result<LeagueStatus> {
     let endpoint = Endpoint::parse(&manager.endpoint).map_err(io::Error::other)?;
     let (host, port) = (endpoint.host.as_str(), endpoint.port);
 
@@ -353,9 +343,9 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
 fn print_help() {
     for usage in &USAGES {
         let command = usage.name.trim_start_matches("league ");
-        print_line(&format!("  {command:<14} {}", usage.about));
+        print_line(&format!("  {command:<15} {}", usage.about));
     }
-    print_line("  help           these words");
+    print_line("  help            these words");
 }
 
 /// Returns how far the league of a plain league_manager is.

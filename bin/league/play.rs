@@ -23,6 +23,7 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     provide_config(&args)?;
     let name = if name == "mcp" { "mcp:random" } else { name };
     let example = name.strip_prefix("mcp:").unwrap_or(name);
+
     let names: Vec<&str> = strategies::all_names().collect();
     if !names.contains(&example) {
         let legal = format!("mcp, or one of {}", names.join(", "));
@@ -48,11 +49,10 @@ fn finished(name: &str) -> Options {
     let mut game_types = games::names();
     game_types.retain(|game| strategies::named(game, name).is_some());
     let strategy = name.to_string();
+
     Options::new(name, game_types, move |turn| {
-        match strategies::named(&turn.game_type, &strategy) {
-            Some(choose) => choose(turn),
-            None => String::new(), // it is not one of game_types
-        }
+        let choose = strategies::named(&turn.game_type, &strategy);
+        choose.map_or_else(String::new, |choose| choose(turn)) // the game is one of game_types
     })
 }
 
@@ -60,6 +60,7 @@ fn finished(name: &str) -> Options {
 fn played_by_hand(name: &str, fallback: Options) -> Options {
     let by_hand = Arc::new(ByHand::default());
     let (for_tools, for_end) = (Arc::clone(&by_hand), Arc::clone(&by_hand));
+
     Options {
         strategy: name.into(),
         game_types: fallback.game_types.clone(),
@@ -80,6 +81,7 @@ fn choose(by_hand: &ByHand, turn: &Turn, fallback: &Options) -> String {
     {
         return chosen;
     }
+
     let chosen = (fallback.choose)(turn);
     if turn.is_announced {
         let (match_id, name) = (&turn.match_id, &fallback.strategy);

@@ -68,6 +68,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
     if !operands.is_empty() || args.has("--status") || args.has("--promote") {
         return run_stage(args, &group_folders(operands));
     }
+
     let league = load_config(args)?.league;
     let (id, data) = (&league.league_id, data_folder(args));
     let folder = data.join("leagues");
@@ -97,7 +98,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
         add(&mut players, league);
     }
 
-    let players = sorted(players);
+    let players = rank_players(players);
     print_line(&table(&players));
 
     let path = folder.join(format!("{id}.season.csv"));
@@ -126,6 +127,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
         Some(_) => print_error,
         None => print_line,
     };
+
     let mut players = BTreeMap::new();
     let mut next = Vec::new();
     let mut left_out = 0;
@@ -135,7 +137,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
             Ok(view) => {
                 print(&sanitize(&format!("  {place}{}", title(&view))));
                 let count = promoted_count.unwrap_or(0);
-                next.extend(promoted(folder, &view, count, by_expected)?);
+                next.extend(best_entrants(folder, &view, count, by_expected)?);
                 add(&mut players, &view);
             }
             Err(problem) => {
@@ -145,9 +147,10 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
         }
     }
 
-    for line in table(&sorted(players)).lines() {
+    for line in table(&rank_players(players)).lines() {
         print(line);
     }
+
     check_complete(args, left_out, folders.len())?;
     print!("{}", groups::text(&next));
     Ok(())
@@ -166,6 +169,7 @@ fn print_states(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
         };
         print_line(&sanitize(&format!("{}  {state}", folder.display())));
     }
+
     left_out
 }
 
@@ -210,7 +214,7 @@ fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
 
 /// Returns the best players of a group with the commands that started them. Players of the same worth
 /// keep the order of the league's table.
-fn promoted(
+fn best_entrants(
     folder: &Path,
     view: &LeagueView,
     count: usize,
@@ -219,6 +223,7 @@ fn promoted(
     if count == 0 {
         return Ok(Vec::new());
     }
+
     let mut rows: Vec<&Standing> = view.standings.iter().collect();
     if by_expected {
         let expected = expected_by_player(view);
@@ -228,15 +233,16 @@ fn promoted(
 
     let file = league_folder(folder, &view.league_id).join(groups::FILE);
     let entrants = groups::read(&file)?;
-    let mut promoted = Vec::new();
+
+    let mut best = Vec::new();
     for row in rows.into_iter().take(count) {
         let name = &row.display_name;
         let entrant = entrants.iter().find(|entrant| entrant.name == *name);
         let problem = format!("{} does not say how {name} is started", file.display());
-        promoted.push(entrant.cloned().ok_or(Exit::failed(problem))?);
+        best.push(entrant.cloned().ok_or(Exit::failed(problem))?);
     }
 
-    Ok(promoted)
+    Ok(best)
 }
 
 /// Adds a league to the sums of its players.
@@ -251,13 +257,14 @@ pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
         sums.draws += row.draws;
         sums.losses += row.losses;
         sums.points += row.points;
+
         let expected = expected.get(&row.player_id).copied();
         sums.expected += expected.unwrap_or(f64::from(row.points));
     }
 }
 
 /// Returns the players, best first.
-pub fn sorted(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
+pub fn rank_players(players: BTreeMap<String, Sums>) -> Vec<(String, Sums)> {
     let mut players: Vec<(String, Sums)> = players.into_iter().collect();
     players.sort_by(|(_, one), (_, other)| {
         other.points_per_match().total_cmp(&one.points_per_match())

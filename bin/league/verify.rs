@@ -3,7 +3,7 @@
 //! The journal has the results that count. Each must be one that its referee has written into its
 //! outbox, and the result that both players remember in their histories. No log may show a token.
 
-use crate::files::read_journal;
+use crate::files::{read_journal, read_lines};
 use league::games::match_result;
 use league::manager::league::{Event, League};
 use league::player::history::HistoryFile;
@@ -14,7 +14,6 @@ use league::program::{self, storage};
 use league::protocol::{AgentKind, MatchResult};
 use league::referee::outbox::PendingResult;
 use league::values::redact_tokens;
-use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -102,7 +101,7 @@ impl Checked {
     fn check_outboxes(&mut self, data: &Path) {
         for referee in self.league.members(AgentKind::Referee) {
             let path = data.join("referees").join(&referee.id).join("outbox.jsonl");
-            let written: Vec<PendingResult> = read_lines(&path);
+            let written: Vec<PendingResult> = read_lines(&path, 0).unwrap_or_default();
             self.outboxes += 1;
 
             for the_match in &self.league.matches {
@@ -170,15 +169,6 @@ fn without_reason(result: &MatchResult) -> MatchResult {
     let mut result = result.clone();
     result.details.reason = None;
     result
-}
-
-/// Returns the complete lines of a file that can be read.
-fn read_lines<T: DeserializeOwned>(path: &Path) -> Vec<T> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let lines = text.lines();
-    lines
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect()
 }
 
 /// Returns all files below a folder.

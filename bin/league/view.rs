@@ -166,6 +166,7 @@ impl LeagueView {
     ) -> LeagueView {
         let mut copy = self.clone();
         copy.rounds.retain(|round| is_wanted(round));
+
         if !for_this_machine {
             for agent in &mut copy.agents {
                 agent.endpoint = None;

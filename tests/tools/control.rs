@@ -185,7 +185,7 @@ fn a_player_that_comes_too_late_waits_for_the_next_league() {
 }
 
 #[test]
-fn a_manager_that_dies_between_again_and_the_new_lobby_opens_it_when_it_is_back() {
+fn a_manager_that_dies_between_the_order_and_the_new_lobby_opens_it_when_it_is_back() {
     let world = World::new("");
     let run = "serve --players 2 --stay --lead-sec 0";
     let mut manager = world.manager(run);

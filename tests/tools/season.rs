@@ -7,7 +7,7 @@ use crate::document::view;
 use crate::figures::{Figures, expected_by_player};
 use crate::luck::chance;
 use crate::pages::Pages;
-use crate::season::{add, sorted};
+use crate::season::{add, rank_players};
 use crate::view::LeagueView;
 use league::json::decode;
 use league::manager::agent_status::{AgentStatus, Waiting};
@@ -99,7 +99,7 @@ fn the_season_goes_by_points_per_match() {
     let large = league("P05=P02 P04=P03 | P05=P04 P02=P03 | P05=P03 P02=P04 | P02=P05");
     let mut players = BTreeMap::new();
     [small, large].iter().for_each(|it| add(&mut players, it));
-    let season = sorted(players);
+    let season = rank_players(players);
     let told = season.iter().map(|(name, sums)| {
         let [titles, leagues] = [sums.titles, sums.leagues];
         format!(
