@@ -58,8 +58,8 @@
 //!   has registered.
 //! - **Token**: a secret of the manager and one member; their requests to each other carry it.
 //!   **Match token**: a secret of one match and one player; the requests of the match's referee to
-//!   that player carry it. **Credentials**: the file with a member's id, token, league and manager,
-//!   with which the member continues after a restart.
+//!   that player carry it. **Credentials**: the file with a member's id, key, token, league and
+//!   manager, with which the member continues after a restart.
 //! - **Conversation**: the messages that belong together, for example all messages of a match.
 //! - **Notification**: a message whose only reply is `{"status":"ok"}`.
 //! - **Announcement**: the notification with the matches of a round that have no result. **Lead
