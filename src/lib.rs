@@ -1,17 +1,17 @@
 //! The AI Agent League: independent agents play a game in a round robin, over JSON-RPC 2.0 on HTTP.
 //!
-//! There are three programs. The **manager** registers agents, announces rounds, records results and
-//! computes the table. A **referee** invites two players to a match, asks them for their choices,
-//! draws a number and reports the result. A **player** answers. The page [`protocol`] describes all
-//! their messages.
+//! There are three programs. The **manager** registers agents, announces rounds, records results
+//! and computes the table. A **referee** invites two players to a match, asks them for their
+//! choices, draws a number and reports the result. A **player** answers. The page [`protocol`]
+//! describes all their messages.
 //!
 //! # Map
 //! ```text
 //! bin/            the command lines of the three programs; player.rs is the template for your own
 //!                 player, player.py is the same in Python, adapter.py translates for an agent with
 //!                 other message formats
-//! bin/league/     the tool: commands that play, compare, examine and show leagues. It is a crate of
-//!                 its own: it uses this library, and the library does not use it
+//! bin/league/     the tool: commands that play, compare, examine and show leagues. It is a crate
+//!                 of its own: it uses this library, and the library does not use it
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
 //!                 notifications (what is sent), notifier (queues and delivery), agent_status,
@@ -37,13 +37,14 @@
 //! arguments, so tests can call them directly.
 //!
 //! # Reading order
-//! These ten files can be read in two evenings; each needs only the files before it. The first lines
-//! of each name the file to read next.
+//! These ten files can be read in two evenings; each needs only the files before it, and its first
+//! lines name the next one. Keep `protocol.rs` open at the same time: it begins with the list of
+//! all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.
-//! 2. `protocol.rs`: the list of all messages, and their fields.
-//! 3. `games.rs`: the definition of a game.
-//! 4. `games/even_odd.rs`: the game Even/Odd.
-//! 5. `referee/match_play.rs`: one match, from the invitations to the result.
+//! 2. `games.rs`: the definition of a game.
+//! 3. `games/even_odd.rs`: the game Even/Odd.
+//! 4. `referee/match_play.rs`: one match, from the invitations to the result.
+//! 5. `player/invitations.rs`: the messages that a player accepts, and its answer to each question.
 //! 6. `manager/league.rs`: the state, its events, and the only function that changes the state.
 //! 7. `manager/journal.rs`: the file of events, written before any agent is told.
 //! 8. `manager/results.rs`: the check of a reported result; the first of two reports counts.
@@ -74,9 +75,9 @@
 //!   is over too.
 //! - **Cycle**: one round robin. **Local league**: a league that one command plays on one machine.
 //!   **Practice**: a local league for comparing players.
-//! - **Technical loss**: a lost match in which the loser gave no valid answer. **Walkover**: a match
-//!   that the manager records without play, since a player was removed. **Draw**: a match without a
-//!   winner; the number of Even/Odd is *drawn* too.
+//! - **Technical loss**: a lost match in which the loser gave no valid answer. **Walkover**: a
+//!   match that the manager records without play, since a player was removed. **Draw**: a match
+//!   without a winner; the number of Even/Odd is *drawn* too.
 //! - `the_match` is the name of a variable with a match, since `match` is a keyword of Rust; `game`
 //!   is a variable of the type [`Game`](games::Game).
 //!
