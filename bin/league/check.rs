@@ -113,7 +113,7 @@ const REGISTERS: &[Check] = checks! { exam, it:
 };
 
 const NOTICES: &[Check] = checks! { exam, it:
-    FORGIVEN "Standings and notifications" "ROUND_COMPLETED is taken" "ROUND_COMPLETED" it.taken();
+    FORGIVEN "Standings and notices" "ROUND_COMPLETED is taken" "ROUND_COMPLETED" it.taken();
     FORGIVEN "Transport" "an id is echoed, integer or string"
         r#"ROUND_COMPLETED with {"id": 4711}; ROUND_COMPLETED with {"id": "check"}"# {
         let came = it.json["id"].to_string();
@@ -134,7 +134,7 @@ const NOTICES: &[Check] = checks! { exam, it:
         next.shows(came, "HTTP 413 or an error; then an answer", next.status != 0)
     };
     WISE "MCP" "its tools are listed" "tools/list" it.taken();
-    FORGIVEN "Standings and notifications" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
+    FORGIVEN "Standings and notices" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
 };
 
 pub const USAGE: Usage = Usage {

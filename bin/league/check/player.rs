@@ -65,6 +65,6 @@ pub const CHECKS: &[Check] = checks! { exam, it:
     };
     FORGIVEN "Choice" "GAME_ERROR is taken" "GAME_ERROR R1M1" it.taken();
     FORGIVEN "Result" "GAME_OVER is taken" "GAME_OVER R1M1" it.taken();
-    FORGIVEN "Standings and notifications" "LEAGUE_STANDINGS_UPDATE is taken" "LEAGUE_STANDINGS_UPDATE"
+    FORGIVEN "Standings and notices" "LEAGUE_STANDINGS_UPDATE is taken" "LEAGUE_STANDINGS_UPDATE"
         it.taken();
 };
