@@ -4,7 +4,7 @@ Copy this file, change `choose`, and join a league:
 
     python3 player.py --manager http://10.0.0.5:8000 --display-name Ada
 
-What stands below `choose` plays as it is, in the order of "The least that plays" in the league's
+What stands below `choose` plays as it is, in the order of "The minimal player" in the league's
 protocol (src/protocol.md). All agents talk JSON-RPC: a request is an HTTP POST of
 {"jsonrpc": "2.0", "method": "ping", "params": {...}, "id": 7}, and its answer is
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" in the place of "result".

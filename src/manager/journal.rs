@@ -3,7 +3,7 @@
 //!
 //! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a
 //! line. `commit` decides, appends, syncs, applies: in this order, under the lock. The lock is
-//! never held during a call to another agent. Read next: `rounds.rs`, which plays the league.
+//! never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};
 use crate::net::sync::Shared;

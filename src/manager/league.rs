@@ -8,7 +8,8 @@
 //! The decisions are methods of `League` too, each subject in its own file: who may register
 //! (`registration.rs`), how a league starts and who referees a match (`schedule.rs`),
 //! which reports are accepted (`results.rs`), what the operator may do (`control.rs`). Other methods
-//! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next: `journal.rs`.
+//! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next:
+//! `journal.rs`.
 
 use super::standings::{PlayerStats, Score, compare_ids, rank_groups};
 use crate::program::config::Config;

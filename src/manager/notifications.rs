@@ -1,8 +1,8 @@
 //! The notifications that the manager sends, made from the state of the league.
 //!
 //! `NotificationCursor` remembers which changes of the league have been published, and publishes
-//! what is new. Each method of `League` makes one message. See "Rounds" and "Standings and notices"
-//! in `protocol.md`.
+//! what is new. Each method of `League` makes one message. See "Rounds" and "Standings and
+//! notifications" in `protocol.md`.
 
 use super::league::{League, Match, MatchAssignment, Member};
 use super::notifier::Notifier;

@@ -1,7 +1,7 @@
 //! Which reports of referees are accepted.
 //!
 //! `judge` checks which match is reported, and by whom; `check_result` checks that the result is
-//! possible. The rules in words are in `protocol.md`, under "Reporting".
+//! possible. The rules in words are in `protocol.md`, under "Reporting". Read next: `rounds.rs`.
 
 use super::league::{Event, League, Match, Member, Recorded};
 use crate::games;

@@ -6,8 +6,8 @@
 //!
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
 //! players. When all players have received the announcement and the lead time has passed, it is
-//! published to the referees, and they *report* the results. Read next: `handlers.rs`, which
-//! receives the reports.
+//! published to the referees, and they *report* the results. Read next:
+//! `notifications.rs`.
 
 use super::Manager;
 use super::agent_status::{RefereeState, Waiting};

@@ -3,7 +3,8 @@
 //!
 //! The manager announces a token for each match, which only the assigned referee knows too. So
 //! another program can neither read our choice nor replace a genuine invitation. If no token was
-//! announced, the newest invitation counts. See "Tokens" in `protocol.md`.
+//! announced, the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
+//! `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
 use crate::protocol::{Envelope, ErrorCode, GameInvitation, ProtocolError, RoundAnnouncement};
