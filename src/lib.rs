@@ -13,10 +13,10 @@
 //! src/extras/     what shows, compares, examines and operates a league; the stack below does not
 //!                 know it
 //! ────────────────────────────────────────────────────────────────────────────────
-//! src/manager/    league (the state), journal (what is stored), rounds (the round loop),
-//!                 notifications (what is sent), notifier (queues and delivery), agent_status,
-//!                 handlers (what is answered); registration, schedule, results, control (what is
-//!                 decided); standings, queries (what is made of the state); settings
+//! src/manager/    league (the state), journal (what is stored), rounds (the round loop), overdue
+//!                 (referees that must report), notifications (what is sent), notifier (queues and
+//!                 delivery), agent_status, handlers (what is answered); registration, schedule,
+//!                 results, control (what is decided); standings, queries (what is made of the state)
 //! src/referee/    match_play (one match), match_messages (what is asked and answered), http_match
 //!                 (where it is played), assignments (what is to be played), outbox (what is to be
 //!                 reported)

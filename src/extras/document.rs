@@ -6,8 +6,9 @@
 use crate::extras::view::{AgentView, GetLeague, Heading, LeagueView, MatchView, RoundView};
 use crate::json::decode;
 use crate::manager::Manager;
-use crate::manager::agent_status::{AgentStatus, Waiting};
+use crate::manager::agent_status::AgentStatus;
 use crate::manager::league::{League, Match, Member};
+use crate::manager::rounds::Waiting;
 use crate::manager::standings::ending;
 use crate::net::sync::lock;
 use crate::program::config::Config;

@@ -7,7 +7,7 @@
 use crate::extras::columns::{LEADERS, grid};
 use crate::extras::view::{AgentView, LeagueView};
 use crate::json::decode;
-use crate::manager::settings::operator_file;
+use crate::manager::operator_file;
 use crate::net::call_error::CallError;
 use crate::net::client::Client;
 use crate::net::client::{MessageContext, Peer, new_conversation};

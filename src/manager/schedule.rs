@@ -5,8 +5,8 @@
 //! asks for assignments whenever something has changed. These are decisions of the league: they
 //! read the state and return an event.
 
+use super::league::{Event, League, MatchAssignment, Recorded};
 use crate::games;
-use crate::manager::league::{Event, League, MatchAssignment, Recorded};
 use crate::protocol::AgentKind;
 use crate::values::Timestamp;
 
