@@ -14,9 +14,9 @@
 //!                 of its own: it uses this library, and the library does not use it
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
-//!                 notifications (what is sent), notifier (queues and delivery), agent_status,
+//!                 overdue (referees that must report), notifications (what is sent), notifier (queues and delivery), agent_status,
 //!                 handlers (replies); decisions: registration, schedule, results, control; derived
-//!                 data: standings, queries; settings
+//!                 data: standings, queries
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
 //!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,

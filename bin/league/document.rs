@@ -6,8 +6,9 @@
 use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
 use league::games::ending;
 use league::manager::Manager;
-use league::manager::agent_status::{AgentStatus, Waiting};
+use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
+use league::manager::rounds::Waiting;
 use league::net::sync::lock;
 use league::program::config::Config;
 use league::protocol::{AgentKind, LeaguePhase};

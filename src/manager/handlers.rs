@@ -10,8 +10,7 @@ use super::league::{League, Member};
 use super::registration::{Application, answer};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
-use crate::net::sync::lock;
-use crate::net::sync::secret;
+use crate::net::sync::{lock, secret};
 use crate::program::terminal::sanitize;
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, ControlAction, ErrorCode, LeagueControl, LeaguePhase,
@@ -48,13 +47,13 @@ impl Agent for Manager {
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
                 let sender = self.authenticate(request)?;
-                self.store
-                    .read(|league| league.answer(&query, &sender))?
-                    .into()
+                let answer = self.store.read(|league| league.answer(&query, &sender));
+                answer?.into()
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
-            // These are not for a manager: they are refused before they come here.
+
+            // The manager sends these, or others do. They are refused before they come here.
             Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterResponse(_)
             | Message::LeagueStatus(_)
@@ -147,14 +146,15 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Message, HandlerError> {
+        let referees = self
+            .store
+            .read(|league| self.notifier.available_referees(league));
         let application = Application {
             kind,
             meta,
             request,
             trusted: self.is_operator(request),
-            referee_wanted: self
-                .store
-                .read(|league| self.notifier.available_referees(league).is_empty()),
+            referee_wanted: referees.is_empty(),
             unreachable: &self.notifier.unreachable(),
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
@@ -168,8 +168,9 @@ impl Manager {
         })?;
 
         match &decision {
-            Ok(_) => self.store.nudge(), // It may be registered again without an event.
-            // It waits for the next league.
+            // Wake the round loop: the member gets everything again, perhaps without an event.
+            Ok(_) => self.store.nudge(),
+            // The agent waits for the next league.
             Err(rejection)
                 if rejection.code == Some(ErrorCode::LateRegistration)
                     && self.store.read(League::is_over) => {}
@@ -180,11 +181,10 @@ impl Manager {
 
     /// Prints who was not accepted, and why.
     fn show_rejected(&self, meta: &Value, peer: IpAddr, reason: &str) {
-        let text = |key: &str| truncate(meta[key].as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS);
-        let (name, endpoint) = (text("display_name"), text("contact_endpoint"));
-        self.print_seldom(&format!(
-            "rejected {name} at {endpoint}, from {peer}: {reason}"
-        ));
+        let name = shown_text(&meta["display_name"]);
+        let endpoint = shown_text(&meta["contact_endpoint"]);
+        let text = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
+        self.print_seldom(&text);
     }
 
     /// Prints what an unknown agent has caused: at most one line a second. The log has all.
@@ -196,36 +196,6 @@ impl Manager {
         }
     }
 
-    /// Returns true if a request comes from this machine, or carries the operator's token.
-    fn is_operator(&self, request: &Request) -> bool {
-        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
-        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
-    }
-
-    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
-        if self.is_operator(request) {
-            return Ok(());
-        }
-        let has_token = request.envelope.auth_token.is_some();
-        let code = if has_token {
-            ErrorCode::TokenInvalid
-        } else {
-            ErrorCode::TokenMissing
-        };
-        let problem =
-            "only the operator may do that: from this machine, or with --operator-token-file";
-        Err(ProtocolError::field(code, "auth_token", problem))
-    }
-
-    /// Returns the member that sent a request.
-    fn authenticate(&self, request: &Request) -> Result<Member, ProtocolError> {
-        let sender = |league: &League| {
-            let member = league.authenticate(&request.envelope, Timestamp::now());
-            member.cloned()
-        };
-        self.store.read(sender)
-    }
-
     /// Records a result before it is acknowledged. Accepted or refused, the report shows that its
     /// referee is alive.
     fn report(
@@ -235,16 +205,23 @@ impl Manager {
     ) -> Result<Message, HandlerError> {
         let sender = self.authenticate(request)?;
         let recorded = self.store.commit(|league| {
-            let event = league.judge(&sender, report, Timestamp::now())?;
+            let event = league.check_report(&sender, report, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         });
         self.notifier
-            .set_referee_state(&sender.id, RefereeState::Available);
+            .set_referee_state(&sender.id, RefereeState::Available, String::new());
         recorded?;
 
         let match_id = report.match_id.clone();
         let status = "recorded".into();
         Ok(MatchResultAck { match_id, status }.into())
+    }
+
+    /// Starts the league with the agents that have registered.
+    fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
+        self.check_operator(request)?;
+        self.store.decide(|league| self.start(league, 0, 0))?;
+        Ok(self.status().into())
     }
 
     /// Does what the operator orders.
@@ -268,9 +245,35 @@ impl Manager {
         Ok(self.status().into())
     }
 
-    fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
-        self.check_operator(request)?;
-        self.start(0, 0)?; // with those that have registered
-        Ok(self.status().into())
+    /// Returns the member that sent a request.
+    fn authenticate(&self, request: &Request) -> Result<Member, ProtocolError> {
+        self.store.read(|league| {
+            let member = league.authenticate(&request.envelope, Timestamp::now());
+            member.cloned()
+        })
     }
+
+    /// Returns true if a request comes from this machine, or carries the operator's token.
+    fn is_operator(&self, request: &Request) -> bool {
+        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
+        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
+    }
+
+    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
+        if self.is_operator(request) {
+            return Ok(());
+        }
+        let code = match request.envelope.auth_token {
+            Some(_) => ErrorCode::TokenInvalid,
+            None => ErrorCode::TokenMissing,
+        };
+        let problem =
+            "only the operator may do that: from this machine, or with --operator-token-file";
+        Err(ProtocolError::field(code, "auth_token", problem))
+    }
+}
+
+/// Returns a text of an agent as it can be printed.
+fn shown_text(value: &Value) -> String {
+    truncate(value.as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS)
 }

@@ -7,7 +7,10 @@
 use super::league::{League, Match, MatchAssignment, Member};
 use super::notifier::Notifier;
 use crate::games::ending;
-use crate::protocol::*;
+use crate::protocol::{
+    AgentKind, Champion, FinalStanding, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
+    ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
+};
 use std::time::{Duration, Instant};
 
 /// Maximum number of players of a league in which every result is published at once.
@@ -15,7 +18,7 @@ const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 
-/// Remembers which changes of the league have been published.
+/// The changes of the league that have been published.
 #[derive(Default)]
 pub struct NotificationCursor {
     /// The number of results in the newest table.
@@ -52,6 +55,7 @@ impl NotificationCursor {
             .iter()
             .partition(|member| member.kind == AgentKind::Player);
 
+        // A table may be that of several results.
         if league.played.len() != self.results && self.is_table_due(league, players.len()) {
             self.results = league.played.len();
             self.last_table = Some(Instant::now());
@@ -63,6 +67,7 @@ impl NotificationCursor {
             notifier.publish(members, league.round_completed(self.rounds));
         }
 
+        // Players get an announcement before referees.
         if let Some(round) = league.open_round()
             && league.assigned(round).next().is_some()
         {
@@ -142,20 +147,19 @@ impl League {
         referee: Option<&str>,
     ) -> MatchEntry {
         let [a, b] = &the_match.players;
-        let endpoint = |id: &str| Some(self.members.get(id)?.meta.contact_endpoint.clone());
         let mut entry = MatchEntry {
             match_id: the_match.id.clone(),
             game_type: self.config.league.game_type.clone(),
             player_A_id: a.clone(),
             player_B_id: b.clone(),
-            referee_endpoint: endpoint(&assignment.referee_id).unwrap_or_default(),
+            referee_endpoint: self.endpoint(&assignment.referee_id).unwrap_or_default(),
             ..MatchEntry::default()
         };
 
         if let Some(referee) = referee {
             entry.referee_id = Some(assignment.referee_id.clone());
-            entry.player_A_endpoint = endpoint(a);
-            entry.player_B_endpoint = endpoint(b);
+            entry.player_A_endpoint = self.endpoint(a);
+            entry.player_B_endpoint = self.endpoint(b);
             entry.player_A_standings = Some(self.stats(a).record);
             entry.player_B_standings = Some(self.stats(b).record);
             if assignment.referee_id == referee {
@@ -164,6 +168,11 @@ impl League {
             }
         }
         entry
+    }
+
+    /// Returns the endpoint of a member.
+    pub fn endpoint(&self, id: &str) -> Option<String> {
+        Some(self.members.get(id)?.meta.contact_endpoint.clone())
     }
 
     /// Returns the table as a notification, with the round of the last result.
@@ -178,19 +187,14 @@ impl League {
 
     /// Returns the end of a round.
     pub fn round_completed(&self, round: u32) -> RoundCompleted {
-        let matches = self.round(round);
-        let mut summary = RoundSummary {
-            total_matches: matches.len() as u32,
-            ..RoundSummary::default()
-        };
-        for recorded in matches
-            .iter()
-            .filter_map(|the_match| the_match.recorded.as_ref())
-        {
-            match ending(&recorded.result) {
-                ResultStatus::Win => summary.wins += 1,
-                ResultStatus::Draw => summary.draws += 1,
-                ResultStatus::TechnicalLoss => summary.technical_losses += 1,
+        let mut summary = RoundSummary::default();
+        for the_match in self.round(round) {
+            summary.total_matches += 1;
+            match the_match.recorded.as_ref().map(|r| ending(&r.result)) {
+                Some(ResultStatus::Win) => summary.wins += 1,
+                Some(ResultStatus::Draw) => summary.draws += 1,
+                Some(ResultStatus::TechnicalLoss) => summary.technical_losses += 1,
+                None => {}
             }
         }
 

@@ -26,8 +26,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between pings of a player that answers. Referees, and players that do not answer, are
-/// pinged at the base delay of the retry policy.
+/// Interval between pings. Agents that do not answer, and referees while a round is open, are pinged
+/// at the base delay of the retry policy instead.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two fresh queues of one agent, however often it registers.
 const REFILL_INTERVAL: Duration = Duration::from_secs(1);
@@ -131,15 +131,17 @@ impl Notifier {
 
     /// Waits for the next notification of an agent. Returns `None` if a ping is due.
     fn wait_for_next(&self, id: &str, kind: AgentKind) -> Option<Arc<Notification>> {
-        let has_error = self.status(id).last_error.is_some();
-        let interval = if kind == AgentKind::Referee || has_error {
+        let must_report =
+            kind == AgentKind::Referee && self.store.read(|league| league.open_round().is_some());
+        let interval = if must_report || self.status(id).last_error.is_some() {
             self.retry_policy.base_delay_sec.0
         } else {
             PING_INTERVAL
         };
 
-        let has_work = |all: &BTreeMap<String, Recipient>| !all[id].queue.is_empty();
-        let mut all = self.recipients.wait_until(interval, has_work);
+        let mut all = self
+            .recipients
+            .wait_until(interval, |all| !all[id].queue.is_empty());
         let recipient = all.get_mut(id)?;
         let notification = recipient.queue.pop_front().flatten();
         recipient.is_sending = notification.is_some();
@@ -158,11 +160,12 @@ impl Notifier {
         let had_error = self.status(id).last_error.is_some();
         let is_end = matches!(message, Some(Message::LeagueCompleted(_)));
         let is_single = had_error || kind == AgentKind::Player && message.is_none();
-        let should_retry = |error: &CallError| error.is_retryable() && (is_end || !is_single);
         let started = Instant::now();
-        let result = self.retry_policy.retry(thread::sleep, should_retry, || {
-            self.send(id, kind, notification)
-        });
+        let result = self.retry_policy.retry(
+            thread::sleep,
+            |error: &CallError| error.is_retryable() && (is_end || !is_single),
+            || self.send(id, kind, notification),
+        );
 
         // Record the result.
         let is_assignment =
@@ -170,16 +173,18 @@ impl Notifier {
         let mut all = self.recipients.lock();
         let recipient = all.entry(id.into()).or_default();
         recipient.is_sending = false;
+        let before = recipient.status.clone();
         let status = &mut recipient.status;
-        let state = status.referee.clone();
         status.record_call(&result, is_assignment, started.elapsed());
+        let has_new_state = status.referee != before.referee;
+        recipient.needs_refill |= has_new_state;
 
         // Wake the round loop if it may wait for this.
-        let is_changed = status.last_error.is_some() != had_error;
-        recipient.needs_refill |= status.referee != state;
-        let are_all_idle = all.values().all(Recipient::is_idle);
+        let is_changed =
+            has_new_state || status.last_error != before.last_error || before.response_ms.is_none();
+        let is_last = message.is_some() && all.values().all(Recipient::is_idle);
         drop(all);
-        if is_changed || are_all_idle {
+        if is_changed || is_last {
             self.store.nudge();
         }
     }
@@ -231,11 +236,13 @@ impl Notifier {
         self.with(id, |recipient| recipient.needs_refill = true);
     }
 
-    /// Sets the state of a referee. If it changes, the referee gets everything again.
-    pub fn set_referee_state(&self, id: &str, state: RefereeState) {
+    /// Sets the state of a referee, and the reason if it is not available. If the state changes, the
+    /// referee gets everything again.
+    pub fn set_referee_state(&self, id: &str, state: RefereeState, problem: String) {
         self.with(id, |recipient| {
             recipient.needs_refill |= recipient.status.referee != state;
             recipient.status.referee = state;
+            recipient.status.problem = problem;
         });
     }
 
@@ -280,8 +287,8 @@ impl Notifier {
         for id in league.ids(AgentKind::Referee) {
             match self.status(&id).referee {
                 RefereeState::Available => available.push(id),
-                RefereeState::Overdue(_) => overdue.push(id),
-                RefereeState::Lost(_) | RefereeState::Refusing(_) => {}
+                RefereeState::Overdue => overdue.push(id),
+                RefereeState::Lost | RefereeState::Refusing => {}
             }
         }
 

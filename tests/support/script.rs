@@ -335,7 +335,7 @@ impl Story {
         let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
         let referee = command.text("by").or(game.referee()).unwrap();
         let sender = &self.league.members[referee];
-        match self.league.judge(sender, &report, self.now) {
+        match self.league.check_report(sender, &report, self.now) {
             Ok(event) => self.happens(event, "recorded"),
             Err(refusal) => refused(refusal),
         }
