@@ -1,141 +1,36 @@
-//! `league check` examines one agent, a player or a referee in any language. The
-//! examination stands where the manager would stand, lets the agent register, calls it, and judges
-//! what comes. Every check makes a line, and the last line says whether the agent would play in our
-//! league. An examination writes no league's files.
+//! `league check` examines one agent, a player or a referee in any language. It takes the place of
+//! the manager: it lets the agent register, sends it calls, and checks its messages. Every check
+//! prints a line, and the last line says whether the agent would play in our league. An examination
+//! writes no files of a league.
 //!
-//! The checks are tables. A row says who demands it, in which section of `protocol.md` it stands,
-//! what it is called, at which steps it looks, and what must be so. A step is a message that we
-//! send or are sent (`check/exam.rs`). A check whose step did not happen is skipped, since an
-//! earlier check says why. The tables speak of Even/Odd; where the league plays another game,
-//! `Exam::named` puts its names in their place. Here is what every agent must do; read
-//! `check/player.rs` and `check/referee.rs` next.
+//! The checks are tables. A row has the level of the check, its section of `protocol.md`, its name,
+//! the steps at which it looks, and the function that looks. A step is a message that we send or
+//! receive (`check/examination.rs`). If a step did not happen, its check is skipped, since an earlier
+//! check shows the reason. The tables are written for Even/Odd; in a league of another game,
+//! `Examination::translate` replaces the names. This file has the checks that every agent must pass;
+//! read `check/player_checks.rs` and `check/referee_checks.rs` next.
 
-/// A table of checks.
-macro_rules! checks {
-    ($exam:ident, $it:ident:
-        $($weight:ident $section:literal $name:literal $steps:tt $look:expr;)*) => {
-        &[$(Check {
-            weight: $weight,
-            section: $section,
-            name: $name,
-            steps: $steps,
-            look: |$exam, $it| {
-                let _ = ($exam, $it); // many need only one of them
-                Option::from($look)
-            },
-        },)*]
-    };
-}
-
-mod desk;
-mod exam;
+mod examination;
 mod exchange;
 mod messages;
-mod player;
-mod referee;
+mod player_checks;
+mod referee_checks;
+mod server;
 
-use crate::children::until;
 use crate::files::provide_config;
-use exam::*;
-use exchange::*;
-use league::games::{self, Game, even_odd};
+use Level::{Recommended, Required, RequiredIfPresent, Tolerated};
+use examination::{Examination, REGISTRATION};
+use exchange::{Exchange, Finding, Grade, Observation, worst};
 use league::json::decode;
 use league::manager::registration::check_meta;
-use league::net::client::{MAX_NOTICE, Peer, ok};
-use league::net::sync::lock;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::config::Timeouts;
-use league::program::terminal::{print_error, print_line, sanitize};
-use league::program::{Program, exit_when_stdin_closes};
-use league::protocol::*;
-use league::values::{Timestamp, redact_and_truncate};
-use messages::*;
-use serde_json::{Value, json};
+use league::program::terminal::{print_line, sanitize};
+use league::protocol::{
+    AgentKind, AgentMeta, ErrorCode, LeagueRegisterRequest, MessageSpec, PROTOCOL,
+    RefereeRegisterRequest,
+};
+use serde_json::Value;
 use std::io;
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// One row of a table.
-struct Check {
-    weight: Weight,
-    section: &'static str,
-    name: &'static str,
-    /// The steps have semicolons between them.
-    steps: &'static str,
-    /// The look returns what it sees in a step, or nothing where it cannot see.
-    look: fn(&Exam, &Exchange) -> Option<Seen>,
-}
-
-/// A weight says how a check ends that sees something wrong, and whether our own league forgives
-/// that. Where it does not say, our league forgives that nothing is there.
-type Weight = (Grade, Option<bool>);
-/// The protocol demands these; our own league insists on them, or on what is there, or not at all.
-const MUST: Weight = (Grade::Failed, Some(false));
-const IF_ANY: Weight = (Grade::Failed, None);
-const FORGIVEN: Weight = (Grade::Failed, Some(true));
-/// Nobody insists on these, but they are wise.
-const WISE: Weight = (Grade::Warned, Some(true));
-
-const REGISTERS: &[Check] = checks! { exam, it:
-    IF_ANY "Transport" "it registers by JSON-RPC 2.0, with an id" REGISTRATION {
-        let good = it.json["jsonrpc"] == "2.0" && !it.json["id"].is_null();
-        let seen = it.shows(&it.came, "\"jsonrpc\": \"2.0\" and an id", good);
-        Seen { is_absent: it.is_bare(), ..seen }
-    };
-    IF_ANY "Registration" "its method is that of its kind" REGISTRATION {
-        let (came, expected) = (it.method(), format!("register_{}", exam.kind()));
-        let good = came == expected || came == it.text("message_type");
-        Seen { is_absent: MessageSpec::by_method(came).is_none(), ..it.shows(came, expected, good) }
-    };
-    MUST "Registration" "message_type is a registration" REGISTRATION {
-        let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
-        it.field("message_type", names.join(" or "), |it| names.iter().any(|name| it == name))
-    };
-    IF_ANY "Envelope" "protocol is league.v2" REGISTRATION it.equals("protocol", PROTOCOL);
-    FORGIVEN "Envelope" "sender names its kind" REGISTRATION {
-        let kind = format!("{}:", exam.kind());
-        let good = |it: &Value| it.as_str().is_some_and(|it| it.starts_with(&kind));
-        it.field("sender", format!("\"{kind}NAME\""), good)
-    };
-    IF_ANY "Envelope" "conversation_id is a text" REGISTRATION
-        it.field("conversation_id", "a text", Value::is_string);
-    FORGIVEN "Time" "timestamp is UTC" REGISTRATION it.time("timestamp");
-    MUST "Registration" "it says what it is" REGISTRATION {
-        let (kind, game) = (exam.kind(), exam.rules().game_type);
-        let meta = decode::<AgentMeta>(&exam.meta()).map_err(|fault| fault.to_string());
-        let taken = meta.and_then(|it| check_meta(&it, kind, game).map_err(|it| it.reason));
-        let good = taken.is_ok();
-        it.shows(taken.err().unwrap_or_default(), "what our manager takes", good)
-    };
-    MUST "Registration" "somebody answers at its contact_endpoint" "ping"
-        it.shows(&it.came, "any HTTP answer", it.status != 0);
-};
-
-const NOTICES: &[Check] = checks! { exam, it:
-    FORGIVEN "Standings and notices" "ROUND_COMPLETED is taken" "ROUND_COMPLETED" it.taken();
-    FORGIVEN "Transport" "an id is echoed, integer or string"
-        r#"ROUND_COMPLETED with {"id": 4711}; ROUND_COMPLETED with {"id": "check"}"# {
-        let came = it.json["id"].to_string();
-        it.shows(format!("id {came}"), "the same id", it.step.contains(&came))
-    };
-    WISE "Tokens" "a notice with a wrong token is refused"
-        r#"ROUND_COMPLETED with {"auth_token": "x"}"#
-        it.refused(ErrorCode::TokenInvalid);
-    WISE "Tokens" "a notice without a token is refused"
-        r#"ROUND_COMPLETED with {"auth_token": null}"#
-        it.refused(ErrorCode::TokenMissing);
-    WISE "Ping and liveness" "ping is answered" "ping" (it.status != 0).then(|| it.taken());
-    FORGIVEN "Transport" "an unknown method is an error" "no_such_method" it.failed(-32601);
-    WISE "Transport" "broken JSON is an error" "broken JSON" it.failed(-32700);
-    MUST "Limits" "it survives a large body" "2 MB" {
-        let next = exam.step("ping with all its senses")?;
-        let came = format!("{}; then {}", it.came, next.came);
-        next.shows(came, "HTTP 413 or an error; then an answer", next.status != 0)
-    };
-    WISE "MCP" "its tools are listed" "tools/list" it.taken();
-    FORGIVEN "Standings and notices" "LEAGUE_COMPLETED is taken" "LEAGUE_COMPLETED" it.taken();
-};
 
 pub const USAGE: Usage = Usage {
     name: "league check",
@@ -150,59 +45,340 @@ pub const USAGE: Usage = Usage {
     redirects: "",
 };
 
+/// One row of a table.
+struct Check {
+    level: Level,
+    section: &'static str,
+    name: &'static str,
+    /// The steps, with semicolons between them.
+    steps: &'static str,
+    look: Look,
+}
+
+/// Looks at the exchange of a step. Returns nothing if the exchange has nothing to look at.
+type Look = fn(&Examination, &Exchange) -> Option<Observation>;
+
+/// The levels of checks.
+#[derive(Clone, Copy)]
+enum Level {
+    /// The protocol demands it, and so does our own league.
+    Required,
+    /// The protocol demands it; our own league only if the agent does not leave it out.
+    RequiredIfPresent,
+    /// The protocol demands it, but our own league does not.
+    Tolerated,
+    /// It is wise, but not demanded.
+    Recommended,
+}
+
+/// Returns a row of a table.
+const fn check(
+    level: Level,
+    section: &'static str,
+    name: &'static str,
+    steps: &'static str,
+    look: Look,
+) -> Check {
+    Check {
+        level,
+        section,
+        name,
+        steps,
+        look,
+    }
+}
+
+const REGISTRATION_CHECKS: &[Check] = &[
+    check(
+        RequiredIfPresent,
+        "Transport",
+        "it registers by JSON-RPC 2.0, with an id",
+        REGISTRATION,
+        check_json_rpc,
+    ),
+    check(
+        RequiredIfPresent,
+        "Registration",
+        "its method is that of its kind",
+        REGISTRATION,
+        check_method,
+    ),
+    check(
+        Required,
+        "Registration",
+        "message_type is a registration",
+        REGISTRATION,
+        check_message_type,
+    ),
+    check(
+        RequiredIfPresent,
+        "Envelope",
+        "protocol is league.v2",
+        REGISTRATION,
+        |_, call| call.check_text("protocol", PROTOCOL),
+    ),
+    check(
+        Tolerated,
+        "Envelope",
+        "sender names its kind",
+        REGISTRATION,
+        check_sender,
+    ),
+    check(
+        RequiredIfPresent,
+        "Envelope",
+        "conversation_id is a text",
+        REGISTRATION,
+        |_, call| call.check_field("conversation_id", "a text", Value::is_string),
+    ),
+    check(
+        Tolerated,
+        "Time",
+        "timestamp is UTC",
+        REGISTRATION,
+        |_, call| call.check_timestamp("timestamp"),
+    ),
+    check(
+        Required,
+        "Registration",
+        "it says what it is",
+        REGISTRATION,
+        check_registered_meta,
+    ),
+    check(
+        Required,
+        "Registration",
+        "somebody answers at its contact_endpoint",
+        "ping",
+        |_, ping| Some(ping.observe(&ping.received, "any HTTP answer", ping.status != 0)),
+    ),
+];
+
+/// The checks after those of the agent's kind.
+const FINAL_CHECKS: &[Check] = &[
+    check(
+        Tolerated,
+        "Standings and notices",
+        "ROUND_COMPLETED is taken",
+        "ROUND_COMPLETED",
+        accepted,
+    ),
+    check(
+        Tolerated,
+        "Transport",
+        "an id is echoed, integer or string",
+        r#"ROUND_COMPLETED with {"id": 4711}; ROUND_COMPLETED with {"id": "check"}"#,
+        check_id,
+    ),
+    check(
+        Recommended,
+        "Tokens",
+        "a notice with a wrong token is refused",
+        r#"ROUND_COMPLETED with {"auth_token": "x"}"#,
+        |_, call| call.check_refused(ErrorCode::TokenInvalid),
+    ),
+    check(
+        Recommended,
+        "Tokens",
+        "a notice without a token is refused",
+        r#"ROUND_COMPLETED with {"auth_token": null}"#,
+        |_, call| call.check_refused(ErrorCode::TokenMissing),
+    ),
+    check(
+        Recommended,
+        "Ping and liveness",
+        "ping is answered",
+        "ping",
+        |_, ping| ping.check_accepted().filter(|_| ping.status != 0),
+    ),
+    check(
+        Tolerated,
+        "Transport",
+        "an unknown method is an error",
+        "no_such_method",
+        |_, call| call.check_error(-32601),
+    ),
+    check(
+        Recommended,
+        "Transport",
+        "broken JSON is an error",
+        "broken JSON",
+        |_, call| call.check_error(-32700),
+    ),
+    check(
+        Required,
+        "Limits",
+        "it survives a large body",
+        "2 MB",
+        check_survival,
+    ),
+    check(
+        Recommended,
+        "MCP",
+        "its tools are listed",
+        "tools/list",
+        accepted,
+    ),
+    check(
+        Tolerated,
+        "Standings and notices",
+        "LEAGUE_COMPLETED is taken",
+        "LEAGUE_COMPLETED",
+        accepted,
+    ),
+];
+
+/// Checks that the agent has accepted a call.
+fn accepted(_: &Examination, call: &Exchange) -> Option<Observation> {
+    call.check_accepted()
+}
+
+fn check_json_rpc(_: &Examination, call: &Exchange) -> Option<Observation> {
+    let is_good = call.json["jsonrpc"] == "2.0" && !call.json["id"].is_null();
+    Some(Observation {
+        is_absent: call.is_bare(),
+        ..call.observe(&call.received, "\"jsonrpc\": \"2.0\" and an id", is_good)
+    })
+}
+
+fn check_method(examination: &Examination, call: &Exchange) -> Option<Observation> {
+    let method = call.method();
+    let expected = format!("register_{}", examination.kind());
+    let is_good = method == expected || method == call.text("message_type");
+    Some(Observation {
+        is_absent: MessageSpec::by_method(method).is_none(),
+        ..call.observe(method, expected, is_good)
+    })
+}
+
+fn check_message_type(_: &Examination, call: &Exchange) -> Option<Observation> {
+    let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
+    let expected = names.join(" or ");
+    call.check_field("message_type", expected, |name| {
+        names.iter().any(|known| name == known)
+    })
+}
+
+fn check_sender(examination: &Examination, call: &Exchange) -> Option<Observation> {
+    let prefix = format!("{}:", examination.kind());
+    let expected = format!("\"{prefix}NAME\"");
+    call.check_field("sender", expected, |sender| {
+        sender.as_str().unwrap_or_default().starts_with(&prefix)
+    })
+}
+
+fn check_registered_meta(examination: &Examination, call: &Exchange) -> Option<Observation> {
+    let (kind, game_type) = (examination.kind(), examination.game().game_type);
+    let problem = match decode::<AgentMeta>(&examination.meta()) {
+        Ok(meta) => check_meta(&meta, kind, game_type)
+            .err()
+            .map(|rejection| rejection.reason),
+        Err(error) => Some(error.to_string()),
+    };
+    let is_good = problem.is_none();
+    let expected = "what our manager takes";
+    Some(call.observe(problem.unwrap_or_default(), expected, is_good))
+}
+
+fn check_id(_: &Examination, call: &Exchange) -> Option<Observation> {
+    let id = call.json["id"].to_string();
+    let is_good = call.step.contains(&id);
+    Some(call.observe(format!("id {id}"), "the same id", is_good))
+}
+
+fn check_survival(examination: &Examination, call: &Exchange) -> Option<Observation> {
+    let next = examination.exchange("ping with all its senses")?;
+    let received = format!("{}; then {}", call.received, next.received);
+    let expected = "HTTP 413 or an error; then an answer";
+    Some(next.observe(received, expected, next.status != 0))
+}
+
 /// Waits for an agent to register, and examines it.
 pub fn run(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    let exam = desk::open(args)?;
-    let kind = exam.kind();
-    let own = match kind {
-        AgentKind::Referee => referee::CHECKS,
-        _ => player::CHECKS,
+    let is_json = args.has("--json");
+    let examination = server::wait_for_agent(args)?;
+    let kind_checks = match examination.kind() {
+        AgentKind::Referee => referee_checks::CHECKS,
+        _ => player_checks::CHECKS,
     };
-    let checks = [REGISTERS, own, NOTICES].into_iter().flatten();
-    let findings: Vec<Finding> = checks.map(|check| exam.make(check)).collect();
-    if exam.program.args.has("--json") {
+
+    let mut findings = Vec::new();
+    for checks in [REGISTRATION_CHECKS, kind_checks, FINAL_CHECKS] {
+        for check in checks {
+            findings.push(examination.make_check(check));
+        }
+    }
+
+    if is_json {
         print_line(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
     }
-    let of = |grade: Grade| findings.iter().filter(move |it| it.grade == grade);
-    let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped];
-    let counts = grades.map(|grade| format!("{} {grade}", of(grade).count()));
-    (exam.say)(&format!("a {kind}: {}", counts.join(", ")));
-    let fatal = of(Grade::Failed).filter(|it| !it.forgiven);
-    let fatal: Vec<&str> = fatal.map(|it| &*it.check).collect();
-    (exam.say)(&match fatal.join("; ") {
-        why if why.is_empty() => "it WOULD PLAY in our league".into(),
-        why => format!("it would NOT play in our league, by what fails: {why}"),
-    });
-    match of(Grade::Failed).next() {
-        Some(_) => Err(Exit::failed("")),
-        None => Ok(()),
+    examination.print_summary(&findings);
+    if count(&findings, Grade::Failed) > 0 {
+        return Err(Exit::failed(""));
     }
+    Ok(())
 }
 
-impl Exam {
-    /// Makes a check, looks at the worst of its steps, and says what it has found.
-    fn make(&self, check: &Check) -> Finding {
-        let look = |step| (check.look)(self, &self.step(step)?);
-        let seen = worst(check.steps.split("; ").map(look));
-        let (failing, forgiven) = check.weight;
-        let finding = Finding {
-            check: self.named(check.name),
-            section: check.section,
-            grade: match &seen {
-                None => Grade::Skipped,
-                Some(seen) if seen.good => Grade::Good,
-                Some(_) => failing,
-            },
-            forgiven: forgiven.unwrap_or(seen.as_ref().is_some_and(|seen| seen.is_absent)),
-            seen,
+fn count(findings: &[Finding], grade: Grade) -> usize {
+    let same_grade = findings.iter().filter(|finding| finding.grade == grade);
+    same_grade.count()
+}
+
+impl Examination {
+    /// Makes a check and prints its finding, which is about the worst of its steps.
+    fn make_check(&self, check: &Check) -> Finding {
+        // Take the steps and look at them.
+        let steps = check.steps.split("; ");
+        let observation = worst(steps.map(|step| (check.look)(self, &self.exchange(step)?)));
+
+        let grade = match (&observation, check.level) {
+            (None, _) => Grade::Skipped,
+            (Some(observation), _) if observation.is_good => Grade::Good,
+            (_, Recommended) => Grade::Warned,
+            _ => Grade::Failed,
         };
-        (self.say)(&sanitize(&finding.line()));
+        let forgiven = match check.level {
+            Required => false,
+            RequiredIfPresent => observation.as_ref().is_some_and(|seen| seen.is_absent),
+            Tolerated | Recommended => true,
+        };
+
+        let finding = Finding {
+            check: self.translate(check.name),
+            section: check.section,
+            grade,
+            forgiven,
+            observation,
+        };
+        (self.print)(&sanitize(&finding.line()));
         finding
     }
+
+    /// Prints how many checks ended with each grade, and whether the agent would play.
+    fn print_summary(&self, findings: &[Finding]) {
+        let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped];
+        let counts = grades.map(|grade| format!("{} {grade}", count(findings, grade)));
+        (self.print)(&format!("a {}: {}", self.kind(), counts.join(", ")));
+
+        let mut fatal = Vec::new();
+        for finding in findings {
+            if finding.grade == Grade::Failed && !finding.forgiven {
+                fatal.push(finding.check.as_str());
+            }
+        }
+        if fatal.is_empty() {
+            (self.print)("it WOULD PLAY in our league");
+        } else {
+            let fatal = fatal.join("; ");
+            (self.print)(&format!(
+                "it would NOT play in our league, by what fails: {fatal}"
+            ));
+        }
+    }
 }
 
-/// A JSON-RPC request, written.
-fn call(method: &str, params: impl std::fmt::Display, id: impl std::fmt::Display) -> String {
+/// Returns a JSON-RPC request as a text.
+fn json_rpc_call(method: &str, params: &Value, id: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#)
 }

@@ -1,16 +1,14 @@
-//! Is one player better than another? Both play the same rivals, cycle by cycle, until that is
-//! decided.
+//! Compares two players: both play the same rivals, cycle by cycle, until it is decided which one is
+//! better.
 //!
-//! The unit is one rival in one cycle: what the new player's choice was worth against this rival,
-//! less what the old one's was. Choices are worth points before the number is drawn (in games that
-//! draw nothing, the points themselves). All of it is counted anew from the league's document after
-//! each cycle. Then a sequential probability ratio test asks whether the mean of these differences
-//! is rather `DELTA` or rather nothing. Such a test may be looked at as often as one likes; whoever
-//! looks at an ordinary error bar after each cycle, and stops when it pleases, is deceived far too
-//! often.
+//! The unit is one rival in one cycle: the expected points of the new player against this rival, less
+//! those of the old one (in games that draw no number, the points). They are counted from the league's
+//! document after each cycle. Then a sequential probability ratio test decides if the mean of these
+//! differences is `DELTA` or 0. Such a test may be made after every cycle. An ordinary error bar that
+//! is looked at after every cycle would be wrong far too often.
 
 use crate::document::Document;
-use crate::figures::{gains, worth_in};
+use crate::expected_points::{gains, pair_values_in};
 use crate::statistics::Sample;
 use crate::view::{AgentView, LeagueView};
 use league::manager::Manager;
@@ -22,42 +20,48 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A gain of so many points a match is worth knowing of.
+/// The gain of points per match for which the test looks.
 pub const DELTA: f64 = 0.05;
-/// The answer is wrong in at most 5 of 100: the logarithm of 95 to 5.
-const BOUND: f64 = 2.944_438_979_166_440_3; // ln 19
-/// The first look comes after so many cycles: before, the spread of the differences is not known.
-const FIRST_LOOK: usize = 5;
-/// After so many cycles nothing is decided.
-pub const MOST_CYCLES: u32 = 500;
-/// Differences that hardly spread are taken to spread so much, in points squared.
-const LEAST_VARIANCE: f64 = 0.000_25;
-/// How often the thread looks whether a cycle is over.
-const LOOK: Duration = Duration::from_secs(1);
+/// The bound of the test: the answer is wrong in at most 5 of 100. The logarithm of 95 / 5.
+const BOUND: f64 = 2.944_438_979_166_440_3;
+/// Minimum number of cycles: before, the variance of the differences is not known.
+const MIN_CYCLES: usize = 5;
+/// Maximum number of cycles: after them the comparison ends undecided.
+pub const MAX_CYCLES: u32 = 500;
+/// Minimum of the variance of the differences, in points squared.
+const MIN_VARIANCE: f64 = 0.000_25;
+/// Maximum interval between two checks if a cycle is over.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How near some differences are to a verdict, after whole cycles: from 1 on the new player is
-/// better and gains at least about `DELTA` points a match, from -1 on it does not; between the two,
-/// more cycles are needed.
-pub fn verdict(differences: &[f64], cycles: usize) -> f64 {
-    if cycles < FIRST_LOOK {
+/// Returns the evidence of differences after whole cycles. From 1 on the new player is better, and
+/// gains at least about `DELTA` points a match; from -1 on it is not better. Between the two, more
+/// cycles are needed.
+pub fn evidence(differences: &[f64], cycles: usize) -> f64 {
+    if cycles < MIN_CYCLES {
         return 0.0;
     }
+
     let Sample { count, mean, error } = Sample::of(differences.iter().copied());
-    let variance = error.powi(2).max(LEAST_VARIANCE / count as f64);
+    let variance = error.powi(2).max(MIN_VARIANCE / count as f64);
     DELTA * (mean - DELTA / 2.0) / variance / BOUND
 }
 
-/// The first player and the second meet each of the others once a cycle, in rounds in which nobody
-/// plays twice.
+/// Returns the pairings of all rounds: the first two players meet each of the others once a cycle, and
+/// no player plays twice in a round.
 pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
     let [new, old, rivals @ ..] = players else {
         return Vec::new();
     };
+
     let mut rounds = Vec::new();
-    for cycle in 0..MOST_CYCLES {
+    for cycle in 0..MAX_CYCLES {
         for round in 0..rivals.len() {
-            let rival = |place: usize| rivals[place % rivals.len()].clone();
-            let mut pairs = vec![[new.clone(), rival(round)], [old.clone(), rival(round + 1)]];
+            let rival_of_new = &rivals[round];
+            let rival_of_old = &rivals[(round + 1) % rivals.len()];
+            let mut pairs = vec![
+                [new.clone(), rival_of_new.clone()],
+                [old.clone(), rival_of_old.clone()],
+            ];
             if !cycle.is_multiple_of(2) {
                 pairs.iter_mut().for_each(|pair| pair.reverse());
             }
@@ -67,152 +71,199 @@ pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
     rounds
 }
 
-/// Has a thread compare the first two players of a league, and end the league when it is decided.
+/// Starts a thread that compares the first two players of a league, and ends the league when it is
+/// decided.
 pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
     let (manager, document) = (Arc::clone(manager), Arc::clone(document));
-    spawn("comparison", move || {
-        let say = |line: String| manager.terminal.print_line(&line);
-        let began = Instant::now();
-        let mut cycles = 0;
-        loop {
-            let view = document.newest(&manager);
-            while let Some(comparison) = Comparison::of(&view, cycles) {
-                if let Some(end) = comparison.end(began) {
-                    end.into_iter().for_each(say);
-                    if let Err(error) = manager.close() {
-                        say(error.to_string());
-                    }
-                    return;
-                }
-                if cycles == 0 {
-                    say(comparison.heading());
-                } else if cycles.is_power_of_two() && cycles >= 8 {
-                    say(comparison.line());
-                }
-                cycles += 1;
-            }
-            if view.status == LeaguePhase::Completed {
-                return;
-            }
-            manager.store.wait(LOOK, League::is_over);
-        }
-    });
+    spawn("comparison", move || compare(&manager, &document));
 }
 
-/// What came of the first cycles of a league.
+fn compare(manager: &Manager, document: &Document) {
+    let terminal = manager.terminal;
+    let start = Instant::now();
+    let mut cycles = 0;
+    loop {
+        // Look at all cycles that are over.
+        let view = document.newest(manager);
+        while let Some(comparison) = Comparison::of(&view, cycles) {
+            if let Some(result) = comparison.result(start) {
+                terminal.print_line(&result);
+                if let Err(error) = manager.close() {
+                    terminal.print_line(&error.to_string());
+                }
+                return;
+            }
+
+            if cycles == 0 {
+                terminal.print_line(&comparison.heading());
+            } else if cycles.is_power_of_two() && cycles >= 8 {
+                terminal.print_line(&comparison.progress());
+            }
+            cycles += 1;
+        }
+
+        if view.status == LeaguePhase::Completed {
+            return;
+        }
+        manager.store.wait(CHECK_INTERVAL, League::is_over);
+    }
+}
+
+/// The comparison after some cycles.
 struct Comparison<'a> {
     cycles: usize,
-    /// The new player and the old one.
-    sides: [&'a AgentView; 2],
+    new: &'a AgentView,
+    old: &'a AgentView,
     rivals: Vec<&'a AgentView>,
-    /// What their matches are counted in.
-    kind: &'static str,
-    /// Rival by rival in each cycle: what the choices of both sides were worth against it.
-    worth: Vec<(&'a AgentView, [f64; 2])>,
+    /// The kind of points that are compared.
+    unit: &'static str,
+    /// One entry for each rival in each cycle.
+    entries: Vec<Entry<'a>>,
+}
+
+/// The points of both players against a rival in one cycle.
+struct Entry<'a> {
+    rival: &'a AgentView,
+    new: f64,
+    old: f64,
 }
 
 impl<'a> Comparison<'a> {
-    /// The comparison after so many cycles, if all their matches have a result.
+    /// Returns the comparison after that many cycles; none unless all their matches have a result.
     fn of(view: &'a LeagueView, cycles: usize) -> Option<Comparison<'a>> {
-        let players = view.agents.iter().filter(|it| it.kind == AgentKind::Player);
-        let mut players = players.filter(|_| view.status != LeaguePhase::Waiting);
-        let sides = [players.next()?, players.next()?];
+        if view.status == LeaguePhase::Waiting {
+            return None;
+        }
+        let mut agents = view.agents.iter();
+        let mut players = agents
+            .by_ref()
+            .filter(|agent| agent.kind == AgentKind::Player);
+        let (new, old) = (players.next()?, players.next()?);
         let rivals: Vec<&AgentView> = players.collect();
-        let by_pair = worth_in(view);
-        let mut worth = Vec::new();
+
+        // Collect the points, cycle by cycle.
+        let values = pair_values_in(view);
+        let mut entries = Vec::new();
         let rounds = view.rounds.get(..cycles * rivals.len())?;
         for cycle in rounds.chunks(rivals.len().max(1)) {
-            let matches = cycle.iter().flat_map(|round| &round.matches);
-            let gains = matches.flat_map(|game| gains(game, &by_pair));
-            let gains =
-                gains.map(|it| ([it.player, it.opponent], it.expected.unwrap_or(it.points)));
-            let gains: BTreeMap<_, f64> = gains.collect();
+            let mut points = BTreeMap::new();
+            for the_match in cycle.iter().flat_map(|round| &round.matches) {
+                for gain in gains(the_match, &values) {
+                    let key = (gain.player, gain.opponent);
+                    points.insert(key, gain.expected.unwrap_or(gain.points));
+                }
+            }
+
             for rival in &rivals {
-                let [new, old] = sides.map(|side| gains.get(&[&side.id, &rival.id]));
-                worth.push((*rival, [*new?, *old?]));
+                entries.push(Entry {
+                    rival,
+                    new: *points.get(&(&new.id, &rival.id))?,
+                    old: *points.get(&(&old.id, &rival.id))?,
+                });
             }
         }
-        let kind = match by_pair.is_empty() {
-            true => "points a match",
-            false => "expected points",
-        };
+
         Some(Comparison {
             cycles,
-            sides,
+            new,
+            old,
             rivals,
-            kind,
-            worth,
+            unit: if values.is_empty() {
+                "points a match"
+            } else {
+                "expected points"
+            },
+            entries,
         })
     }
 
     fn heading(&self) -> String {
-        let ([new, old], rivals) = (self.sides.map(name), self.rivals.len());
+        let (new, old) = (name(self.new), name(self.old));
+        let rivals = self.rivals.len();
         format!("{new} and {old}, each against the same {rivals} rivals, until it is decided")
     }
 
-    /// What the choices of the new player were worth in all its matches, and those of the old one.
-    fn gains(&self) -> [Sample; 2] {
-        [0, 1].map(|side| Sample::of(self.worth.iter().map(|(_, both)| both[side])))
+    fn new_points(&self) -> Sample {
+        Sample::of(self.entries.iter().map(|entry| entry.new))
     }
 
-    /// Whoever has lost technically is not better.
-    fn verdict(&self) -> f64 {
-        let differences = self.worth.iter().map(|(_, [new, old])| new - old);
-        match verdict(&differences.collect::<Vec<f64>>(), self.cycles) {
-            1.0.. if self.sides[0].technical_losses > Some(0) => -1.0,
-            verdict => verdict.clamp(-1.0, 1.0),
+    fn old_points(&self) -> Sample {
+        Sample::of(self.entries.iter().map(|entry| entry.old))
+    }
+
+    /// Returns the evidence, from -1 to 1. A player that has lost technically is not better.
+    fn evidence(&self) -> f64 {
+        let differences = self.entries.iter().map(|entry| entry.new - entry.old);
+        let evidence = evidence(&differences.collect::<Vec<f64>>(), self.cycles);
+        if evidence >= 1.0 && self.new.technical_losses > Some(0) {
+            return -1.0;
         }
+        evidence.clamp(-1.0, 1.0)
     }
 
-    /// `cycle  16   expected points: ada 1.347, eve 1.321    towards better 24 %`
-    fn line(&self) -> String {
-        let ([new, old], kind) = (self.sides.map(name), self.kind);
-        let [new_mean, old_mean] = self.gains().map(|it| it.mean);
-        let far = self.verdict();
-        let what = if far < 0.0 { "not better" } else { "better" };
-        let percent = far.abs() * 100.0;
+    /// Returns `cycle  16   expected points: ada 1.347, eve 1.321    towards better 24 %`.
+    fn progress(&self) -> String {
+        let (new, old) = (name(self.new), name(self.old));
+        let evidence = self.evidence();
+        let side = if evidence < 0.0 {
+            "not better"
+        } else {
+            "better"
+        };
         format!(
-            "  cycle {:>3}   {kind}: {new} {new_mean:.3}, {old} {old_mean:.3}    towards {what} {percent:.0} %",
-            self.cycles
+            "  cycle {:>3}   {}: {new} {:.3}, {old} {:.3}    towards {side} {:.0} %",
+            self.cycles,
+            self.unit,
+            self.new_points().mean,
+            self.old_points().mean,
+            evidence.abs() * 100.0
         )
     }
 
-    /// What is said when there is nothing more to play for. The league began at that time.
-    fn end(&self, began: Instant) -> Option<Vec<String>> {
-        let [new, old] = self.sides.map(name);
-        let said = match self.verdict() {
-            1.0 => format!("{new} is better than {old}"),
-            -1.0 => format!("{new} is not better than {old}"),
-            _ if self.cycles < MOST_CYCLES as usize => return None,
-            _ => format!("{new} and {old}: undecided"),
+    /// Returns the result of a comparison that began at `start`; none while more cycles are needed.
+    fn result(&self, start: Instant) -> Option<String> {
+        let (new, old) = (name(self.new), name(self.old));
+        let evidence = self.evidence();
+        let verdict = if evidence == 1.0 {
+            format!("{new} is better than {old}")
+        } else if evidence == -1.0 {
+            format!("{new} is not better than {old}")
+        } else if self.cycles < MAX_CYCLES as usize {
+            return None;
+        } else {
+            format!("{new} and {old}: undecided")
         };
-        let ([new, old], kind) = (self.gains(), self.kind);
-        let figures = format!("{kind} {new} against {old}");
+
+        let (progress, by_rival) = (self.progress(), self.by_rival());
+        let (unit, new_points, old_points) = (self.unit, self.new_points(), self.old_points());
         let cycles = plural(self.cycles as u32, "cycle");
-        let (matches, seconds) = (2 * self.worth.len(), began.elapsed().as_secs_f64());
-        Some(vec![
-            self.line(),
-            format!("{said}: {figures} ({cycles}, {matches} matches, {seconds:.1} s)"),
-            format!(
-                "Such an answer is wrong in at most 5 of 100. \"Not better\" means: not by {DELTA} points a match or more."
-            ),
-            self.by_rival(),
-        ])
+        let (matches, seconds) = (2 * self.entries.len(), start.elapsed().as_secs_f64());
+        Some(format!(
+            "{progress}\n\
+             {verdict}: {unit} {new_points} against {old_points} ({cycles}, {matches} matches, {seconds:.1} s)\n\
+             Such an answer is wrong in at most 5 of 100. \"Not better\" means: not by {DELTA} points a match or more.\n\
+             {by_rival}"
+        ))
     }
 
-    /// `ada gains most on: even +0.31, alternate +0.22, pattern -0.04`
+    /// Returns `ada gains most on: even +0.31, alternate +0.22, pattern -0.04`.
     fn by_rival(&self) -> String {
-        let gain = |rival: &&AgentView| {
-            let own = self.worth.iter().filter(|(it, _)| it.id == rival.id);
-            Sample::of(own.map(|(_, [new, old])| new - old)).mean
-        };
-        let mut gains: Vec<_> = self.rivals.iter().map(|it| (gain(it), name(it))).collect();
+        let mut gains = Vec::new();
+        for rival in &self.rivals {
+            let entries = self
+                .entries
+                .iter()
+                .filter(|entry| entry.rival.id == rival.id);
+            let differences = Sample::of(entries.map(|entry| entry.new - entry.old));
+            gains.push((differences.mean, name(rival)));
+        }
         gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        let texts = gains
-            .iter()
-            .map(|(gain, name)| format!("{name} {gain:+.2}"));
-        let texts: Vec<String> = texts.collect();
-        let new = name(self.sides[0]);
+
+        let mut texts = Vec::new();
+        for (gain, rival) in gains {
+            texts.push(format!("{rival} {gain:+.2}"));
+        }
+        let new = name(self.new);
         format!("{new} gains most on: {}", texts.join(", "))
     }
 }

@@ -5,11 +5,11 @@
 //! league itself is played by `src/manager.rs`, which knows nothing of this.
 
 use crate::children::{self, Children};
+use crate::derived::DerivedFields;
 use crate::document::Document;
-use crate::figures::Figures;
+use crate::export::Exporter;
 use crate::groups::{self, Entrant};
-use crate::pages::Pages;
-use crate::site::Site;
+use crate::web::WebPages;
 use crate::{class, comparison, operator, screen, statistics};
 use league::manager::league::League;
 use league::manager::{self, Hooks, Manager};
@@ -102,8 +102,8 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 /// The tool within a manager.
 struct ToolHooks {
     setup: Setup,
-    site: Site,
-    pages: Arc<Mutex<Pages>>,
+    web_pages: WebPages,
+    exporter: Arc<Mutex<Exporter>>,
     children: Mutex<Children>,
     /// Is disconnected when the champion is on the screen.
     screen: Mutex<Option<Receiver<()>>>,
@@ -121,8 +121,8 @@ impl ToolHooks {
 
         ToolHooks {
             setup,
-            site: Site::new(logs.clone()),
-            pages: Arc::new(Mutex::new(Pages::new(data_folder(args), logs))),
+            web_pages: WebPages::new(logs.clone()),
+            exporter: Arc::new(Mutex::new(Exporter::new(data_folder(args), logs))),
             children: Mutex::default(),
             screen: Mutex::default(),
             terminal: Terminal { quiet },
@@ -187,7 +187,7 @@ impl Hooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         self.start_screen(manager);
         self.write_marks(manager)?;
-        keep_writing(&self.pages, manager, &self.document);
+        keep_writing(&self.exporter, manager, &self.document);
 
         if self.setup.kind != LeagueKind::Serve {
             self.start_children(manager)?;
@@ -216,19 +216,20 @@ impl Hooks for ToolHooks {
         let view = self.document.newest(manager);
         let is_recorded =
             |match_id: &str| manager.store.read(|league| is_recorded(league, match_id));
-        self.site.page(&view, is_recorded, path, query, peer)
+        self.web_pages
+            .respond(&view, is_recorded, path, query, peer)
     }
 
     fn league_played(&self, manager: &Manager) {
         let view = self.document.newest(manager);
-        let figures = Figures::of(&view);
-        let kept = lock(&self.pages).keep(&view, &figures);
+        let derived = DerivedFields::of(&view);
+        let kept = lock(&self.exporter).finish(&view, &derived);
 
         // The table and the champion come first.
         if let Some(screen) = lock(&self.screen).take() {
             let _ = screen.recv_timeout(SHUTDOWN_TIMEOUT);
         }
-        if let Some(luck) = &figures.luck {
+        if let Some(luck) = &derived.luck {
             self.terminal.print_line(luck);
         }
         if self.setup.kind.is_practice() {
@@ -243,7 +244,7 @@ impl Hooks for ToolHooks {
 
     fn ended(&self, manager: &Manager) {
         lock(&self.children).wait();
-        self.site.linger();
+        self.web_pages.linger();
 
         if manager.program.args.has("--stay") {
             let text = "the league is over; still serving (--stay) until the command \
@@ -283,14 +284,14 @@ fn is_recorded(league: &League, match_id: &str) -> Option<bool> {
 
 /// Starts a thread that writes the files for people. That they cannot be written is said once, and
 /// stops no league.
-fn keep_writing(pages: &Arc<Mutex<Pages>>, manager: &Arc<Manager>, document: &Arc<Document>) {
-    let (pages, manager) = (Arc::clone(pages), Arc::clone(manager));
+fn keep_writing(exporter: &Arc<Mutex<Exporter>>, manager: &Arc<Manager>, document: &Arc<Document>) {
+    let (exporter, manager) = (Arc::clone(exporter), Arc::clone(manager));
     let document = Arc::clone(document);
 
     spawn("pages", move || {
         let mut has_failed = false;
         while !manager.store.read(|league| league.closed) {
-            let errors = lock(&pages).write(&document.newest(&manager));
+            let errors = lock(&exporter).write(&document.newest(&manager));
             if let Some(error) = errors.first()
                 && !has_failed
             {

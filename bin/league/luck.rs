@@ -1,50 +1,98 @@
-//! What a champion's points are worth: how often a league of random choices, with the matches that
-//! were played, has a champion with at least as many. Simulated; pure, and always the same for the
-//! same matches.
+//! The champion's luck: how often a league of random choices, with the matches that were played, has a
+//! champion with at least as many points. It is simulated. Pure, and always the same for the same
+//! matches.
 //!
-//! Whoever chooses at random gets the same on average, whatever the other does: in Even/Odd, a coin
+//! A player that chooses at random gets the same on average against every opponent: in Even/Odd it
 //! wins a match with chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are no luck of
-//! that kind, so they are held as they were. Of a game by turns nothing of the kind can be said.
+//! that kind, so they are kept as they were. A game by turns has no such chances.
 
+use crate::expected_points::outcomes;
+use crate::view::LeagueView;
 use league::program::terminal::plural;
+use league::protocol::ResultStatus;
 
-/// So many matches are drawn, in as many leagues as that makes.
-const DRAWN: usize = 6_000_000;
-/// The seed of the draws.
+/// Number of matches that are simulated in all leagues together.
+const SIMULATED_MATCHES: usize = 6_000_000;
 const SEED: u64 = 2025;
 
-/// The share of leagues in which somebody has at least `points`. Players are numbered: `held` has
-/// the points that each has from technical results, `games` says who meets whom in a match of
-/// coins, and `outcomes` what can come of such a match, each as likely: the points of both.
-pub fn chance(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points: i32) -> f64 {
-    let leagues = (DRAWN / games.len().max(1)).clamp(100, 200_000);
+/// Returns the share of leagues in which some player gets at least `points`. Players are numbers:
+/// `technical_points` has the points of each for technical results, `pairings` the players of each
+/// other match, and `outcomes` the points of both for each result of such a match, all with the same
+/// chance.
+pub fn chance(
+    technical_points: &[i32],
+    pairings: &[[usize; 2]],
+    outcomes: &[[i32; 2]],
+    points: i32,
+) -> f64 {
+    let leagues = (SIMULATED_MATCHES / pairings.len().max(1)).clamp(100, 200_000);
     let mut random = fastrand::Rng::with_seed(SEED);
-    let reached = (0..leagues).filter(|_| {
-        let mut table = held.to_vec();
-        for [a, b] in games {
-            let [gain_a, gain_b] = outcomes[random.usize(..outcomes.len())];
-            table[*a] += gain_a;
-            table[*b] += gain_b;
+
+    let mut reached = 0;
+    for _ in 0..leagues {
+        let mut table = technical_points.to_vec();
+        for [a, b] in pairings {
+            let [points_a, points_b] = outcomes[random.usize(..outcomes.len())];
+            table[*a] += points_a;
+            table[*b] += points_b;
         }
-        table.iter().any(|own| *own >= points)
-    });
-    reached.count() as f64 / leagues as f64
+
+        if table.iter().any(|sum| *sum >= points) {
+            reached += 1;
+        }
+    }
+    f64::from(reached) / leagues as f64
 }
 
-/// What the champion's points are worth, in a sentence. The champion is the first of those whose
-/// points from technical results are `held`.
-pub fn sentence(held: &[i32], games: &[[usize; 2]], outcomes: &[[i32; 2]], points: i32) -> String {
-    let has = plural(points, "point");
-    let told = match held[0] {
+/// Returns a sentence about the champion's luck; none for a game by turns.
+pub fn luck(view: &LeagueView) -> Option<String> {
+    let outcomes = outcomes(&view.league.game_type, &view.league.scoring);
+    let outcomes: Vec<[i32; 2]> = outcomes.into_values().flatten().collect();
+    if outcomes.is_empty() {
+        return None;
+    }
+    let champion = view.standings.first()?;
+
+    // Keep the technical results as they were.
+    let mut technical_points = vec![0; view.standings.len()];
+    let mut pairings = Vec::new();
+    for the_match in view.matches() {
+        match the_match.ending {
+            None => {}
+            Some(ResultStatus::TechnicalLoss) => {
+                for (player_id, points) in the_match.score.iter().flatten() {
+                    technical_points[position(view, player_id)?] += points;
+                }
+            }
+            Some(_) => pairings.push([
+                position(view, &the_match.player_A_id)?,
+                position(view, &the_match.player_B_id)?,
+            ]),
+        }
+    }
+
+    // Write the sentence.
+    let points = plural(champion.points, "point");
+    let condition = match technical_points[0] {
         0 => "if all chose at random".into(),
-        held => format!(
-            "{held} of its {has} came from technical losses. \
+        technical => format!(
+            "{technical} of its {points} came from technical losses. \
              With these as they were, and random choices in all other matches"
         ),
     };
-    let often = match chance(held, games, outcomes, points) {
-        chance if chance < 0.01 => "fewer than 1".into(),
-        chance => format!("about {:.0}", chance * 100.0),
+    let chance = chance(&technical_points, &pairings, &outcomes, champion.points);
+    let share = if chance < 0.01 {
+        "fewer than 1".into()
+    } else {
+        format!("about {:.0}", chance * 100.0)
     };
-    format!("Luck: {told}, somebody would have {has} or more in {often} of 100 such leagues.")
+    Some(format!(
+        "Luck: {condition}, somebody would have {points} or more in {share} of 100 such leagues."
+    ))
+}
+
+/// Returns the position of a player in the table.
+fn position(view: &LeagueView, player_id: &str) -> Option<usize> {
+    let mut rows = view.standings.iter();
+    rows.position(|row| row.player_id == player_id)
 }

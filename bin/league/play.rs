@@ -47,11 +47,11 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
 /// Returns a player with a finished strategy, for the games that it can play.
 fn finished(name: &str) -> Options {
     let mut game_types = games::names();
-    game_types.retain(|game| strategies::named(game, name).is_some());
+    game_types.retain(|game| strategies::find(game, name).is_some());
     let strategy = name.to_string();
 
     Options::new(name, game_types, move |turn| {
-        let choose = strategies::named(&turn.game_type, &strategy);
+        let choose = strategies::find(&turn.game_type, &strategy);
         choose.map_or_else(String::new, |choose| choose(turn)) // the game is one of game_types
     })
 }

@@ -1,7 +1,7 @@
 //! The league in the manager's terminal. A thread follows the league, and prints what is new in the
 //! order in which it happened. It only reads, so the league is played the same without it.
 
-use crate::columns::{LEADERS, grid, pad};
+use crate::tables::{LEADERS, grid, pad};
 use crate::view::LeagueView;
 use league::games::ending;
 use league::manager::journal::Store;

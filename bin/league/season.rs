@@ -8,11 +8,10 @@
 //! league is not over is named and left out. A folder of dealt groups among the operands says which
 //! groups there must be, so that a group that has not begun is missed, too.
 
-use crate::columns::columns;
-use crate::csv::csv;
-use crate::figures::expected_by_player;
+use crate::expected_points::expected_by_player;
 use crate::files::{finished_league, finished_leagues};
 use crate::groups::{self, Entrant};
+use crate::tables::{columns, csv};
 use crate::view::LeagueView;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{Access, league_folder, replace};

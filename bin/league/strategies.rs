@@ -1,8 +1,8 @@
 //! Finished examples of a `choose`, for `league play NAME`.
 //!
-//! A strategy is a function from a `Turn` to one of its legal moves. Here are those of Even/Odd and
-//! those that play any game; `strategies/tic_tac_toe.rs` has others. To add one to the examples,
-//! write it and name it in the table `ALL`.
+//! A strategy is a function from a `Turn` to one of its legal moves. This file has those for Even/Odd
+//! and those that play any game; `strategies/tic_tac_toe.rs` has others. To add a strategy, write it
+//! and add a row to the table `EXAMPLES`.
 
 mod tic_tac_toe;
 
@@ -10,45 +10,71 @@ pub use league::player::turn::{PastMatch, Turn};
 
 use league::protocol::Parity;
 
-/// A strategy: from what is known to a move.
+/// A strategy: returns a move.
 pub type Strategy = fn(&Turn) -> String;
 
-/// The examples: which game each plays, and its name.
-static ALL: &[(&str, &str, Strategy)] = &[
-    ("any", "random", |turn| one_of(turn, &turn.legal_moves)),
-    ("even_odd", "even", |_| Parity::Even.to_string()),
-    ("even_odd", "odd", |_| Parity::Odd.to_string()),
-    ("even_odd", "alternate", alternate),
-    ("even_odd", "contrary", contrary),
-    ("even_odd", "frequency", frequency),
-    ("even_odd", "pattern", pattern),
-    ("tic_tac_toe", "blocks", tic_tac_toe::blocks),
-    ("tic_tac_toe", "perfect", tic_tac_toe::perfect),
+/// A row of the table of strategies.
+struct Example {
+    /// The game that it plays, or `ANY_GAME`.
+    game_type: &'static str,
+    name: &'static str,
+    choose: Strategy,
+}
+
+const ANY_GAME: &str = "any";
+
+/// Returns a row of the table.
+const fn example(game_type: &'static str, name: &'static str, choose: Strategy) -> Example {
+    Example {
+        game_type,
+        name,
+        choose,
+    }
+}
+
+static EXAMPLES: &[Example] = &[
+    example(ANY_GAME, "random", |turn| {
+        random_move(turn, &turn.legal_moves)
+    }),
+    example("even_odd", "even", |_| Parity::Even.to_string()),
+    example("even_odd", "odd", |_| Parity::Odd.to_string()),
+    example("even_odd", "alternate", alternate),
+    example("even_odd", "contrary", contrary),
+    example("even_odd", "frequency", frequency),
+    example("even_odd", "pattern", pattern),
+    example("tic_tac_toe", "blocks", tic_tac_toe::blocks),
+    example("tic_tac_toe", "perfect", tic_tac_toe::perfect),
 ];
 
-/// The strategy of that name, if it plays a game.
-pub fn named(game_type: &str, name: &str) -> Option<Strategy> {
-    let mut all = ALL.iter().filter(|it| plays(it.0, game_type));
-    all.find(|it| it.1 == name).map(|it| it.2)
+/// Maximum number of matches that `pattern` compares.
+const MAX_PATTERN: usize = 4;
+
+impl Example {
+    fn plays(&self, game_type: &str) -> bool {
+        self.game_type == ANY_GAME || self.game_type == game_type
+    }
 }
 
-/// The names of the strategies of a game.
+/// Returns the strategy of that name, if it plays a game.
+pub fn find(game_type: &str, name: &str) -> Option<Strategy> {
+    let mut examples = EXAMPLES.iter();
+    let example = examples.find(|example| example.name == name && example.plays(game_type));
+    example.map(|example| example.choose)
+}
+
+/// Returns the names of the strategies that play a game.
 pub fn names(game_type: &str) -> Vec<&'static str> {
-    let own = ALL.iter().filter(|it| plays(it.0, game_type));
-    own.map(|it| it.1).collect()
+    let examples = EXAMPLES.iter().filter(|example| example.plays(game_type));
+    examples.map(|example| example.name).collect()
 }
 
-/// The names of all strategies.
+/// Returns the names of all strategies.
 pub fn all_names() -> impl Iterator<Item = &'static str> {
-    ALL.iter().map(|it| it.1)
+    EXAMPLES.iter().map(|example| example.name)
 }
 
-fn plays(own: &str, game_type: &str) -> bool {
-    own == "any" || own == game_type
-}
-
-/// One of some moves, each as likely.
-fn one_of(turn: &Turn, moves: &[String]) -> String {
+/// Returns one of some moves, each with the same chance.
+fn random_move(turn: &Turn, moves: &[String]) -> String {
     moves[turn.random_index(moves.len())].clone()
 }
 
@@ -59,72 +85,86 @@ fn opposite(parity: Parity) -> Parity {
     }
 }
 
-/// Chooses otherwise than the opponent will, as far as that is known; else at random.
+/// Returns the opposite of the opponent's predicted choice, or a random choice without a prediction.
 ///
-/// The number is a fair coin, so nobody can guess it better than another; but with 3/1/0 scoring
-/// two *different* choices are worth 3 points to one of both, 1.5 to each on average, and two equal
-/// ones are a draw, worth 1.0. So it pays to differ from somebody who can be predicted. Nothing
-/// beats `random`: whatever the other chooses, a coin chooses the same in half of the matches, and
-/// in the other half the drawn number is as likely its own parity as the other's. So against a coin
-/// every strategy gets what a coin gets, 1.25 points a match. Who chooses so that nobody can
-/// predict it gives nobody more.
+/// The number is a fair coin, so no player can guess it better than another. With 3/1/0 scoring two
+/// *different* choices are worth 3 points to one of the players, 1.5 to each on average; two equal
+/// choices are a draw, worth 1.0. So it pays to differ from an opponent that can be predicted. Nothing
+/// beats `random`: a coin chooses the same as its opponent in half of the matches, and in the other
+/// half the drawn number decides between them. So against a coin every strategy gets 1.25 points a
+/// match, as the coin does. A player that cannot be predicted gives no opponent more than that.
 fn differ(turn: &Turn, predicted: Option<Parity>) -> String {
-    let chosen = predicted.map_or_else(|| turn.random(), opposite);
-    chosen.to_string()
+    let choice = predicted.map_or_else(|| turn.random(), opposite);
+    choice.to_string()
 }
 
-/// What somebody tends to choose, if anything, where each choice weighs `fading` of the one after
-/// it.
+/// Returns the parity that most of some choices have, or none if they are balanced. Each choice has
+/// `fading` times the weight of the next one.
 fn tendency(choices: impl Iterator<Item = Parity>, fading: f64) -> Option<Parity> {
-    let weigh = |sum: f64, choice| sum * fading + if choice == Parity::Even { 1.0 } else { -1.0 };
-    match choices.fold(0.0, weigh) {
-        sum if sum > 0.5 => Some(Parity::Even),
-        sum if sum < -0.5 => Some(Parity::Odd),
-        _ => None,
+    let mut sum = 0.0;
+    for choice in choices {
+        sum *= fading;
+        sum += if choice == Parity::Even { 1.0 } else { -1.0 };
+    }
+
+    if sum > 0.5 {
+        Some(Parity::Even)
+    } else if sum < -0.5 {
+        Some(Parity::Odd)
+    } else {
+        None
     }
 }
 
-/// The opposite of our last choice.
+/// Plays the opposite of its own last choice.
 fn alternate(turn: &Turn) -> String {
     let last = turn.choices_of(&turn.player_id).last();
     opposite(last.unwrap_or(Parity::Odd)).to_string()
 }
 
-/// Predicts a biased opponent. A new one, of whom nothing is known, is taken for one like all
-/// others.
+/// Predicts that the opponent repeats its most frequent choice. A new opponent is predicted by the
+/// choices of all others.
 fn contrary(turn: &Turn) -> String {
-    let mut own = turn.choices_of(&turn.opponent_id).peekable();
-    if own.peek().is_some() {
-        return differ(turn, tendency(own, 1.0));
+    let mut choices = turn.choices_of(&turn.opponent_id).peekable();
+    if choices.peek().is_some() {
+        return differ(turn, tendency(choices, 1.0));
     }
-    let choice = |past: &PastMatch| *past.result.choices.get(&past.opponent_id)?;
-    let all = turn.history.iter().filter_map(choice);
-    differ(turn, tendency(all, 1.0))
+
+    let all = turn.history.iter();
+    let others = all.filter_map(|past| choice(past, &past.opponent_id));
+    differ(turn, tendency(others, 1.0))
 }
 
-/// Counts what the opponent chose against us, the newest most; so it also follows somebody who
-/// changes.
+/// Predicts the most frequent choice of the opponent in the last matches, so it also follows an
+/// opponent that changes.
 fn frequency(turn: &Turn) -> String {
     differ(turn, tendency(turn.choices_of(&turn.opponent_id), 0.9))
 }
 
-/// Looks where the last matches against this opponent have happened before, choices of both and the
-/// longest stretch first, and predicts what it chose next then.
+/// Searches the history for the choices of the last matches against this opponent, the longest
+/// sequence first, and predicts the choice that came next then.
 fn pattern(turn: &Turn) -> String {
-    let both = |past: &PastMatch| {
-        let choice = |id| past.result.choices.get(id).copied().flatten();
-        Some((choice(&turn.player_id)?, choice(&turn.opponent_id)?))
-    };
-    let seen: Vec<(Parity, Parity)> = turn.history.iter().filter_map(both).collect();
-    let lengths = 1..=LONGEST_PATTERN.min(seen.len());
-    let next = lengths.rev().find_map(|length| {
-        let (before, last) = (&seen[..seen.len() - 1], &seen[seen.len() - length..]);
-        let mut stretches = before.windows(length);
-        let at = stretches.rposition(|stretch| stretch == last)?;
-        Some(seen[at + length].1)
-    });
-    differ(turn, next)
+    let mut rounds = Vec::new();
+    for past in turn.history.iter() {
+        if let Some(own) = choice(past, &turn.player_id)
+            && let Some(theirs) = choice(past, &turn.opponent_id)
+        {
+            rounds.push([own, theirs]);
+        }
+    }
+
+    for length in (1..=MAX_PATTERN.min(rounds.len())).rev() {
+        let last = &rounds[rounds.len() - length..];
+        let mut earlier = rounds[..rounds.len() - 1].windows(length);
+        if let Some(start) = earlier.rposition(|sequence| sequence == last) {
+            let [_, next] = rounds[start + length];
+            return differ(turn, Some(next));
+        }
+    }
+    differ(turn, None)
 }
 
-/// How many matches back `pattern` looks for the same.
-const LONGEST_PATTERN: usize = 4;
+/// Returns the choice of a player in a past match.
+fn choice(past: &PastMatch, player_id: &str) -> Option<Parity> {
+    past.result.choices.get(player_id).copied().flatten()
+}

@@ -2,7 +2,7 @@
 //! real league.
 
 use super::support::World;
-use crate::comparison::{MOST_CYCLES, pairings, verdict};
+use crate::comparison::{MAX_CYCLES, evidence, pairings};
 use std::collections::BTreeSet;
 
 /// A comparison on paper against seven rivals, of players that differ from a rival with these
@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 fn compare(rng: &mut fastrand::Rng, new: f64, old: f64) -> i8 {
     let mut worth = |chance: f64| if rng.f64() < chance { 1.5 } else { 1.0 };
     let mut differences = Vec::new();
-    for cycle in 1..=MOST_CYCLES as usize {
+    for cycle in 1..=MAX_CYCLES as usize {
         for _ in 0..7 {
             differences.push(worth(new) - worth(old));
         }
-        match verdict(&differences, cycle) {
+        match evidence(&differences, cycle) {
             1.0.. => return 1,
             ..=-1.0 => return -1,
             _ => {}
@@ -40,14 +40,14 @@ fn a_coin_is_seldom_called_better_and_a_better_player_seldom_missed() {
 
 #[test]
 fn a_verdict_needs_some_cycles_and_a_difference_that_is_neither_leaves_it_open() {
-    assert_eq!(verdict(&[0.5; 28], 4), 0.0, "too early to look");
-    assert!(verdict(&[0.5; 35], 5) >= 1.0);
-    assert!(verdict(&[0.0; 35], 5) <= -1.0);
+    assert_eq!(evidence(&[0.5; 28], 4), 0.0, "too early to look");
+    assert!(evidence(&[0.5; 35], 5) >= 1.0);
+    assert!(evidence(&[0.0; 35], 5) <= -1.0);
     let halfway: Vec<f64> = (0..7000)
         .map(|n| if n % 20 == 0 { 0.5 } else { 0.0 })
         .collect();
     assert_eq!(
-        verdict(&halfway, 1000),
+        evidence(&halfway, 1000),
         0.0,
         "0.025 is as near to 0.05 as to 0"
     );
@@ -57,7 +57,7 @@ fn a_verdict_needs_some_cycles_and_a_difference_that_is_neither_leaves_it_open()
 fn both_meet_each_rival_once_a_cycle_and_nobody_plays_twice_in_a_round() {
     let players: Vec<String> = (1..=9).map(|n| format!("P{n:02}")).collect();
     let rounds = pairings(&players);
-    assert_eq!(rounds.len(), 7 * MOST_CYCLES as usize);
+    assert_eq!(rounds.len(), 7 * MAX_CYCLES as usize);
     let mut met = BTreeSet::new();
     for pairs in &rounds[..7] {
         let seats: BTreeSet<&String> = pairs.iter().flatten().collect();

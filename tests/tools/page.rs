@@ -3,7 +3,7 @@
 //! eye.
 
 use super::support::{seen::*, *};
-use crate::columns::{pad, width};
+use crate::tables::{pad, width};
 use std::fs;
 
 /// A header of a head.

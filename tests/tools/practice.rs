@@ -2,11 +2,11 @@
 
 use super::support::paper::{scoring, usual};
 use super::support::*;
+use crate::expected_points::{coin_points, pair_values};
 use crate::local::name_players;
 use crate::screen::first_losses;
 use crate::statistics::{Sample, report};
-use crate::strategies::{PastMatch, Turn, named};
-use crate::worth;
+use crate::strategies::{self, PastMatch, Turn};
 use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;
@@ -16,7 +16,7 @@ use std::{fs, path::Path, sync::Arc};
 
 /// What a coin gets in Even/Odd.
 fn coin(win: i32, draw: i32, loss: i32) -> f64 {
-    worth::coin("even_odd", &scoring([win, draw, loss, loss])).unwrap()
+    coin_points("even_odd", &scoring([win, draw, loss, loss])).unwrap()
 }
 
 /// So many matches with so many points each: their mean, the square of its standard error, and the
@@ -62,7 +62,7 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
     };
     let ids = ["P01".to_string(), "P02".to_string()];
     let play = |turn: &Turn, number| {
-        let own = named("even_odd", strategy).unwrap()(turn);
+        let own = strategies::find("even_odd", strategy).unwrap()(turn);
         let own = decode::<Parity>(&own.into()).unwrap();
         judge(&ids, [own, constant], number)
     };
@@ -201,7 +201,7 @@ fn practice_replaces_practice_and_nothing_else() {
 
 #[test]
 fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
-    let worth = worth::by_pair("even_odd", &usual());
+    let worth = pair_values("even_odd", &usual());
     for (text, expected) in [
         ("even odd", 1.5),
         ("odd even", 1.5),
@@ -210,7 +210,7 @@ fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
     ] {
         assert_eq!(worth[text], [expected; 2], "{text}");
     }
-    assert!(worth::by_pair("tic_tac_toe", &usual()).is_empty());
+    assert!(pair_values("tic_tac_toe", &usual()).is_empty());
 }
 
 #[test]

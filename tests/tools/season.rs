@@ -2,12 +2,13 @@
 //! season, the files for people. No sockets; a league is written as a line of results.
 
 use super::support::{World, check_says, paper, rows};
-use crate::csv::{csv, results, standings};
+use crate::derived::DerivedFields;
 use crate::document::view;
-use crate::figures::{Figures, expected_by_player};
+use crate::expected_points::expected_by_player;
+use crate::export::Exporter;
 use crate::luck::chance;
-use crate::pages::Pages;
 use crate::season::{add, rank_players};
+use crate::tables::{csv, results, standings};
 use crate::view::LeagueView;
 use league::json::decode;
 use league::manager::agent_status::AgentStatus;
@@ -55,7 +56,7 @@ P01>P02 P03>P04, P01>P03 P02>P04, P03>P02 P01?P04 |";
 #[test]
 fn players_that_no_tie_break_parts_are_equal() {
     for [script, groups] in rows(EQUALS) {
-        let equal = Figures::of(&league(&script.replace(", ", " | "))).equals;
+        let equal = DerivedFields::of(&league(&script.replace(", ", " | "))).equals;
         let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
         assert_eq!(came.join(", "), groups, "{script}");
     }
@@ -89,7 +90,7 @@ fn luck_holds_forfeits_as_they_were() {
         assert_eq!(came.to_bits(), again.to_bits(), "always the same");
     }
     for [script, sentence] in rows(SENTENCES) {
-        let luck = Figures::of(&league(&script.replace(", ", " | "))).luck;
+        let luck = DerivedFields::of(&league(&script.replace(", ", " | "))).luck;
         assert_eq!(luck.unwrap_or_default(), sentence, "{script}");
     }
 }
@@ -150,12 +151,14 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     let world = World::new("");
     let data = world.folder.join("data");
     let view = league("P01>P02 P03=P04");
-    let mut pages = Pages::new(data.clone(), world.folder.join("logs"));
+    let mut exporter = Exporter::new(data.clone(), world.folder.join("logs"));
     let in_the_way = ["standings.json", "report.html"].map(|name| world.league_file(name));
     for path in &in_the_way {
         fs::create_dir_all(path.join("x")).unwrap();
     }
-    let failed = pages.keep(&view, &Figures::of(&view)).unwrap_err();
+    let failed = exporter
+        .finish(&view, &DerivedFields::of(&view))
+        .unwrap_err();
     let words = "2 of the files to keep cannot be written: ";
     assert!(failed.starts_with(words), "{failed}");
     for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
@@ -166,7 +169,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     for path in &in_the_way {
         fs::remove_dir_all(path).unwrap();
     }
-    let kept = pages.keep(&view, &Figures::of(&view)).unwrap();
+    let kept = exporter.finish(&view, &DerivedFields::of(&view)).unwrap();
     let words = "to keep: report.html, results.csv and standings.csv in ";
     assert!(kept.starts_with(words), "{kept}");
     assert!(in_the_way.iter().all(|path| path.is_file()));

@@ -1,6 +1,6 @@
 //! What each strategy chooses, by what it has seen.
 
-use crate::strategies::{Turn, named, names};
+use crate::strategies::{self, Turn};
 use league::protocol::Parity;
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ const CHOICES: &str = "
 fn each_strategy_chooses_by_what_it_has_seen() {
     for row in CHOICES.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let choose = named("even_odd", cells[0]).unwrap();
+        let choose = strategies::find("even_odd", cells[0]).unwrap();
         let chosen = choose(&turn(cells[2], cells[1]));
         assert!(cells[3].starts_with(&chosen), "{row}: {chosen}");
     }
@@ -76,7 +76,7 @@ fn each_strategy_chooses_by_what_it_has_seen() {
         ("chess", "random"),
     ];
     for (game, expected) in rows {
-        assert_eq!(names(game).join(" "), expected);
+        assert_eq!(strategies::names(game).join(" "), expected);
     }
 }
 
@@ -97,8 +97,11 @@ fn with_a_seed_random_choices_are_the_same_in_every_run() {
         ("seed", |turn, n| turn.seed = Some(n as u64)),
     ];
     for (name, strategy) in [
-        ("random", named("even_odd", "random").unwrap()),
-        ("contrary", named("even_odd", "contrary").unwrap()),
+        ("random", strategies::find("even_odd", "random").unwrap()),
+        (
+            "contrary",
+            strategies::find("even_odd", "contrary").unwrap(),
+        ),
     ] {
         for (what, change) in rows {
             let choices: Vec<String> = changed(change).map(|turn| strategy(&turn)).collect();

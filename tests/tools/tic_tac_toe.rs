@@ -5,7 +5,7 @@
 
 use super::support::stand_in::{self, converse, spoken};
 use super::support::*;
-use crate::strategies::{Turn, named};
+use crate::strategies::{self, Turn};
 use league::games::{Game, Move, alternating, tic_tac_toe};
 use league::protocol::{GameResult, ResultStatus};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ fn turn(moves: &[Move], seed: u64) -> Turn {
 fn played(players: [&str; 2], seed: u64) -> GameResult {
     let mut made = Vec::new();
     while let [seat] = GAME.players_to_move(&made)[..] {
-        let choose = named(GAME.game_type, players[seat]).unwrap();
+        let choose = strategies::find(GAME.game_type, players[seat]).unwrap();
         let chosen = choose(&turn(&made, seed));
         let text = GAME.parse_move(&made, &json!(chosen)).unwrap().to_string();
         made.push(Move { seat, text });
@@ -80,7 +80,7 @@ fn blocks_wins_where_it_can_and_else_blocks() {
     ];
     for (text, wanted) in rows {
         for name in ["blocks", "perfect"] {
-            let chosen = named(GAME.game_type, name).unwrap()(&turn(&made(text), 1));
+            let chosen = strategies::find(GAME.game_type, name).unwrap()(&turn(&made(text), 1));
             assert_eq!(chosen, wanted, "{name} after {text}");
         }
     }

@@ -2,7 +2,7 @@
 //! leagues of two players, and on paper where clocks contradict each other.
 
 use super::support::*;
-use crate::trace::{about, diagram, page};
+use crate::trace::{diagram, find_lines, page};
 use std::cell::Cell;
 use std::io::Write;
 use std::process::Command;
@@ -213,7 +213,7 @@ fn laid(lines: &[Value]) -> World {
 
 /// What is kept of lines that went through such files.
 fn kept(lines: &[Value]) -> Vec<Value> {
-    about(&laid(lines).folder.join("logs"), "paper", "R1M1").unwrap()
+    find_lines(&laid(lines).folder.join("logs"), "paper", "R1M1").unwrap()
 }
 
 #[test]

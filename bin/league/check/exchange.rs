@@ -1,11 +1,17 @@
-//! A check looks at an exchange, and makes a finding about it. An exchange is a call of ours with
-//! its answer, or a call to us. Nothing here is read tolerantly, since the agent's author wants to
-//! know what is wrong, and no token is shown.
+//! Exchanges, and the findings of checks about them.
+//!
+//! An exchange is a call of ours with its answer, or a call to us. It is not read tolerantly, since
+//! the author of the agent wants to know every fault. No token is shown.
 
-use super::*;
+use league::json::decode;
+use league::protocol::ErrorCode;
+use league::values::{Timestamp, redact_and_truncate};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::time::Instant;
 
-/// How a check ended.
+/// The grades of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Grade {
     #[serde(rename = "ok")]
@@ -18,108 +24,121 @@ pub enum Grade {
     Skipped,
 }
 
-impl std::fmt::Display for Grade {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
-/// What a check saw, good or not.
+/// The part of an exchange that a check looks at.
 #[derive(Serialize)]
-pub struct Seen {
+pub struct Observation {
     pub step: String,
-    pub came: String,
+    #[serde(rename = "came")]
+    pub received: String,
     pub expected: String,
     #[serde(skip)]
-    pub good: bool,
-    /// Whether what it looked for is not there.
+    pub is_good: bool,
+    /// True if the agent has left out what the check is about.
     #[serde(skip)]
     pub is_absent: bool,
 }
 
-/// A finding says how a check ended and what it saw, in a line for people or an object for
-/// machines.
+/// The outcome of a check, as a line for people or an object for machines.
 #[derive(Serialize)]
 pub struct Finding {
     pub check: String,
     pub section: &'static str,
     pub grade: Grade,
-    /// Whether the agent plays in our own league all the same.
+    /// True if the agent can play in our own league in spite of a fault.
     pub forgiven: bool,
     #[serde(flatten)]
-    pub seen: Option<Seen>,
+    pub observation: Option<Observation>,
 }
 
 impl Finding {
+    /// Returns the finding as a line.
     pub fn line(&self) -> String {
-        let judged = match &self.seen {
+        let detail = match &self.observation {
             None => ": cannot be seen, after an earlier fault".into(),
-            Some(seen) if seen.good => String::new(),
-            Some(seen) => {
-                let forgives = match self.forgiven {
-                    true => "forgives",
-                    false => "does not forgive",
+            Some(observation) if observation.is_good => String::new(),
+            Some(observation) => {
+                let forgives = if self.forgiven {
+                    "forgives"
+                } else {
+                    "does not forgive"
                 };
-                let (step, came, expected) = (&seen.step, &seen.came, &seen.expected);
+                let (step, received) = (&observation.step, &observation.received);
+                let expected = &observation.expected;
                 format!(
-                    ": at {step} came {came}, expected {expected}; our own league {forgives} it"
+                    ": at {step} came {received}, expected {expected}; our own league {forgives} it"
                 )
             }
         };
+
         let (grade, check, section) = (self.grade, &self.check, self.section);
-        format!("{grade:<4}  {check}{judged}  [{section}]")
+        format!("{grade:<4}  {check}{detail}  [{section}]")
     }
 }
 
-/// The first that is not good, else the last.
-pub fn worst(seen: impl IntoIterator<Item = Option<Seen>>) -> Option<Seen> {
-    let all = seen.into_iter().flatten();
-    all.reduce(|first, next| if first.good { next } else { first })
+/// Returns the first observation that is not good, or else the last one.
+pub fn worst(observations: impl Iterator<Item = Option<Observation>>) -> Option<Observation> {
+    let observations = observations.flatten();
+    observations.reduce(|worst, next| if worst.is_good { next } else { worst })
 }
 
-/// A call of ours and its answer. A call to us is kept as if it were an answer.
+/// A call of ours with its answer. A call to us is kept as if it were an answer.
 #[derive(Clone)]
 pub struct Exchange {
-    pub at: Instant,
+    pub time: Instant,
     /// The name of the step.
     pub step: String,
-    /// The HTTP status; 0 where nothing came.
+    /// The HTTP status; 0 if there was no answer.
     pub status: u16,
-    /// The body that came, if it is JSON.
+    /// The body that was received, if it is JSON.
     pub json: Value,
-    /// What came, in words.
-    pub came: String,
+    /// The body as a text, or the reason why there is none.
+    pub received: String,
 }
 
 impl Exchange {
+    /// Returns the exchange of a step in which that body was received.
     pub fn new(step: &str, status: u16, body: &[u8]) -> Exchange {
-        let words = String::from_utf8_lossy(body);
+        let text = String::from_utf8_lossy(body);
         Exchange {
-            at: Instant::now(),
+            time: Instant::now(),
             step: step.into(),
             status,
             json: serde_json::from_slice(body).unwrap_or_default(),
-            came: match status {
-                200 => words.into(),
-                _ => format!("HTTP {status} {words}"),
+            received: match status {
+                200 => text.into(),
+                _ => format!("HTTP {status} {text}"),
             },
         }
     }
 
-    /// The league message in it: in a shell, in the arguments of a tool, or bare.
+    /// Returns the league message: the result or the parameters of JSON-RPC, the arguments of a tool,
+    /// or the whole body.
     pub fn message(&self) -> &Value {
-        let places = ["/result", "/params/arguments", "/params"];
-        let mut found = places.iter().filter_map(|it| self.json.pointer(it));
-        found.find(|it| it.is_object()).unwrap_or(&self.json)
+        for place in ["/result", "/params/arguments", "/params"] {
+            if let Some(message) = self.json.pointer(place)
+                && message.is_object()
+            {
+                return message;
+            }
+        }
+        &self.json
     }
 
-    /// Whether a league message came without the JSON-RPC shell.
+    /// Returns true for a league message without JSON-RPC around it.
     pub fn is_bare(&self) -> bool {
-        let has = |key| self.json.get(key).is_some();
-        has("message_type") && !has("jsonrpc") && !has("method")
+        let json = &self.json;
+        json.get("message_type").is_some()
+            && json.get("jsonrpc").is_none()
+            && json.get("method").is_none()
     }
 
-    /// The method that is called; of a tool its name.
+    /// Returns the method that is called, or the name of the tool.
     pub fn method(&self) -> &str {
         match self.json["method"].as_str().unwrap_or_default() {
             "tools/call" => self.json["params"]["name"].as_str().unwrap_or_default(),
@@ -127,82 +146,94 @@ impl Exchange {
         }
     }
 
-    /// Whether its type or its method has a word, however it is written.
-    pub fn speaks_of(&self, word: &str) -> bool {
-        let words = format!("{} {}", self.text("message_type"), self.method());
-        words.to_uppercase().contains(word)
+    /// Returns true if the message type or the method contains a word, in capitals or not.
+    pub fn mentions(&self, word: &str) -> bool {
+        let names = format!("{} {}", self.text("message_type"), self.method());
+        names.to_uppercase().contains(word)
     }
 
-    /// A text of the message.
+    /// Returns a text field of the message.
     pub fn text(&self, key: &str) -> &str {
         self.message()[key].as_str().unwrap_or_default()
     }
 
-    /// The message, unless it is a refusal or nothing.
+    /// Returns the message, unless it is an error or there is none.
     pub fn reply(&self) -> Option<&Value> {
-        Some(self.message()).filter(|it| it.is_object() && !self.is_refusal())
+        Some(self.message()).filter(|message| message.is_object() && !self.is_error())
     }
 
-    fn is_refusal(&self) -> bool {
-        let is_error = self.text("message_type").ends_with("_ERROR");
-        is_error || self.json["error"].is_object() || self.status >= 400
+    fn is_error(&self) -> bool {
+        let is_error_message = self.text("message_type").ends_with("_ERROR");
+        is_error_message || self.json["error"].is_object() || self.status >= 400
     }
 
-    /// What a check sees in this exchange, good or not.
-    pub fn shows(&self, came: impl ToString, expected: impl ToString, good: bool) -> Seen {
-        Seen {
+    /// Returns an observation about this exchange.
+    pub fn observe(
+        &self,
+        received: impl ToString,
+        expected: impl ToString,
+        is_good: bool,
+    ) -> Observation {
+        Observation {
             step: self.step.clone(),
-            came: redact_and_truncate(&came.to_string()),
+            received: redact_and_truncate(&received.to_string()),
             expected: expected.to_string(),
-            good,
+            is_good,
             is_absent: false,
         }
     }
 
-    /// Judges a field of the reply.
-    pub fn field(
+    /// Checks a field of the reply.
+    pub fn check_field(
         &self,
         name: &str,
         expected: impl ToString,
-        good: impl Fn(&Value) -> bool,
-    ) -> Option<Seen> {
-        let it = &self.reply()?[name];
-        let came = match it {
+        is_good: impl Fn(&Value) -> bool,
+    ) -> Option<Observation> {
+        let value = &self.reply()?[name];
+
+        let received = match value {
             Value::Null => format!("no {name}"),
-            it => format!("{name} {it}"),
+            value => format!("{name} {value}"),
         };
-        Some(Seen {
-            is_absent: it.is_null(),
-            ..self.shows(came, expected, good(it))
+        Some(Observation {
+            is_absent: value.is_null(),
+            ..self.observe(received, expected, is_good(value))
         })
     }
 
-    /// Judges a field of the reply that must be a time.
-    pub fn time(&self, name: &str) -> Option<Seen> {
+    /// Checks that a field of the reply is a time.
+    pub fn check_timestamp(&self, name: &str) -> Option<Observation> {
         let expected = "a UTC time like \"2025-01-15T10:30:00Z\"";
-        self.field(name, expected, |it| decode::<Timestamp>(it).is_ok())
+        self.check_field(name, expected, |value| decode::<Timestamp>(value).is_ok())
     }
 
-    /// Judges whether a field of the reply is exactly this text.
-    pub fn equals(&self, name: &str, text: &str) -> Option<Seen> {
-        self.field(name, format!("{text:?}"), |it| it == text)
+    /// Checks that a field of the reply is that text.
+    pub fn check_text(&self, name: &str, text: &str) -> Option<Observation> {
+        self.check_field(name, format!("{text:?}"), |value| value == text)
     }
 
-    /// Whether it was answered as JSON-RPC, in time, and not refused.
-    pub fn taken(&self) -> Seen {
-        let good = self.reply().is_some() && self.json.get("result").is_some();
-        self.shows(&self.came, "HTTP 200 and a JSON-RPC result, in time", good)
+    /// Checks that the call was answered as JSON-RPC, in time, and without an error.
+    pub fn check_accepted(&self) -> Option<Observation> {
+        let is_good = self.reply().is_some() && self.json.get("result").is_some();
+        let expected = "HTTP 200 and a JSON-RPC result, in time";
+        Some(self.observe(&self.received, expected, is_good))
     }
 
-    /// Whether it was refused, in any way. Where nothing came nothing is seen.
-    pub fn refused(&self, code: ErrorCode) -> Option<Seen> {
-        let seen = self.shows(&self.came, format!("a refusal ({code})"), self.is_refusal());
-        Some(seen).filter(|_| self.status != 0)
+    /// Checks that the call was refused, with any error. Nothing is observed if there was no answer.
+    pub fn check_refused(&self, code: ErrorCode) -> Option<Observation> {
+        if self.status == 0 {
+            return None;
+        }
+
+        let expected = format!("a refusal ({code})");
+        Some(self.observe(&self.received, expected, self.is_error()))
     }
 
-    /// Whether it is a JSON-RPC error of that code.
-    pub fn failed(&self, code: i64) -> Seen {
-        let good = self.json["error"]["code"] == code;
-        self.shows(&self.came, format!("a JSON-RPC error {code}"), good)
+    /// Checks that the answer is a JSON-RPC error of that code.
+    pub fn check_error(&self, code: i64) -> Option<Observation> {
+        let is_good = self.json["error"]["code"] == code;
+        let expected = format!("a JSON-RPC error {code}");
+        Some(self.observe(&self.received, expected, is_good))
     }
 }

@@ -1,62 +1,72 @@
-//! What we send are the examples of `protocol.md`, with the agent in the place of P01 (or of
-//! REF01), and with our own addresses and times. The tokens are those of the page: an examination
-//! has no secrets. So an agent whose author has tried the page's examples knows what comes.
+//! The messages that we send: the examples of `protocol.md`, with the agent in the place of P01 or
+//! REF01, and with our own addresses and times. The tokens are those of the examples, since an
+//! examination has no secrets. So an agent whose author has tried the examples knows the messages.
 
-use super::*;
+use super::examination::Examination;
+use super::exchange::{Exchange, Observation};
+use league::protocol::AgentKind;
+use league::values::Timestamp;
+use serde_json::{Value, json};
 
-/// The page.
-const PAGE: &str = include_str!("../../../src/protocol.md");
+const PROTOCOL_PAGE: &str = include_str!("../../../src/protocol.md");
 /// The conversation of the first match.
 pub const CONVERSATION: &str = "conv-r1m1-3f9c2a7e";
 /// The token of P01 in a match.
 pub const MATCH_TOKEN: &str = "tok-p01-89abcdef0123456789abcdef01234567";
-/// The token of P01's registration, which stands in the examples of notices.
+/// The token of P01's registration, in the examples of notifications.
 const TOKEN_OF_P01: &str = "tok-p01-0123456789abcdef0123456789abcdef";
+const TOKEN_OF_REF01: &str = "tok-ref01-00112233445566778899aabbccddeeff";
 
-/// The example of a message; where there are several, the first that has the word.
-fn example(message_type: &str, word: &str) -> &'static str {
-    let name = format!("\"message_type\": \"{message_type}\"");
-    let examples = PAGE.split("```").filter(|it| it.contains(&name));
-    let found = examples.min_by_key(|it| !it.contains(word));
-    found.unwrap_or_default().trim_start_matches("json")
+/// Returns the example of a message: the first one with that name in it, or else the first one.
+fn example(message_type: &str, name: &str) -> &'static str {
+    let type_field = format!("\"message_type\": \"{message_type}\"");
+    let blocks = PROTOCOL_PAGE.split("```");
+    let examples = blocks.filter(|block| block.contains(&type_field));
+    let example = examples.min_by_key(|example| !example.contains(name));
+    example.unwrap_or_default().trim_start_matches("json")
 }
 
-/// Puts values into a message, where it has a place for them.
-pub fn fill<'a>(message: &mut Value, values: impl IntoIterator<Item = (&'a str, Value)>) {
-    for (key, value) in values {
-        if let Some(place) = message.get_mut(key) {
-            *place = value;
+/// Sets those fields that a message has.
+pub fn fill(message: &mut Value, fields: &[(&str, Value)]) {
+    for (key, value) in fields {
+        if let Some(field) = message.get_mut(key) {
+            *field = value.clone();
         }
     }
 }
 
-impl Exam {
-    /// A message of ours in a match: the page's example, true of this examination. The agent has
-    /// the place of P01 or REF01; should another of the example have its name, the two change
-    /// names.
+impl Examination {
+    /// Returns our message of that type in a match. If another agent of the example has the name of the
+    /// agent under examination, the two change names.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
-        let ([p01, p04], id) = (&self.players, self.id());
-        let (name, referee) = match self.kind() {
+        let (name, referee_url) = match self.kind() {
             AgentKind::Referee => ("REF01", self.endpoint()),
             _ => ("P01", self.program.endpoint.clone()),
         };
+
         let example = Exchange::new("", 200, example(message_type, name).as_bytes());
         let mut message = example.message().clone();
-        let (now, rules) = (Timestamp::now(), self.rules());
+
+        // Set the fields that depend on the time and the game.
+        let (now, game) = (Timestamp::now(), self.game());
         let deadline = now.plus(self.timeouts().move_timeout_sec.0);
-        let number = rules.number_range.as_ref().map(|numbers| *numbers.start());
-        let result = self.outcome(number);
-        let values = [
+        let lowest_number = game.number_range.as_ref().map(|range| *range.start());
+        let fields = [
             ("timestamp", json!(now)),
             ("deadline", json!(deadline)),
             ("move_number", json!(1)),
-            ("position", json!((rules.position)(&[]))),
-            ("legal_moves", json!((rules.legal_moves)(&[]))),
-            ("game_result", json!(result)),
+            ("position", json!((game.position)(&[]))),
+            ("legal_moves", json!((game.legal_moves)(&[]))),
+            ("game_result", json!(self.expected_result(lowest_number))),
         ];
-        fill(&mut message, values);
+        fill(&mut message, &fields);
+
+        // Replace names, the match and addresses, also within texts and lists.
+        let id = self.id();
         let round = format!("\"round_id\":{}", &match_id[1..2]);
-        let changes: [(&str, &str); 10] = [
+        let [p01_url, p04_url] = &self.player_urls;
+        let mut text = message.to_string();
+        for (old, new) in [
             (TOKEN_OF_P01, self.token()),
             ("\"round_id\":1", &round),
             (name, "#"),
@@ -64,29 +74,35 @@ impl Exam {
             ("#", &id),
             ("R1M1", match_id),
             ("r1m1", &match_id.to_lowercase()),
-            ("http://localhost:8001/mcp", &referee),
-            ("http://localhost:8101/mcp", p01),
-            ("http://localhost:8104/mcp", p04),
-        ];
-        let change = |text: String, (old, new): (&str, &str)| text.replace(old, new);
-        let text = changes.into_iter().fold(message.to_string(), change);
-        serde_json::from_str(&self.named(&text)).unwrap_or_default()
+            ("http://localhost:8001/mcp", &referee_url),
+            ("http://localhost:8101/mcp", p01_url),
+            ("http://localhost:8104/mcp", p04_url),
+        ] {
+            text = text.replace(old, new);
+        }
+        serde_json::from_str(&self.translate(&text)).unwrap_or_default()
     }
 
-    /// The agent's own token, that of its registration.
+    /// Returns the token of the agent's registration.
     pub fn token(&self) -> &'static str {
         match self.kind() {
-            AgentKind::Referee => "tok-ref01-00112233445566778899aabbccddeeff",
+            AgentKind::Referee => TOKEN_OF_REF01,
             _ => TOKEN_OF_P01,
         }
     }
 
-    /// Judges the token that stands where that of a match should.
-    pub fn match_token(&self, it: &Exchange, right: impl Fn(&Value) -> bool) -> Option<Seen> {
-        if it.reply()?["auth_token"] == self.token() {
-            let own = "its own token, that of its registration, which proves it to the manager";
-            return it.shows(own, "the token of the match", false).into();
+    /// Checks the token of a match in a message of the agent.
+    pub fn check_match_token(
+        &self,
+        exchange: &Exchange,
+        is_right: impl Fn(&Value) -> bool,
+    ) -> Option<Observation> {
+        let expected = "the token of the match";
+        if exchange.reply()?["auth_token"] == self.token() {
+            let received =
+                "its own token, that of its registration, which proves it to the manager";
+            return Some(exchange.observe(received, expected, false));
         }
-        it.field("auth_token", "the token of the match", right)
+        exchange.check_field("auth_token", expected, is_right)
     }
 }

@@ -1,240 +1,295 @@
-//! The diagram of a match is made of log lines: lines in, text out, and nothing else. A message has
-//! up to two ends, its sending in one log and its receipt in another, and `pair` brings them
-//! together. Clocks may differ between machines, but every message of a match is from or to the
-//! referee: so the referee's log puts them in order. A stranger can make an agent log a message in
-//! another's name. So only those have a lane who have spoken here by themselves, or were spoken to;
-//! and what came in somebody's name is drawn only if that one's log has it too, or is not here.
+//! Draws the diagram of a match from log lines: lines in, text out.
+//!
+//! A message has up to two ends, the line of its sending in one log and the line of its receipt in
+//! another. `pair_ends` brings them together. The clocks of machines may differ, but every message of
+//! a match is from or to the referee, so the referee's log gives the order.
+//!
+//! An unregistered agent can make another agent log a message with a false sender. So lanes are only
+//! given to agents that have sent messages here by themselves, and to their recipients. A message that
+//! only its recipient has logged is drawn only if the log of its sender is not here.
 
 use league::json::decode;
 use league::program::terminal::sanitize;
-use league::protocol::*;
+use league::protocol::{
+    AgentKind, ChooseMoveCall, ChooseMoveResponse, ChooseParityResponse, GameError, GameJoinAck,
+    GameOver, LeagueError,
+};
 use league::values::{Timestamp, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many lines of a conversation in one log are drawn, the first ones.
-pub const MOST: usize = 200;
-/// How much of others' words is shown at once, in characters.
-const LONGEST: usize = 200;
+/// Maximum number of lines of a conversation that are drawn from one log: the first ones.
+pub const MAX_LINES: usize = 200;
+/// Maximum number of characters that are shown of a text from a log.
+const MAX_TEXT: usize = 200;
 /// Columns from one lane to the next.
-const LANE: usize = 10;
-/// The head of the manager's lane, under whatever name it signs.
+const LANE_WIDTH: usize = 10;
+/// The head of the manager's lane, for all names by which managers sign.
 const MANAGER: &str = "manager";
-/// The events of a message that was sent, and of one that did not arrive.
+/// The events of a message that was sent, and of one that was not delivered.
 const SENT: &str = "message_sent";
 const FAILED: &str = "delivery_failed";
 
-/// A text of a line.
+/// Returns a text field of a log line.
 pub fn text<'a>(line: &'a Value, key: &str) -> &'a str {
     line[key].as_str().unwrap_or_default()
 }
 
-/// `referee:REF01` and `REF01` are the same, and so are all names of a manager.
-fn name(sender: &str) -> &str {
+/// Returns the lane of a sender: `REF01` for `referee:REF01` and `REF01`.
+fn lane_name(sender: &str) -> &str {
     if sender.starts_with(&*AgentKind::Manager.to_string()) {
         return MANAGER;
     }
     sender.split_once(':').map_or(sender, |(_, name)| name)
 }
 
-/// One line of a log: one end of a message, or that it failed.
-struct LogEnd<'a> {
-    /// Where the line stands among all lines.
-    place: usize,
-    /// Whose log it is.
-    log: &'a str,
-    /// Its conversation.
-    talk: &'a str,
-    /// From whom to whom the message goes.
-    way: [&'a str; 2],
+/// A log line about a message: one end of it, or that its delivery failed.
+struct LogEntry<'a> {
+    /// The position of the line among all lines.
+    position: usize,
+    /// The agent whose log has the line.
+    owner: &'a str,
+    conversation: &'a str,
+    from: &'a str,
+    to: &'a str,
     event: &'a str,
-    /// The type of the message.
-    what: &'a str,
-    at: Timestamp,
+    message_type: &'a str,
+    time: Timestamp,
     line: &'a Value,
 }
 
-impl<'a> LogEnd<'a> {
-    fn of((place, line): (usize, &'a Value)) -> Option<LogEnd<'a>> {
-        let [log, peer] = ["component", "peer"].map(|key| name(text(line, key)));
-        let [event, what] = ["event_type", "message_type"].map(|key| text(line, key));
-        let end = LogEnd {
-            place,
-            log,
-            talk: text(line, "conversation_id"),
-            way: if [SENT, FAILED].contains(&event) {
-                [log, peer]
-            } else {
-                [peer, log]
-            },
-            event,
-            what,
-            at: Timestamp::parse(text(line, "timestamp"))?,
-            line,
+impl<'a> LogEntry<'a> {
+    fn read(position: usize, line: &'a Value) -> Option<LogEntry<'a>> {
+        let owner = lane_name(text(line, "component"));
+        let peer = lane_name(text(line, "peer"));
+        if owner == peer {
+            return None;
+        }
+
+        let event = text(line, "event_type");
+        let (from, to) = if [SENT, FAILED].contains(&event) {
+            (owner, peer)
+        } else {
+            (peer, owner)
         };
-        (log != peer).then_some(end)
+        Some(LogEntry {
+            position,
+            owner,
+            conversation: text(line, "conversation_id"),
+            from,
+            to,
+            event,
+            message_type: text(line, "message_type"),
+            time: Timestamp::parse(text(line, "timestamp"))?,
+            line,
+        })
     }
 
     fn is_receipt(&self) -> bool {
-        self.way[1] == self.log
+        self.to == self.owner
     }
 
-    /// Whether a stranger may have caused the line, as long as no other log has it too.
+    /// Returns true if an unregistered agent may have caused the line, unless another log has it, too.
     fn is_doubtful(&self) -> bool {
         self.event == "message_received" || self.event == SENT && !self.line["error_code"].is_null()
     }
 }
 
-/// A message, with the ends of it that are known.
+/// A message, with its known ends.
 struct Arrow<'a> {
-    /// Its sending; where nobody logged that, its receipt.
-    end: &'a LogEnd<'a>,
-    came: Option<&'a LogEnd<'a>>,
-    failed: Option<&'a LogEnd<'a>>,
+    /// The line of its sending, or else that of its receipt.
+    entry: &'a LogEntry<'a>,
+    receipt: Option<&'a LogEntry<'a>>,
+    failure: Option<&'a LogEntry<'a>>,
 }
 
 impl<'a> Arrow<'a> {
-    fn new(end: &'a LogEnd<'a>) -> Self {
+    fn new(entry: &'a LogEntry<'a>) -> Self {
         Arrow {
-            end,
-            came: Some(end).filter(|end| end.is_receipt()),
-            failed: None,
+            entry,
+            receipt: entry.is_receipt().then_some(entry),
+            failure: None,
         }
     }
 
-    /// Whether both ends of it were logged.
-    fn is_whole(&self) -> bool {
-        self.came.is_some() && !self.end.is_receipt()
+    fn has_both_ends(&self) -> bool {
+        self.receipt.is_some() && !self.entry.is_receipt()
     }
 
-    /// When it was on its way, by the clock and the log of the referee where these are known.
-    fn moment(&self) -> (Timestamp, usize) {
-        let mut ends = [Some(self.end), self.came].into_iter().flatten();
-        let of_referee = ends.find(|it| AgentKind::Referee.is_valid_id(it.log));
-        let end = of_referee.unwrap_or(self.end);
-        (end.at, end.place)
+    /// Returns the key of the order: time and position, those of the referee's log if it has the
+    /// message.
+    fn order(&self) -> (Timestamp, usize) {
+        let mut entry = self.entry;
+        if let Some(receipt) = self.receipt
+            && !AgentKind::Referee.is_valid_id(entry.owner)
+            && AgentKind::Referee.is_valid_id(receipt.owner)
+        {
+            entry = receipt;
+        }
+        (entry.time, entry.position)
     }
 
-    /// Whether it may be drawn. If its only end is doubtful, the other agent's log must not be
-    /// here.
-    fn is_true(&self, logged: &BTreeSet<&str>) -> bool {
-        let is_elsewhere = self.end.way.iter().any(|it| !logged.contains(it));
-        self.is_whole() || !self.end.is_doubtful() || is_elsewhere
+    /// Returns true if both agents have lanes and, should the only end be doubtful, the log of the other
+    /// agent is not here.
+    fn may_be_drawn(&self, lanes: &[&str], logs: &BTreeSet<&str>) -> bool {
+        let (from, to) = (self.entry.from, self.entry.to);
+        let has_other_log = logs.contains(from) && logs.contains(to);
+        let is_doubtful = !self.has_both_ends() && self.entry.is_doubtful() && has_other_log;
+        lanes.contains(&from) && lanes.contains(&to) && !is_doubtful
     }
 }
 
-/// The diagram of what log lines tell of a match; nothing where they tell nothing.
+/// Returns the diagram of the messages in log lines; none if there is no message in them.
 pub fn diagram(lines: &[Value]) -> Option<String> {
-    let logged: BTreeSet<&str> = lines.iter().map(|it| name(text(it, "component"))).collect();
-    let mut ends: Vec<LogEnd> = lines.iter().enumerate().filter_map(LogEnd::of).collect();
-    ends.sort_by_key(|end| end.at);
-    let begin = ends.first()?.at;
-    let lanes = lanes(&ends);
-    let heads = lanes
-        .iter()
-        .map(|lane| format!("{:<LANE$}", truncate(&sanitize(lane), LANE - 2)));
-    let mut out = vec![row("ms", &heads.collect::<String>(), "")];
+    let mut logs = BTreeSet::new();
+    let mut entries = Vec::new();
+    for (position, line) in lines.iter().enumerate() {
+        logs.insert(lane_name(text(line, "component")));
+        entries.extend(LogEntry::read(position, line));
+    }
+    entries.sort_by_key(|entry| entry.time);
+    let start = entries.first()?.time;
+
+    let lanes = lanes(&entries);
+    let mut heads = String::new();
+    for lane in &lanes {
+        let head = truncate(&sanitize(lane), LANE_WIDTH - 2);
+        heads += &format!("{head:<LANE_WIDTH$}");
+    }
+    let mut rows = vec![row("ms", &heads, "")];
+
+    // Draw one conversation after the other.
     let mut is_dotted = false;
-    while let Some(talk) = ends.first().map(|end| end.talk) {
-        out.push(row("", &truncate(&sanitize(talk), 60), ""));
-        let (own, others) = ends
+    while let Some(conversation) = entries.first().map(|entry| entry.conversation) {
+        rows.push(row("", &truncate(&sanitize(conversation), 60), ""));
+        let (own, others): (Vec<_>, Vec<_>) = entries
             .into_iter()
-            .partition::<Vec<_>, _>(|end| end.talk == talk);
-        ends = others;
-        let mut arrows = pair(&own);
-        arrows.retain(|it| it.is_true(&logged) && it.end.way.iter().all(|it| lanes.contains(it)));
-        arrows.sort_by_key(Arrow::moment);
-        is_dotted |= !arrows.iter().all(Arrow::is_whole);
-        out.extend(arrows.iter().flat_map(|it| draw(it, &lanes, begin)));
+            .partition(|entry| entry.conversation == conversation);
+        entries = others;
+
+        let mut arrows = pair_ends(&own);
+        arrows.retain(|arrow| arrow.may_be_drawn(&lanes, &logs));
+        arrows.sort_by_key(Arrow::order);
+        for arrow in &arrows {
+            is_dotted |= !arrow.has_both_ends();
+            rows.extend(draw(arrow, &lanes, start));
+        }
     }
+
     if is_dotted {
-        let elsewhere = "agents on other machines have their logs there";
-        out.push(format!(
-            "dotted: only one end is in a log here; {elsewhere}"
-        ));
+        let note = "dotted: only one end is in a log here; \
+            agents on other machines have their logs there";
+        rows.push(note.into());
     }
-    Some(out.join("\n"))
+    Some(rows.join("\n"))
 }
 
-/// The lanes are of whoever speaks here by itself, and of those spoken to: the manager, the
-/// referees, the players.
-fn lanes<'a>(ends: &[LogEnd<'a>]) -> Vec<&'a str> {
-    let mut lanes = BTreeSet::from([(false, true, MANAGER)]);
-    for end in ends
-        .iter()
-        .filter(|end| end.event == SENT && !end.is_doubtful())
-    {
-        lanes.extend(
-            end.way
-                .map(|it| (it != MANAGER, !AgentKind::Referee.is_valid_id(it), it)),
-        );
-    }
-    lanes.into_iter().map(|(.., lane)| lane).collect()
-}
-
-/// Brings the two ends of each message together: the first sending and the first receipt, and so
-/// on. Where fewer came than were sent, those were lost that are said to have failed.
-fn pair<'a>(ends: &'a [LogEnd<'a>]) -> Vec<Arrow<'a>> {
-    let mut ways = BTreeMap::<_, (Vec<Arrow>, Vec<&LogEnd>)>::new();
-    for end in ends {
-        let (sent, came) = ways.entry((end.way, end.what)).or_default();
-        match sent.last_mut() {
-            _ if end.is_receipt() => came.push(end),
-            Some(arrow) if end.event == FAILED => arrow.failed = Some(end),
-            _ => sent.push(Arrow::new(end)),
+/// Returns the lanes: the manager, the referees and the players that have sent a message here by
+/// themselves, or were its recipients.
+fn lanes<'a>(entries: &[LogEntry<'a>]) -> Vec<&'a str> {
+    let mut lanes = vec![MANAGER];
+    for entry in entries {
+        if entry.event == SENT && !entry.is_doubtful() {
+            lanes.extend([entry.from, entry.to]);
         }
     }
+    lanes.sort_by_key(|lane| {
+        let is_referee = AgentKind::Referee.is_valid_id(lane);
+        (*lane != MANAGER, !is_referee, *lane)
+    });
+    lanes.dedup();
+    lanes
+}
+
+/// The messages of one type from one agent to another.
+#[derive(Default)]
+struct Messages<'a> {
+    sent: Vec<Arrow<'a>>,
+    receipts: Vec<&'a LogEntry<'a>>,
+}
+
+/// Brings the two ends of each message together: the first sending and the first receipt, and so on.
+/// If fewer were received than sent, those were lost whose delivery has failed.
+fn pair_ends<'a>(entries: &'a [LogEntry<'a>]) -> Vec<Arrow<'a>> {
+    let mut all = BTreeMap::<_, Messages>::new();
+    for entry in entries {
+        let key = (entry.from, entry.to, entry.message_type);
+        let messages = all.entry(key).or_default();
+        match messages.sent.last_mut() {
+            _ if entry.is_receipt() => messages.receipts.push(entry),
+            Some(arrow) if entry.event == FAILED => arrow.failure = Some(entry),
+            _ => messages.sent.push(Arrow::new(entry)),
+        }
+    }
+
     let mut arrows = Vec::new();
-    for (mut sent, came) in ways.into_values() {
-        let all_came = came.len() >= sent.len();
-        let mut came = came.into_iter();
-        for arrow in sent.iter_mut().filter(|it| all_came || it.failed.is_none()) {
-            arrow.came = came.next();
+    for mut messages in all.into_values() {
+        let is_complete = messages.receipts.len() >= messages.sent.len();
+        let mut receipts = messages.receipts.into_iter();
+        for arrow in &mut messages.sent {
+            if is_complete || arrow.failure.is_none() {
+                arrow.receipt = receipts.next();
+            }
         }
-        arrows.extend(sent.into_iter().chain(came.map(Arrow::new)));
+        arrows.extend(messages.sent);
+        arrows.extend(receipts.map(Arrow::new));
     }
     arrows
 }
 
-/// When, the lanes, and what is said.
-fn row(at: &str, lanes: &str, said: &str) -> String {
-    format!("{at:>8}  {lanes}  {said}").trim_end().into()
+/// Returns a row of the diagram.
+fn row(time: &str, lanes: &str, text: &str) -> String {
+    format!("{time:>8}  {lanes}  {text}").trim_end().into()
 }
 
-/// The arrow with what it says, and below it why it failed.
-fn draw(arrow: &Arrow, lanes: &[&str], begin: Timestamp) -> Vec<String> {
-    let column = |lane| 1 + LANE * lanes.iter().position(|it| *it == lane).unwrap_or(0);
-    let [from, to] = arrow.end.way.map(column);
-    let empty = format!(" |{}", format!("{:>LANE$}", "|").repeat(lanes.len() - 1));
+/// Returns the row of an arrow with its label, and below it the reason of a failure.
+fn draw(arrow: &Arrow, lanes: &[&str], start: Timestamp) -> Vec<String> {
+    let entry = arrow.entry;
+    let (from, to) = (column(lanes, entry.from), column(lanes, entry.to));
+    let is_to_the_right = from < to;
+
+    // Draw the line from lane to lane, and its tip.
+    let empty = format!(
+        " |{}",
+        format!("{:>LANE_WIDTH$}", "|").repeat(lanes.len() - 1)
+    );
     let mut drawn: Vec<char> = empty.chars().collect();
-    let dash = if arrow.is_whole() { '-' } else { '.' };
+    let dash = if arrow.has_both_ends() { '-' } else { '.' };
     drawn[from.min(to) + 1..from.max(to)].fill(dash);
-    let is_lost = arrow.failed.is_some() && arrow.came.is_none();
-    let (end, tip) = match from < to {
-        true => (to - 1, '>'),
-        false => (to + 1, '<'),
+    let tip = if arrow.failure.is_some() && arrow.receipt.is_none() {
+        'x'
+    } else if is_to_the_right {
+        '>'
+    } else {
+        '<'
     };
-    drawn[end] = if is_lost { 'x' } else { tip };
-    let end = arrow.came.or(arrow.failed);
-    let took = end.and_then(|end| end.line["elapsed_ms"].as_u64());
-    let took = took.map_or(String::new(), |ms| format!(" ({ms} ms)"));
-    let at = arrow.end.at.abs_diff(begin).as_millis().to_string();
-    let mut rows = vec![row(
-        &at,
-        &String::from_iter(drawn),
-        &(what(arrow.end) + &took),
-    )];
-    if let Some(failed) = arrow.failed {
-        let why = truncate(&sanitize(text(failed.line, "message")), LONGEST);
-        rows.push(row("", &empty, &format!("✗ {why}")));
+    drawn[if is_to_the_right { to - 1 } else { to + 1 }] = tip;
+
+    // Write the label with the time that the caller has waited.
+    let mut label = label(entry);
+    let end = arrow.receipt.or(arrow.failure);
+    if let Some(ms) = end.and_then(|end| end.line["elapsed_ms"].as_u64()) {
+        label += &format!(" ({ms} ms)");
+    }
+    let time = entry.time.abs_diff(start).as_millis().to_string();
+    let mut rows = vec![row(&time, &String::from_iter(drawn), &label)];
+    if let Some(failure) = arrow.failure {
+        let reason = truncate(&sanitize(text(failure.line, "message")), MAX_TEXT);
+        rows.push(row("", &empty, &format!("✗ {reason}")));
     }
     rows
 }
 
-/// The type of a message, and the little in it that decides.
-fn what(end: &LogEnd) -> String {
-    let (message, name) = (&end.line["message"], end.what);
-    let more = match name {
+/// Returns the column of a lane.
+fn column(lanes: &[&str], name: &str) -> usize {
+    let position = lanes.iter().position(|lane| *lane == name);
+    1 + LANE_WIDTH * position.unwrap_or(0)
+}
+
+/// Returns the type of a message, with the field of it that decides.
+fn label(entry: &LogEntry) -> String {
+    let message = &entry.line["message"];
+    let detail = match entry.message_type {
         "" => return "an answer that is no message".into(),
         ChooseMoveCall::NAME => text(message, "position").replace('\n', " / "),
         GameJoinAck::NAME if message["accept"] == false => "accept false".into(),
@@ -248,5 +303,6 @@ fn what(end: &LogEnd) -> String {
         ChooseMoveResponse::NAME => message["move"].to_string(),
         _ => String::new(),
     };
-    truncate(&sanitize(format!("{name} {more}").trim_end()), LONGEST)
+    let label = format!("{} {detail}", entry.message_type);
+    truncate(&sanitize(label.trim_end()), MAX_TEXT)
 }

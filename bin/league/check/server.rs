@@ -1,0 +1,182 @@
+//! The servers of an examination: we listen as the league manager, and as the two players of a
+//! referee's matches.
+//!
+//! Every call is kept. Only a call that asks for a registration is taken as the registration, so an
+//! agent may send others before. Every agent is registered. Some agents register by a tool of the
+//! Model Context Protocol, so this server answers that protocol as a manager does.
+
+use super::examination::{Examination, REGISTRATION};
+use super::exchange::Exchange;
+use super::json_rpc_call;
+use super::messages::fill;
+use crate::children::until;
+use league::net::client::MAX_NOTICE;
+use league::net::http::{self, HttpRequest, OK, Response};
+use league::net::sync::lock;
+use league::program::args::{Args, Exit};
+use league::program::terminal::{print_error, print_line};
+use league::program::{Program, exit_when_stdin_closes};
+use league::protocol::{
+    AgentKind, LeagueError, LeagueRegisterResponse, MatchResultAck, MatchResultReport, MessageSpec,
+    RefereeRegisterResponse,
+};
+use serde_json::{Value, json};
+use std::io;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Interval between two checks for a registration.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Time for the agent to read that it is registered.
+const REGISTRATION_PAUSE: Duration = Duration::from_millis(200);
+
+/// Starts the servers, and returns when an agent has registered and answers at its endpoint.
+pub fn wait_for_agent(args: Args) -> Result<Arc<Examination>, Exit> {
+    exit_when_stdin_closes(&args, 1, || ());
+    let print = if args.has("--json") {
+        print_error
+    } else {
+        print_line
+    };
+
+    let program = Program::new(args, AgentKind::Manager)?;
+    let manager = program.listener.try_clone()?;
+    let p01 = http::listen("127.0.0.1", 0).map_err(Exit::failed)?;
+    let p04 = http::listen("127.0.0.1", 0).map_err(Exit::failed)?;
+    let examination = Arc::new(Examination {
+        player_urls: [url(&p01)?, url(&p04)?],
+        program,
+        print,
+        exchanges: Mutex::default(),
+    });
+
+    // Listen for the agent, and for the referee's calls to its players.
+    for (name, listener) in [("manager", manager), ("P01", p01), ("P04", p04)] {
+        let server = CheckServer {
+            examination: Arc::clone(&examination),
+            name,
+        };
+        let handler = Box::new(move |request: &HttpRequest| server.handle(request));
+        http::serve(listener, MAX_NOTICE, handler)?;
+    }
+    print(&format!("listening on {}", examination.program.endpoint));
+    print("an examination, no league: start your agent now, as always");
+
+    // Wait until the agent has registered and listens.
+    while examination.exchanges(REGISTRATION).is_empty() {
+        thread::sleep(POLL_INTERVAL);
+    }
+    thread::sleep(REGISTRATION_PAUSE);
+    let timeout = examination.timeouts().game_join_ack_timeout_sec.0;
+    let ping = json_rpc_call("ping", &json!({}), &json!(1));
+    until(timeout, || examination.post("", &ping, timeout).status != 0);
+    Ok(examination)
+}
+
+fn url(listener: &TcpListener) -> io::Result<String> {
+    Ok(format!("http://{}/mcp", listener.local_addr()?))
+}
+
+/// The server of one of our three agents.
+struct CheckServer {
+    examination: Arc<Examination>,
+    /// Our agent: `manager`, `P01` or `P04`.
+    name: &'static str,
+}
+
+impl CheckServer {
+    fn handle(&self, request: &HttpRequest) -> Response {
+        if *request.method != *"POST" {
+            return Response::new("405 Method Not Allowed", "").with_headers("Allow: POST\r\n");
+        }
+
+        let call = self.record(&request.body);
+        let answer = match self.name {
+            "manager" => self.examination.answer_as_manager(&call),
+            player_id => self.examination.answer_as_player(player_id, &call),
+        };
+        match answer {
+            Some(message) => response(&call, message),
+            None => Response::new("503 Service Unavailable", ""),
+        }
+    }
+
+    /// Keeps a call to us as a step.
+    fn record(&self, body: &[u8]) -> Exchange {
+        let mut call = Exchange::new("", 200, body);
+        let (message_type, match_id) = (call.text("message_type"), call.text("match_id"));
+        call.step = if call.mentions("REGIST") {
+            REGISTRATION.into()
+        } else {
+            format!("{} {message_type} {match_id}", self.name)
+        };
+        lock(&self.examination.exchanges).push(call.clone());
+        call
+    }
+}
+
+/// Returns the response to a call: the message as the result of JSON-RPC or of a tool, or alone if
+/// the call was a bare message. A notification gets no message, except for a registration.
+fn response(call: &Exchange, mut message: Value) -> Response {
+    let same_fields = ["conversation_id", "match_id"].map(|key| (key, call.message()[key].clone()));
+    fill(&mut message, &same_fields);
+
+    if call.json["method"] == "tools/call" {
+        let content = json!([{"type": "text", "text": message.to_string()}]);
+        message = json!({"content": content, "structuredContent": message, "isError": false});
+    }
+
+    let id = &call.json["id"];
+    if call.is_bare() {
+        Response::new(OK, message.to_string())
+    } else if id.is_null() && call.step != REGISTRATION {
+        Response::new("202 Accepted", "")
+    } else {
+        let reply = json!({"jsonrpc": "2.0", "result": message, "id": id});
+        Response::new(OK, reply.to_string())
+    }
+}
+
+impl Examination {
+    /// Returns the manager's answer to a call. The first report of the first match gets none, so that
+    /// the referee must repeat it.
+    fn answer_as_manager(&self, call: &Exchange) -> Option<Value> {
+        let message_type = if call.step == REGISTRATION {
+            match self.kind() {
+                AgentKind::Referee => RefereeRegisterResponse::NAME,
+                _ => LeagueRegisterResponse::NAME,
+            }
+        } else if call.text("message_type") == MatchResultReport::NAME {
+            if call.step.ends_with("R1M1") && self.exchanges(&call.step).len() == 1 {
+                return None;
+            }
+            MatchResultAck::NAME
+        } else {
+            match call.method() {
+                "initialize" => return Some(initialize(call)),
+                "tools/list" => return Some(list_tools()),
+                "ping" => return Some(json!({})),
+                _ => LeagueError::NAME,
+            }
+        };
+        Some(self.message(message_type, "R1M1"))
+    }
+}
+
+fn initialize(call: &Exchange) -> Value {
+    json!({
+        "protocolVersion": call.json["params"]["protocolVersion"],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "league_manager", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+fn list_tools() -> Value {
+    let mut tools = Vec::new();
+    for spec in MessageSpec::accepted_by(AgentKind::Manager) {
+        tools.push(json!({"name": spec.method, "inputSchema": *spec.schema}));
+    }
+    json!({"tools": tools})
+}

@@ -1,0 +1,208 @@
+//! Tables as texts: for a terminal, in columns as wide as they need, and for spreadsheets, as CSV.
+//! Pure.
+//!
+//! The tables show names of players, in any script. So a column is measured by the width of its text
+//! on the screen. In a spreadsheet, a name that looks like a formula must not be calculated.
+
+use crate::expected_points::{PairValues, expected_in_match, pair_name, pair_values_in};
+use crate::view::{LeagueView, MatchView};
+use league::games::{self, Move};
+use league::program::terminal::sanitize;
+use league::protocol::Standing;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Maximum number of rows of the table that are shown while the league is played.
+pub const LEADERS: usize = 16;
+/// The heads of a league's table, see `standing_cells`.
+const STANDING_HEADS: &str = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
+/// The heads of the results, see `result_row`.
+const RESULT_HEADS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,\
+    Number,Choice A,Choice B,Points A,Points B,Expected A,Expected B,Referee,Reason,Moves";
+
+/// Returns the number of columns that a text takes on the screen.
+pub fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+/// Returns 2 for a wide character, such as those of Chinese and Japanese.
+fn char_width(character: char) -> usize {
+    match u32::from(character) {
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff => 2,
+        0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
+/// Returns a text with spaces behind it, that many columns wide.
+pub fn pad(text: &str, columns: usize) -> String {
+    text.to_string() + &padding(text, columns)
+}
+
+fn padding(text: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(width(text)))
+}
+
+/// Returns a table for a terminal. `heads` has commas between them. Numbers are aligned to the right,
+/// and `text_columns` columns after the first to the left.
+pub fn columns(heads: &str, text_columns: usize, rows: impl Iterator<Item = Value>) -> String {
+    let mut table: Vec<Vec<String>> = vec![heads.split(',').map(String::from).collect()];
+    for row in rows {
+        let cells = row.as_array().into_iter().flatten();
+        table.push(cells.map(terminal_cell).collect());
+    }
+
+    let mut widths = vec![0; table[0].len()];
+    for row in &table {
+        for (column, cell) in row.iter().enumerate() {
+            widths[column] = widths[column].max(width(cell));
+        }
+    }
+
+    let mut lines = Vec::new();
+    for mut row in table {
+        for (column, cell) in row.iter_mut().enumerate() {
+            let padding = padding(cell, widths[column]);
+            if (1..=text_columns).contains(&column) {
+                cell.push_str(&padding);
+            } else {
+                cell.insert_str(0, &padding);
+            }
+        }
+        lines.push(row.join("  "));
+    }
+    lines.join("\n")
+}
+
+fn terminal_cell(cell: &Value) -> String {
+    cell.as_str().map_or(cell.to_string(), sanitize)
+}
+
+/// Returns the first rows of a league's table, for a terminal.
+pub fn grid(standings: &[Standing], max_rows: usize) -> String {
+    let rows = standings.iter().take(max_rows).map(standing_cells);
+    columns(STANDING_HEADS, 2, rows.map(Value::from))
+}
+
+fn standing_cells(row: &Standing) -> Vec<Value> {
+    vec![
+        row.rank.into(),
+        row.player_id.clone().into(),
+        row.display_name.clone().into(),
+        row.played.into(),
+        row.wins.into(),
+        row.draws.into(),
+        row.losses.into(),
+        row.points.into(),
+    ]
+}
+
+/// Returns a file with a table for spreadsheets. It begins with the mark by which they know UTF-8.
+pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
+    let mut text = format!("\u{feff}{heads}\r\n");
+    for row in rows {
+        let cells = row.as_array().into_iter().flatten();
+        let cells: Vec<String> = cells.map(csv_cell).collect();
+        text += &(cells.join(",") + "\r\n");
+    }
+    text
+}
+
+/// Returns a cell. A text that a spreadsheet would calculate gets an apostrophe; numbers stay numbers.
+fn csv_cell(value: &Value) -> String {
+    let mut text = match value {
+        Value::Null => return String::new(),
+        Value::String(text) => sanitize(text),
+        number => return number.to_string(),
+    };
+
+    let signs = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    if text.trim_start().starts_with(signs) && text.parse::<i32>().is_err() {
+        text.insert(0, '\'');
+    }
+    if text.contains(['"', ',', ';', '\'']) {
+        text = format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+/// Returns the results of a league as CSV, a line for each match that was played.
+pub fn results(view: &LeagueView) -> String {
+    let values = pair_values_in(view);
+    let mut rows = Vec::new();
+    for round in &view.rounds {
+        for the_match in &round.matches {
+            if the_match.ending.is_some() {
+                rows.push(result_row(view, round.round_id, the_match, &values));
+            }
+        }
+    }
+    csv(RESULT_HEADS, rows.into_iter())
+}
+
+fn result_row(
+    view: &LeagueView,
+    round_id: u32,
+    the_match: &MatchView,
+    values: &PairValues,
+) -> Value {
+    let (a, b) = (&the_match.player_A_id, &the_match.player_B_id);
+
+    // In a game by turns the players have no single choices.
+    let game = games::find(&view.league.game_type);
+    let moves = the_match.played();
+    let (choices, sequence) = if game.is_some_and(|game| !game.simultaneous) {
+        ([None; 2], Some(pair_name(&moves)))
+    } else {
+        ([0, 1].map(|seat| choice(&moves, seat)), None)
+    };
+    let expected = expected_in_match(the_match, values);
+    let score = the_match.score.as_ref();
+
+    json!([
+        the_match.match_id,
+        round_id,
+        the_match.recorded_at,
+        a,
+        display_name(view, a),
+        b,
+        display_name(view, b),
+        the_match.ending,
+        the_match.winner,
+        the_match.drawn_number,
+        choices[0],
+        choices[1],
+        score.and_then(|score| score.get(a)),
+        score.and_then(|score| score.get(b)),
+        expected.map(|both| both[0]),
+        expected.map(|both| both[1]),
+        the_match.referee_id,
+        the_match.reason,
+        sequence
+    ])
+}
+
+fn choice(moves: &[Move], seat: usize) -> Option<&str> {
+    let choice = moves.iter().find(|played| played.seat == seat)?;
+    Some(&choice.text)
+}
+
+fn display_name<'a>(view: &'a LeagueView, id: &str) -> Option<&'a str> {
+    let agent = view.agents.iter().find(|agent| agent.id == id)?;
+    Some(&agent.display_name)
+}
+
+/// Returns the table of a league as CSV, with the expected points by player.
+pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String {
+    let mut rows = Vec::new();
+    for row in &view.standings {
+        let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
+
+        let mut cells = standing_cells(row);
+        cells.push(json!(expected.get(&row.player_id)));
+        cells.push(json!(agent.and_then(|agent| agent.technical_losses)));
+        rows.push(Value::from(cells));
+    }
+    let heads = format!("{STANDING_HEADS},Expected points,Technical losses");
+    csv(&heads, rows.into_iter())
+}
