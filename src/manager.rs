@@ -45,8 +45,8 @@ use std::{fs, io};
 /// Maximum time of a last ping to the agents that do not answer when the league starts.
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What surrounds a manager: it may show, store and start a league, and changes nothing of how the
-/// league is played. `()` is nothing.
+/// The surroundings of a manager: they may show, store and start a league, and change nothing of how
+/// the league is played. `()` does nothing.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Exit> {
@@ -94,13 +94,13 @@ impl Hooks for () {}
 
 /// A league manager.
 pub struct Manager {
-    /// What every program has.
+    /// The parts that every program has.
     pub program: Program,
     /// The league and its journal.
     pub store: Arc<Store>,
     /// Sends notifications to the agents.
     pub notifier: Arc<Notifier>,
-    /// What a league that has started waits for.
+    /// The reason why a league that has started does not go on.
     pub waiting: Mutex<Waiting>,
     /// Standard output.
     pub terminal: Terminal,
@@ -203,6 +203,7 @@ impl Manager {
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
         }
+
         if self.program.args.command != Some("local") {
             let file = operator_file(&self.program);
             let text = format!("operator token in {}", file.display());
@@ -221,6 +222,7 @@ impl Manager {
         rounds.run_until(|_| {
             Instant::now() >= until || self.notifier.unreachable().is_disjoint(&silent)
         });
+
         for id in silent {
             if let Some(problem) = self.notifier.status(&id).last_error {
                 let consequence = "until it answers, it loses its matches";
@@ -240,6 +242,7 @@ impl Manager {
         {
             return None;
         }
+
         let chosen = self.hooks.pairings(&registered_players);
         league.start(self.seed, chosen.unwrap_or_else(|| league.pairings()))
     }
@@ -276,6 +279,7 @@ fn awaited_agents(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
     let Some(players) = program.args.value("--players")? else {
         return Ok(None);
     };
+
     let limits = &program.config.league.participants;
     let (min, max) = (limits.min_players, limits.max_players);
     if !(min..=max).contains(&players) {
@@ -311,6 +315,7 @@ fn operator_token(program: &Program) -> io::Result<String> {
     if let Ok(text) = fs::read_to_string(&file) {
         return Ok(text.trim().to_string());
     }
+
     let digits = program.config.system.security.token_length;
     let operator_token = token("operator", &secret(digits));
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;

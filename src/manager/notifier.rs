@@ -2,7 +2,7 @@
 //!
 //! Every member has a queue and a delivery thread. The round loop puts notifications into the
 //! queues (`notifications.rs`). A thread sends its agent the notifications one after the other, so
-//! every agent receives them in order, and a slow or dead agent delays nobody else. A newer table or
+//! every agent receives them in order, and a slow or dead agent delays only itself. A newer table or
 //! announcement replaces the older one that is still in the queue. An agent that registers again
 //! gets a fresh queue.
 //!
@@ -47,7 +47,7 @@ pub struct Notifier {
 #[derive(Default)]
 struct Recipient {
     status: AgentStatus,
-    /// What must be sent. `None` is a ping.
+    /// The notifications to be sent. `None` is a ping.
     queue: VecDeque<Option<Arc<Notification>>>,
     /// True while a notification is being sent.
     is_sending: bool,
@@ -78,12 +78,13 @@ impl Notifier {
         if recipients.is_empty() {
             return;
         }
+
         let message = message.into();
-        let about = MessageContext {
+        let context = MessageContext {
             conversation_id: new_conversation(message.spec().method),
             ..MessageContext::default()
         };
-        let text = self.client.prepare_broadcast(&message, &about);
+        let text = self.client.prepare_broadcast(&message, &context);
         let fields = vec![("recipients", json!(recipients.len()))];
         self.client.log_sent(&text.packet, fields);
 
@@ -103,6 +104,7 @@ impl Notifier {
             None => self.start_delivery_thread(member),
             Some(time) => recipient.needs_refill && time.elapsed() >= REFILL_INTERVAL,
         });
+
         if is_due {
             self.recipients.update(|all| {
                 let recipient = all.entry(member.id.clone()).or_default();
@@ -121,8 +123,10 @@ impl Notifier {
         spawn("delivery", move || {
             loop {
                 let notification = notifier.wait_for_next(&id, kind);
-                let deliver = || notifier.deliver(&id, kind, notification.as_deref());
-                let _ = catch_unwind(AssertUnwindSafe(deliver)); // The panic hook logs it.
+                // A panic is logged by its hook, and does not end the thread.
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    notifier.deliver(&id, kind, notification.as_deref());
+                }));
             }
         })
     }
@@ -209,10 +213,13 @@ impl Notifier {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Message::RoundAnnouncement(round) = message {
-            let token = |league: &League| league.match_token(round.round_id, id);
-            if let Some(token) = self.store.read(token) {
+            let token = self
+                .store
+                .read(|league| league.match_token(round.round_id, id));
+            if let Some(token) = token {
                 own_fields["match_token"] = json!(token);
             }
         }
@@ -283,7 +290,7 @@ impl Notifier {
         let mut available = Vec::new();
         let mut overdue = Vec::new();
         for id in league.ids(AgentKind::Referee) {
-            match self.status(&id).referee {
+            match self.with(&id, |recipient| recipient.status.referee) {
                 RefereeState::Available => available.push(id),
                 RefereeState::Overdue => overdue.push(id),
                 RefereeState::Lost | RefereeState::Refusing => {}

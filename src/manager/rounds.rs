@@ -30,12 +30,12 @@ const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const NO_REFEREE: &str =
     "no referee is left: the league waits until one registers or answers again";
 
-/// What a league waits for.
+/// The reason why a league waits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Waiting {
-    /// Why the league does not go on.
+    /// The reason as text.
     pub reason: Option<String>,
-    /// When the announced matches begin.
+    /// The time at which the announced matches begin.
     pub next_at: Option<Timestamp>,
 }
 
@@ -45,11 +45,11 @@ pub struct RoundLoop<'a> {
     cursor: NotificationCursor,
     /// The open round; 0 if there is none.
     round: u32,
-    /// When the matches of the open round may begin; `None` until they are assigned.
+    /// The time at which the matches of the open round may begin; `None` until they are assigned.
     starts_at: Option<Deadline>,
-    /// When matches were last assigned.
+    /// The time of the last assignment.
     assigned_at: Instant,
-    /// When the referees must have reported their matches.
+    /// The time by which each referee must have reported its matches.
     reports: ReportDeadlines,
 }
 
@@ -62,7 +62,7 @@ impl<'a> RoundLoop<'a> {
             round: 0,
             starts_at: None,
             assigned_at: Instant::now(),
-            reports: ReportDeadlines::new(),
+            reports: ReportDeadlines::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::protocol::AgentKind;
 use crate::values::Timestamp;
 
 impl League {
-    /// Returns what a league lacks that cannot start yet.
+    /// Returns a sentence about the agents that the league needs to start; `None` if it needs no more.
     pub fn lacks(&self) -> Option<String> {
         let players = self.members(AgentKind::Player).len();
         let referees = self.members(AgentKind::Referee).len();
@@ -78,7 +78,7 @@ impl League {
     }
 
     /// Returns the result of the next match of a round in which a removed player plays. The match
-    /// is not played: the other player wins, or nobody if both were removed.
+    /// is not played: the other player wins, or neither if both were removed.
     pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
         for the_match in self.open_matches(round) {
             let failures = the_match.players.each_ref().map(|player| {

@@ -28,7 +28,7 @@ pub fn ending(result: &MatchResult) -> ResultStatus {
     }
 }
 
-/// How often a player chose what.
+/// The number of times that a player made each choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChoiceCounts {
     /// Even.
@@ -50,6 +50,11 @@ pub struct PlayerStats {
 }
 
 impl PlayerStats {
+    /// Returns the number of matches.
+    pub fn played(&self) -> u32 {
+        self.record.wins + self.record.draws + self.record.losses
+    }
+
     /// Counts a result.
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
         let has_won = result.winner.as_deref() == Some(player_id);
