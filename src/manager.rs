@@ -79,7 +79,7 @@ pub trait Hooks: Send + Sync {
     fn league_played(&self, _manager: &Manager) {}
 
     /// The league is closed.
-    fn ended(&self, _manager: &Manager) {}
+    fn league_closed(&self, _manager: &Manager) {}
 
     /// Returns true while the manager must go on answering after the end of the league.
     fn must_stay(&self, _manager: &Manager) -> bool {
@@ -187,7 +187,7 @@ impl Manager {
         rounds.run_until(|_| self.notifier.are_all_idle() || Instant::now() >= until);
 
         self.finish()?;
-        self.hooks.ended(self);
+        self.hooks.league_closed(self);
         rounds.run_until(|_| !self.hooks.must_stay(self));
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())

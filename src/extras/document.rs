@@ -121,7 +121,7 @@ pub fn view(
     let members = [AgentKind::Referee, AgentKind::Player].map(|kind| league.members(kind));
     let agent = |member: &Member| agent_view(league, member, status_of(&member.id));
     let is_over = status.status == LeaguePhase::Completed;
-    let end = league.completed().filter(|_| is_over);
+    let end = league.league_completed().filter(|_| is_over);
     LeagueView {
         schema_version: "1.0.0".into(),
         league_id: status.league_id,

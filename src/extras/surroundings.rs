@@ -193,7 +193,7 @@ impl Hooks for Surroundings {
         }
     }
 
-    fn ended(&self, manager: &Manager) {
+    fn league_closed(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.site.linger();
         if manager.program.args.has("--stay") {

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// at the base delay of the retry policy instead.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two fresh queues of one agent, however often it registers.
-const REFILL_INTERVAL: Duration = Duration::from_secs(1);
+const RESET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends notifications to all agents, and keeps the status of each.
 ///
@@ -51,8 +51,8 @@ struct Recipient {
     queue: VecDeque<Option<Arc<Notification>>>,
     /// True while a notification is being sent.
     is_sending: bool,
-    needs_refill: bool,
-    refilled_at: Option<Instant>,
+    needs_reset: bool,
+    reset_at: Option<Instant>,
 }
 
 /// A notification, whose text is written once for all its recipients.
@@ -99,17 +99,17 @@ impl Notifier {
 
     /// Gives a member a fresh queue if it is new or must get everything again. Returns true if it
     /// has done so: then the caller fills the queue.
-    pub fn refill(self: &Arc<Self>, member: &Member) -> bool {
-        let is_due = self.with(&member.id, |recipient| match recipient.refilled_at {
+    pub fn reset_queue(self: &Arc<Self>, member: &Member) -> bool {
+        let is_due = self.with(&member.id, |recipient| match recipient.reset_at {
             None => self.start_delivery_thread(member),
-            Some(time) => recipient.needs_refill && time.elapsed() >= REFILL_INTERVAL,
+            Some(time) => recipient.needs_reset && time.elapsed() >= RESET_INTERVAL,
         });
 
         if is_due {
             self.recipients.update(|all| {
                 let recipient = all.entry(member.id.clone()).or_default();
-                recipient.refilled_at = Some(Instant::now());
-                recipient.needs_refill = false;
+                recipient.reset_at = Some(Instant::now());
+                recipient.needs_reset = false;
                 recipient.queue = VecDeque::from([None]);
             });
         }
@@ -179,7 +179,7 @@ impl Notifier {
         let status = &mut recipient.status;
         status.record_call(&result, is_assignment, started.elapsed());
         let has_new_state = status.referee != before.referee;
-        recipient.needs_refill |= has_new_state;
+        recipient.needs_reset |= has_new_state;
 
         // Wake the round loop if it may wait for this.
         let is_changed =
@@ -232,20 +232,20 @@ impl Notifier {
         self.with(id, |recipient| {
             recipient.status.has_registered = true;
             recipient.status.referee = RefereeState::Available;
-            recipient.needs_refill = true;
+            recipient.needs_reset = true;
         });
     }
 
     /// Sends an agent a ping, and everything again that still matters.
     pub fn resend(&self, id: &str) {
-        self.with(id, |recipient| recipient.needs_refill = true);
+        self.with(id, |recipient| recipient.needs_reset = true);
     }
 
     /// Sets the state of a referee, and the reason if it is not available. If the state changes, the
     /// referee gets everything again.
     pub fn set_referee_state(&self, id: &str, state: RefereeState, problem: String) {
         self.with(id, |recipient| {
-            recipient.needs_refill |= recipient.status.referee != state;
+            recipient.needs_reset |= recipient.status.referee != state;
             recipient.status.referee = state;
             recipient.status.problem = problem;
         });
@@ -274,9 +274,9 @@ impl Notifier {
         })
     }
 
-    fn with<T>(&self, id: &str, act: impl FnOnce(&mut Recipient) -> T) -> T {
+    fn with<T>(&self, id: &str, change: impl FnOnce(&mut Recipient) -> T) -> T {
         let mut all = self.recipients.lock();
-        act(all.entry(id.into()).or_default())
+        change(all.entry(id.into()).or_default())
     }
 
     /// Returns true if nothing is left to be sent to any agent.
@@ -307,7 +307,7 @@ impl Notifier {
 
 impl Recipient {
     fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.is_sending && !self.needs_refill
+        self.queue.is_empty() && !self.is_sending && !self.needs_reset
     }
 
     /// Appends a notification. It replaces an older one of the same type, except the end of a round.

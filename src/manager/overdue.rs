@@ -90,7 +90,7 @@ impl ReportDeadlines {
     }
 
     /// Returns the reports that the league waits for, if nothing has happened for a while.
-    pub fn awaited(&self, league: &League) -> Option<String> {
+    pub fn awaited_reports(&self, league: &League) -> Option<String> {
         let silence = self.last_event?.elapsed();
         if self.by_referee.is_empty() || silence < SILENCE_TIMEOUT {
             return None;

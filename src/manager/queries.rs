@@ -103,7 +103,7 @@ impl League {
                 rank: 0,
                 player_id: player.id.clone(),
                 display_name: player.meta.display_name.clone(),
-                played: stats.played(),
+                played: stats.matches_played(),
                 wins: stats.record.wins,
                 draws: stats.record.draws,
                 losses: stats.record.losses,
@@ -196,12 +196,12 @@ impl League {
             "player_id": player.id,
             "display_name": player.meta.display_name,
             "state": self.state_of(player),
-            "played": stats.played(),
+            "played": stats.matches_played(),
             "wins": record.wins,
             "draws": record.draws,
             "losses": record.losses,
             "points": stats.points,
-            "win_rate": f64::from(record.wins) / f64::from(stats.played().max(1)),
+            "win_rate": f64::from(record.wins) / f64::from(stats.matches_played().max(1)),
             "technical_losses": stats.technical_losses,
             "choices": stats.choices,
             "opponents": opponents,
@@ -232,7 +232,7 @@ impl League {
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
-            reason: self.lacks().or(paused).or(waiting),
+            reason: self.missing_to_start().or(paused).or(waiting),
         }
     }
 }

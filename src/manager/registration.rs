@@ -73,18 +73,22 @@ impl League {
 
     fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
-        let proven = self.proven_member(application);
+        let authenticated = self.authenticated_member(application);
         let occupant = self.members.values().find(|m| is_at(m, application));
-        self.check(application, proven.or(occupant), proven.is_some())?;
+        self.check(
+            application,
+            authenticated.or(occupant),
+            authenticated.is_some(),
+        )?;
 
         // A member that proves that it is one, or was restored, may register at any time.
-        let known = proven.or_else(|| self.restored_player(application));
+        let known = authenticated.or_else(|| self.restored_player(application));
         if let Some(member) = known {
             if let Some(other) = occupant.filter(|other| other.id != member.id) {
                 return Err(unreachable(kind, &taken(other)));
             }
 
-            return Ok(match proven {
+            return Ok(match authenticated {
                 Some(_) => self.renew(member, application),
                 None => self.new_member(&member.id, application),
             });
@@ -123,10 +127,10 @@ impl League {
         &self,
         application: &Application,
         member: Option<&Member>,
-        is_proven: bool,
+        is_authenticated: bool,
     ) -> Result<(), Rejection> {
         let Application { kind, meta, .. } = *application;
-        if kind == AgentKind::Referee && !application.trusted && !is_proven {
+        if kind == AgentKind::Referee && !application.trusted && !is_authenticated {
             let legal = "referees register from the manager's machine or with the operator token";
             return Err(rejection(format!("Not permitted: {legal}")));
         }
@@ -151,7 +155,7 @@ impl League {
     }
 
     /// Returns the member whose token or registration key was sent.
-    fn proven_member(&self, application: &Application) -> Option<&Member> {
+    fn authenticated_member(&self, application: &Application) -> Option<&Member> {
         let token = &application.request.envelope.auth_token;
         let key = &application.meta.registration_key;
         self.members.values().find(|member| {
@@ -381,8 +385,8 @@ fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
     })
 }
 
-/// Returns the problem of an endpoint that is a member's, if the agent has not proven that it is this
-/// member.
+/// Returns the problem of an endpoint that is a member's, if the agent has not shown the member's
+/// token or key.
 fn taken(member: &Member) -> String {
     let id = &member.id;
     let hint = match member.kind {

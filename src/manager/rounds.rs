@@ -129,7 +129,7 @@ impl<'a> RoundLoop<'a> {
         let round = league.open_round()?;
         if round != self.round {
             // A round that has referees since before a restart of the manager has no second lead.
-            let is_resumed = league.assigned(round).next().is_some();
+            let is_resumed = league.assigned_matches(round).next().is_some();
             self.round = round;
             self.starts_at = is_resumed.then(|| Deadline::after(Duration::ZERO));
         }
@@ -178,22 +178,23 @@ impl<'a> RoundLoop<'a> {
     /// Referees get an announcement when the players have received it and the lead time has passed.
     fn publish(&mut self, league: &League) {
         let notifier = &self.manager.notifier;
-        let may_tell_referees = self.cursor.referee_announcement == league.announcement_version
+        let may_publish_to_referees = self.cursor.referee_announcement
+            == league.announcement_version
             || self.starts_at.as_ref().is_some_and(Deadline::has_passed)
                 && self.obstacle(league).is_none()
                 && self.have_players_received(league);
 
         let mut members = Vec::new();
         for member in league.members.values() {
-            if notifier.refill(member) {
+            if notifier.reset_queue(member) {
                 let mut cursor = NotificationCursor::before_last_round(league);
-                cursor.publish_changes(notifier, league, &[member], may_tell_referees);
+                cursor.publish_changes(notifier, league, &[member], may_publish_to_referees);
             } else {
                 members.push(member);
             }
         }
         self.cursor
-            .publish_changes(notifier, league, &members, may_tell_referees);
+            .publish_changes(notifier, league, &members, may_publish_to_referees);
     }
 
     /// Returns true if all players that answer have received the newest announcement, or have had
@@ -224,7 +225,7 @@ impl<'a> RoundLoop<'a> {
             waiting.reason = Some(reason);
             waiting.next_at = Some(time);
         } else {
-            waiting.reason = self.reports.awaited(league);
+            waiting.reason = self.reports.awaited_reports(league);
         }
         waiting
     }

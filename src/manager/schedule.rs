@@ -12,7 +12,7 @@ use crate::values::Timestamp;
 
 impl League {
     /// Returns a sentence about the agents that the league needs to start; `None` if it needs no more.
-    pub fn lacks(&self) -> Option<String> {
+    pub fn missing_to_start(&self) -> Option<String> {
         let players = self.members(AgentKind::Player).len();
         let referees = self.members(AgentKind::Referee).len();
         let needed = self.config.league.participants.min_players as usize;
@@ -26,7 +26,7 @@ impl League {
 
     /// Starts the league with these rounds, unless something is lacking or it has started already.
     pub fn start(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
-        let may_start = !self.started && self.lacks().is_none();
+        let may_start = !self.started && self.missing_to_start().is_none();
         may_start.then_some(Event::Started { seed, rounds })
     }
 

@@ -51,7 +51,7 @@ pub struct PlayerStats {
 
 impl PlayerStats {
     /// Returns the number of matches.
-    pub fn played(&self) -> u32 {
+    pub fn matches_played(&self) -> u32 {
         self.record.wins + self.record.draws + self.record.losses
     }
 
