@@ -45,8 +45,8 @@ use std::{fs, io};
 /// Maximum time of a last ping to the agents that do not answer when the league starts.
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What surrounds a manager: it may show, store and start a league, and changes nothing of how the
-/// league is played.
+/// The surroundings of a manager: they may show, store and start a league, and change nothing of how
+/// the league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Exit> {
@@ -79,7 +79,7 @@ pub trait Hooks: Send + Sync {
     fn league_played(&self, _manager: &Manager) {}
 
     /// The league is closed.
-    fn ended(&self, _manager: &Manager) {}
+    fn league_closed(&self, _manager: &Manager) {}
 
     /// Returns true while the manager must go on answering after the end of the league.
     fn must_stay(&self, _manager: &Manager) -> bool {
@@ -102,13 +102,13 @@ impl Hooks for NoHooks {}
 
 /// A league manager.
 pub struct Manager {
-    /// What every program has.
+    /// The parts that every program has.
     pub program: Program,
     /// The league and its journal.
     pub store: Arc<Store>,
     /// Sends notifications to the agents.
     pub notifier: Arc<Notifier>,
-    /// What a league that has started waits for.
+    /// The reason why a league that has started does not go on.
     pub waiting: Mutex<Waiting>,
     /// Standard output.
     pub terminal: Terminal,
@@ -195,7 +195,7 @@ impl Manager {
         rounds.run_until(|_| self.notifier.are_all_idle() || Instant::now() >= until);
 
         self.finish()?;
-        self.hooks.ended(self);
+        self.hooks.league_closed(self);
         rounds.run_until(|_| !self.hooks.must_stay(self));
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
@@ -211,6 +211,7 @@ impl Manager {
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
         }
+
         if self.hooks.shows_operator_token() {
             let file = operator_file(&self.program);
             let text = format!("operator token in {}", file.display());
@@ -229,6 +230,7 @@ impl Manager {
         rounds.run_until(|_| {
             Instant::now() >= until || self.notifier.unreachable().is_disjoint(&silent)
         });
+
         for id in silent {
             if let Some(problem) = self.notifier.status(&id).last_error {
                 let consequence = "until it answers, it loses its matches";
@@ -248,6 +250,7 @@ impl Manager {
         {
             return None;
         }
+
         let chosen = self.hooks.pairings(&registered_players);
         league.start(self.seed, chosen.unwrap_or_else(|| league.pairings()))
     }
@@ -314,6 +317,7 @@ fn operator_token(program: &Program) -> io::Result<String> {
     if let Ok(text) = fs::read_to_string(&file) {
         return Ok(text.trim().to_string());
     }
+
     let digits = program.config.system.security.token_length;
     let operator_token = token("operator", &secret(digits));
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;

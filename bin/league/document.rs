@@ -139,7 +139,7 @@ pub fn view(
 
     let status = league.status(waiting.reason.clone());
     let is_over = status.status == LeaguePhase::Completed;
-    let end = league.completed().filter(|_| is_over);
+    let end = league.league_completed().filter(|_| is_over);
 
     LeagueView {
         schema_version: "1.0.0".into(),

@@ -28,7 +28,7 @@ pub enum RefereeState {
 /// The status of one agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentStatus {
-    /// Why the last call failed; none if it succeeded.
+    /// The reason why the last call failed; `None` if it succeeded.
     pub last_error: Option<String>,
     /// The time that the agent took for its last answer, in milliseconds.
     pub response_ms: Option<u32>,

@@ -1,12 +1,68 @@
-//! What the operator may do to a league: pause it and let it go on, remove a player and restore it,
-//! open a new lobby when the league is over.
+//! What the operator may do: start the league, pause it and let it go on, remove a player and restore
+//! it, open a new lobby when the league is over.
 //!
 //! An order is decided as everything else is: it returns an event, or none if the league is in that
 //! state already, or a refusal. The rules in words are in `protocol.md`, under LEAGUE_CONTROL.
 
+use super::Manager;
 use super::league::{Event, League};
-use crate::protocol::{ControlAction, ErrorCode, LeagueControl, ProtocolError};
-use crate::values::Timestamp;
+use crate::net::agent::{HandlerError, Request};
+use crate::protocol::{ControlAction, ErrorCode, LeagueControl, Message, ProtocolError};
+use crate::values::{Timestamp, constant_time_eq};
+
+impl Manager {
+    /// Starts the league with the agents that have registered.
+    pub fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
+        self.check_operator(request)?;
+        self.store.decide(|league| self.start(league, 0, 0))?;
+        Ok(self.status().into())
+    }
+
+    /// Does what the operator orders.
+    pub fn control(
+        &self,
+        request: &Request,
+        order: &LeagueControl,
+    ) -> Result<Message, HandlerError> {
+        self.check_operator(request)?;
+        self.store.commit(|league| {
+            let event = league.control(order, Timestamp::now())?;
+            Ok::<_, HandlerError>((event, ()))
+        })?;
+
+        match (order.action, &order.player_id) {
+            // Find out whether the player answers: if it does not, it may register without its token.
+            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
+            // The league is closed before the answer, so that the order survives a crash.
+            (ControlAction::NewLobby, _) => {
+                self.finish()?;
+                self.hooks.new_lobby(self);
+            }
+            _ => {}
+        }
+        Ok(self.status().into())
+    }
+
+    /// Returns true if a request comes from this machine, or carries the operator's token.
+    pub fn is_operator(&self, request: &Request) -> bool {
+        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
+        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
+    }
+
+    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
+        if self.is_operator(request) {
+            return Ok(());
+        }
+
+        let code = match request.envelope.auth_token {
+            Some(_) => ErrorCode::TokenInvalid,
+            None => ErrorCode::TokenMissing,
+        };
+        let problem =
+            "only the operator may do that: from this machine, or with --operator-token-file";
+        Err(ProtocolError::field(code, "auth_token", problem))
+    }
+}
 
 impl League {
     /// Decides an order.
@@ -47,6 +103,7 @@ impl League {
         let Some(id) = &order.player_id else {
             return Err(refusal("player_id", "missing; this action needs it"));
         };
+
         if self.player(id).is_none() {
             let code = ErrorCode::PlayerNotRegistered;
             let problem = "which is no player of this league";

@@ -13,10 +13,10 @@ use crate::net::http::Response;
 use crate::net::sync::{lock, secret};
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ControlAction, ErrorCode, LeagueControl, LeaguePhase,
-    MatchResultAck, MatchResultReport, Message, ProtocolError,
+    AgentKind, AgentMeta, AgentState, ErrorCode, LeaguePhase, MatchResultAck, MatchResultReport,
+    Message, ProtocolError,
 };
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, truncate};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Minimum time between two printed lines about rejected agents.
 const REJECTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a model should know of a manager before it calls a tool.
+/// Instructions for a language model that calls the tools of a manager.
 const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings shows the table and \
     create_schedule who meets whom. Neither needs arguments. start_league starts the league when \
     enough players and a referee have registered, and tells what is missing otherwise. The other \
@@ -105,6 +105,7 @@ impl Agent for Manager {
             ),
         ];
         tools.extend(self.hooks.tools(self));
+
         Toolbox {
             instructions: INSTRUCTIONS,
             lists_messages: true,
@@ -129,6 +130,7 @@ impl Agent for Manager {
             LeaguePhase::Running => AgentState::Active,
             LeaguePhase::Completed => AgentState::Shutdown,
         };
+
         let mut health = json!(status);
         health["id"] = self.program.client.sender().into();
         health["kind"] = json!(AgentKind::Manager);
@@ -159,6 +161,7 @@ impl Manager {
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
+
         let decision = self.store.commit(|league| {
             let (event, decision) = league.register(&application);
             if let Ok(member) = &decision {
@@ -204,6 +207,7 @@ impl Manager {
         report: &MatchResultReport,
     ) -> Result<Message, HandlerError> {
         let sender = self.authenticate(request)?;
+
         let recorded = self.store.commit(|league| {
             let event = league.check_report(&sender, report, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
@@ -217,59 +221,12 @@ impl Manager {
         Ok(MatchResultAck { match_id, status }.into())
     }
 
-    /// Starts the league with the agents that have registered.
-    fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
-        self.check_operator(request)?;
-        self.store.decide(|league| self.start(league, 0, 0))?;
-        Ok(self.status().into())
-    }
-
-    /// Does what the operator orders.
-    fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, HandlerError> {
-        self.check_operator(request)?;
-        self.store.commit(|league| {
-            let event = league.control(order, Timestamp::now())?;
-            Ok::<_, HandlerError>((event, ()))
-        })?;
-
-        match (order.action, &order.player_id) {
-            // Find out whether the player answers: if it does not, it may register without its token.
-            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
-            // The league is closed before the answer, so that the order survives a crash.
-            (ControlAction::NewLobby, _) => {
-                self.finish()?;
-                self.hooks.new_lobby(self);
-            }
-            _ => {}
-        }
-        Ok(self.status().into())
-    }
-
     /// Returns the member that sent a request.
     fn authenticate(&self, request: &Request) -> Result<Member, ProtocolError> {
         self.store.read(|league| {
             let member = league.authenticate(&request.envelope, Timestamp::now());
             member.cloned()
         })
-    }
-
-    /// Returns true if a request comes from this machine, or carries the operator's token.
-    fn is_operator(&self, request: &Request) -> bool {
-        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
-        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
-    }
-
-    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
-        if self.is_operator(request) {
-            return Ok(());
-        }
-        let code = match request.envelope.auth_token {
-            Some(_) => ErrorCode::TokenInvalid,
-            None => ErrorCode::TokenMissing,
-        };
-        let problem =
-            "only the operator may do that: from this machine, or with --operator-token-file";
-        Err(ProtocolError::field(code, "auth_token", problem))
     }
 }
 

@@ -75,6 +75,7 @@ impl Store {
     ) -> Result<T, E> {
         let mut inner = self.inner.lock();
         let (event, answer) = decide(&inner.league)?;
+
         if let Some(event) = event {
             inner.journal.append(&event)?;
             inner.league.apply(&event);

@@ -30,7 +30,7 @@ pub struct Member {
     pub meta: AgentMeta,
     /// The token that the manager gave it.
     pub token: String,
-    /// When the token expires.
+    /// The time at which the token expires.
     pub expires: Timestamp,
     /// The address from which it last registered with a change.
     pub peer: IpAddr,
@@ -193,6 +193,7 @@ impl League {
             }
             Event::Recorded(recorded) => self.apply_recorded(recorded),
             Event::Closed => self.closed = true,
+
             Event::Paused => self.paused = true,
             Event::Resumed => self.paused = false,
             // After the start a removed player stays in the table.
@@ -211,6 +212,8 @@ impl League {
 
     fn apply_registered(&mut self, member: &Member) {
         self.restored.remove(&member.id);
+
+        // Announcements carry the endpoints.
         let before = self.members.insert(member.id.clone(), member.clone());
         if before.is_some_and(|before| before.meta != member.meta) {
             self.announcement_version += 1;

@@ -43,13 +43,13 @@ impl NotificationCursor {
     }
 
     /// Publishes to these members what has changed in the league. The announcement of a round is
-    /// published to referees only if `may_tell_referees`.
+    /// published to referees only if `may_publish_to_referees`.
     pub fn publish_changes(
         &mut self,
         notifier: &Notifier,
         league: &League,
         members: &[&Member],
-        may_tell_referees: bool,
+        may_publish_to_referees: bool,
     ) {
         let (players, referees): (Vec<&Member>, Vec<&Member>) = members
             .iter()
@@ -69,13 +69,13 @@ impl NotificationCursor {
 
         // Players get an announcement before referees.
         if let Some(round) = league.open_round()
-            && league.assigned(round).next().is_some()
+            && league.assigned_matches(round).next().is_some()
         {
             if self.player_announcement != league.announcement_version {
                 self.player_announcement = league.announcement_version;
                 notifier.publish(&players, league.announcement(round, None));
             }
-            if may_tell_referees && self.referee_announcement != league.announcement_version {
+            if may_publish_to_referees && self.referee_announcement != league.announcement_version {
                 self.referee_announcement = league.announcement_version;
                 for referee in referees {
                     let message = league.announcement(round, Some(&referee.id));
@@ -86,7 +86,7 @@ impl NotificationCursor {
 
         if league.is_over() && !self.is_over {
             self.is_over = true;
-            if let Some(message) = league.completed() {
+            if let Some(message) = league.league_completed() {
                 notifier.publish(members, message);
             }
         }
@@ -110,7 +110,7 @@ impl League {
     /// the copy for a referee.
     pub fn announcement(&self, round_id: u32, referee: Option<&str>) -> RoundAnnouncement {
         let mut matches = Vec::new();
-        for (the_match, assignment) in self.assigned(round_id) {
+        for (the_match, assignment) in self.assigned_matches(round_id) {
             matches.push(self.match_entry(the_match, assignment, referee));
         }
 
@@ -123,14 +123,14 @@ impl League {
     }
 
     /// Returns the unfinished matches of a round that have a referee.
-    pub fn assigned(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
+    pub fn assigned_matches(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
         self.open_matches(round)
             .filter_map(|the_match| Some((the_match, the_match.assignment()?)))
     }
 
     /// Returns the token of a player's match in a round. There is none if the referee makes its own.
     pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
-        for (the_match, assignment) in self.assigned(round) {
+        for (the_match, assignment) in self.assigned_matches(round) {
             if let Some(seat) = the_match.seat(player_id) {
                 return assignment.token(seat);
             }
@@ -208,7 +208,7 @@ impl League {
     }
 
     /// Returns the end of the league; none if it has no players.
-    pub fn completed(&self) -> Option<LeagueCompleted> {
+    pub fn league_completed(&self) -> Option<LeagueCompleted> {
         let table = self.table();
         let first = table.first()?;
         let mut final_standings = Vec::new();

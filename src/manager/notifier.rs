@@ -2,7 +2,7 @@
 //!
 //! Every member has a queue and a delivery thread. The round loop puts notifications into the
 //! queues (`notifications.rs`). A thread sends its agent the notifications one after the other, so
-//! every agent receives them in order, and a slow or dead agent delays nobody else. A newer table or
+//! every agent receives them in order, and a slow or dead agent delays only itself. A newer table or
 //! announcement replaces the older one that is still in the queue. An agent that registers again
 //! gets a fresh queue.
 //!
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// at the base delay of the retry policy instead.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two fresh queues of one agent, however often it registers.
-const REFILL_INTERVAL: Duration = Duration::from_secs(1);
+const RESET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends notifications to all agents, and keeps the status of each.
 ///
@@ -48,12 +48,12 @@ pub struct Notifier {
 #[derive(Default)]
 struct Recipient {
     status: AgentStatus,
-    /// What must be sent. `None` is a ping.
+    /// The notifications to be sent. `None` is a ping.
     queue: VecDeque<Option<Arc<Notification>>>,
     /// True while a notification is being sent.
     is_sending: bool,
-    needs_refill: bool,
-    refilled_at: Option<Instant>,
+    needs_reset: bool,
+    reset_at: Option<Instant>,
 }
 
 /// A notification, whose text is written once for all its recipients.
@@ -79,12 +79,13 @@ impl Notifier {
         if recipients.is_empty() {
             return;
         }
+
         let message = message.into();
-        let about = MessageContext {
+        let context = MessageContext {
             conversation_id: new_conversation(message.spec().method),
             ..MessageContext::default()
         };
-        let text = self.client.prepare_broadcast(&message, &about);
+        let text = self.client.prepare_broadcast(&message, &context);
         let fields = vec![("recipients", json!(recipients.len()))];
         let (log, packet) = (&self.client.log, &text.packet);
         log.message("message_sent", packet, fields, Content::Full(packet));
@@ -100,16 +101,17 @@ impl Notifier {
 
     /// Gives a member a fresh queue if it is new or must get everything again. Returns true if it
     /// has done so: then the caller fills the queue.
-    pub fn refill(self: &Arc<Self>, member: &Member) -> bool {
-        let is_due = self.with(&member.id, |recipient| match recipient.refilled_at {
+    pub fn reset_queue(self: &Arc<Self>, member: &Member) -> bool {
+        let is_due = self.with(&member.id, |recipient| match recipient.reset_at {
             None => self.start_delivery_thread(member),
-            Some(time) => recipient.needs_refill && time.elapsed() >= REFILL_INTERVAL,
+            Some(time) => recipient.needs_reset && time.elapsed() >= RESET_INTERVAL,
         });
+
         if is_due {
             self.recipients.update(|all| {
                 let recipient = all.entry(member.id.clone()).or_default();
-                recipient.refilled_at = Some(Instant::now());
-                recipient.needs_refill = false;
+                recipient.reset_at = Some(Instant::now());
+                recipient.needs_reset = false;
                 recipient.queue = VecDeque::from([None]);
             });
         }
@@ -123,8 +125,10 @@ impl Notifier {
         spawn("delivery", move || {
             loop {
                 let notification = notifier.wait_for_next(&id, kind);
-                let deliver = || notifier.deliver(&id, kind, notification.as_deref());
-                let _ = catch_unwind(AssertUnwindSafe(deliver)); // The panic hook logs it.
+                // A panic is logged by its hook, and does not end the thread.
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    notifier.deliver(&id, kind, notification.as_deref());
+                }));
             }
         })
     }
@@ -177,7 +181,7 @@ impl Notifier {
         let status = &mut recipient.status;
         status.record_call(&result, is_assignment, started.elapsed());
         let has_new_state = status.referee != before.referee;
-        recipient.needs_refill |= has_new_state;
+        recipient.needs_reset |= has_new_state;
 
         // Wake the round loop if it may wait for this.
         let is_changed =
@@ -211,10 +215,13 @@ impl Notifier {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Message::RoundAnnouncement(round) = message {
-            let token = |league: &League| league.match_token(round.round_id, id);
-            if let Some(token) = self.store.read(token) {
+            let token = self
+                .store
+                .read(|league| league.match_token(round.round_id, id));
+            if let Some(token) = token {
                 own_fields["match_token"] = json!(token);
             }
         }
@@ -227,20 +234,20 @@ impl Notifier {
         self.with(id, |recipient| {
             recipient.status.has_registered = true;
             recipient.status.referee = RefereeState::Available;
-            recipient.needs_refill = true;
+            recipient.needs_reset = true;
         });
     }
 
     /// Sends an agent a ping, and everything again that still matters.
     pub fn resend(&self, id: &str) {
-        self.with(id, |recipient| recipient.needs_refill = true);
+        self.with(id, |recipient| recipient.needs_reset = true);
     }
 
     /// Sets the state of a referee, and the reason if it is not available. If the state changes, the
     /// referee gets everything again.
     pub fn set_referee_state(&self, id: &str, state: RefereeState, problem: String) {
         self.with(id, |recipient| {
-            recipient.needs_refill |= recipient.status.referee != state;
+            recipient.needs_reset |= recipient.status.referee != state;
             recipient.status.referee = state;
             recipient.status.problem = problem;
         });
@@ -269,9 +276,9 @@ impl Notifier {
         })
     }
 
-    fn with<T>(&self, id: &str, act: impl FnOnce(&mut Recipient) -> T) -> T {
+    fn with<T>(&self, id: &str, change: impl FnOnce(&mut Recipient) -> T) -> T {
         let mut all = self.recipients.lock();
-        act(all.entry(id.into()).or_default())
+        change(all.entry(id.into()).or_default())
     }
 
     /// Returns true if nothing is left to be sent to any agent.
@@ -285,7 +292,7 @@ impl Notifier {
         let mut available = Vec::new();
         let mut overdue = Vec::new();
         for id in league.ids(AgentKind::Referee) {
-            match self.status(&id).referee {
+            match self.with(&id, |recipient| recipient.status.referee) {
                 RefereeState::Available => available.push(id),
                 RefereeState::Overdue => overdue.push(id),
                 RefereeState::Lost | RefereeState::Refusing => {}
@@ -302,7 +309,7 @@ impl Notifier {
 
 impl Recipient {
     fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.is_sending && !self.needs_refill
+        self.queue.is_empty() && !self.is_sending && !self.needs_reset
     }
 
     /// Appends a notification. It replaces an older one of the same type, except the end of a round.

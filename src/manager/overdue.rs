@@ -39,21 +39,12 @@ impl Deadline {
 }
 
 /// The deadlines of the referees that have open matches.
+#[derive(Default)]
 pub struct ReportDeadlines {
     by_referee: BTreeMap<String, Deadline>,
-    /// The number of events at the last update, and when it last changed.
+    /// The number of events at the last update, and the time at which it last changed.
     events: u64,
-    last_event: Instant,
-}
-
-impl Default for ReportDeadlines {
-    fn default() -> ReportDeadlines {
-        ReportDeadlines {
-            by_referee: BTreeMap::new(),
-            events: 0,
-            last_event: Instant::now(),
-        }
-    }
+    last_event: Option<Instant>,
 }
 
 impl ReportDeadlines {
@@ -67,17 +58,19 @@ impl ReportDeadlines {
     pub fn update(&mut self, league: &League, notifier: &Notifier, is_announced: bool) {
         if self.events != league.version {
             self.events = league.version;
-            self.last_event = Instant::now();
+            self.last_event = Some(Instant::now());
         }
 
         let config = &league.config;
         let turns = games::find(&config.league.game_type).map_or(1, |game| game.max_turns);
         let match_limit = config.match_limit(turns);
         let round = league.open_round().unwrap_or(0);
+
         for referee in league.members(AgentKind::Referee) {
             let id = &referee.id;
             let matches = league.open_matches_of(id, round).count() as u32;
             let state = notifier.status(id).referee;
+
             if matches == 0 || matches!(state, RefereeState::Lost | RefereeState::Refusing) {
                 self.by_referee.remove(id);
             } else if let Some(deadline) = self.by_referee.get(id) {
@@ -91,14 +84,15 @@ impl ReportDeadlines {
                 let batches = matches.div_ceil(referee.meta.max_concurrent_matches.unwrap_or(1));
                 let deadline = Deadline::after(match_limit * batches);
                 self.by_referee.insert(id.clone(), deadline);
-                self.last_event = Instant::now();
+                self.last_event = Some(Instant::now());
             }
         }
     }
 
     /// Returns the reports that the league waits for, if nothing has happened for a while.
-    pub fn awaited(&self, league: &League) -> Option<String> {
-        if self.by_referee.is_empty() || self.last_event.elapsed() < SILENCE_TIMEOUT {
+    pub fn awaited_reports(&self, league: &League) -> Option<String> {
+        let silence = self.last_event?.elapsed();
+        if self.by_referee.is_empty() || silence < SILENCE_TIMEOUT {
             return None;
         }
 
@@ -112,6 +106,7 @@ impl ReportDeadlines {
                 let b = league.members[b].name_and_id();
                 matches.push(format!("{} of {a} and {b}", the_match.id));
             }
+
             let (matches, until) = (matches.join(", "), deadline.written);
             referees.push(format!("{id} to report {matches} (until {until})"));
         }

@@ -9,7 +9,7 @@ use super::standings::{PlayerStats, Score, rank_groups};
 use crate::json::{decode, deserialize};
 use crate::protocol::{
     AgentKind, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
-    ProtocolError, QueryError, QueryParams, QueryType, Record, Standing,
+    ProtocolError, QueryError, QueryParams, QueryType, Standing,
 };
 use crate::values::truncate;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,7 @@ impl League {
             data: None,
             error: None,
         };
+
         match self.query_data(query, sender) {
             Ok(data) => response.data = Some(deserialize(&data)?),
             Err(error) => {
@@ -64,6 +65,7 @@ impl League {
             Some(params) => decode(params).map_err(|error| error.in_field("query_params"))?,
             None => QueryParams::default(),
         };
+
         match query_type {
             QueryType::GetStandings => Ok(json!(self.standings_data())),
             QueryType::GetSchedule => Ok(json!(self.schedule(params.round_id)?)),
@@ -85,6 +87,7 @@ impl League {
             None if sender.kind == AgentKind::Player => sender.id.clone(),
             None => return Err(wrong_param("player_id", "missing")),
         };
+
         self.player(&id).ok_or_else(|| {
             let problem = format!("Player ID {} not found in registry", truncate(&id, 60));
             ProtocolError::new(ErrorCode::PlayerNotRegistered, problem)
@@ -95,16 +98,16 @@ impl League {
     pub fn table(&self) -> Vec<Standing> {
         let mut rows = Vec::new();
         for player in self.members(AgentKind::Player) {
-            let PlayerStats { record, points, .. } = self.stats(&player.id);
+            let stats = self.stats(&player.id);
             rows.push(Standing {
                 rank: 0,
                 player_id: player.id.clone(),
                 display_name: player.meta.display_name.clone(),
-                played: record.wins + record.draws + record.losses,
-                wins: record.wins,
-                draws: record.draws,
-                losses: record.losses,
-                points,
+                played: stats.matches_played(),
+                wins: stats.record.wins,
+                draws: stats.record.draws,
+                losses: stats.record.losses,
+                points: stats.points,
             });
         }
 
@@ -114,6 +117,7 @@ impl League {
                 scores.push(&recorded.result.score);
             }
         }
+
         let tiebreakers = &self.config.league.scoring.tiebreakers;
         let mut table = rank_groups(rows, tiebreakers, &scores).concat();
         for (rank, row) in (1..).zip(&mut table) {
@@ -180,28 +184,24 @@ impl League {
                 stats.add(&player.id, &recorded.result);
             }
         }
+
         let mut opponents = JsonObject::new();
         for (id, stats) in against {
             opponents.insert(id.into(), json!(stats.record));
         }
 
         let stats = self.stats(&player.id);
-        let Record {
-            wins,
-            losses,
-            draws,
-        } = stats.record;
-        let played = wins + losses + draws;
+        let record = stats.record;
         json!({
             "player_id": player.id,
             "display_name": player.meta.display_name,
             "state": self.state_of(player),
-            "played": played,
-            "wins": wins,
-            "draws": draws,
-            "losses": losses,
+            "played": stats.matches_played(),
+            "wins": record.wins,
+            "draws": record.draws,
+            "losses": record.losses,
             "points": stats.points,
-            "win_rate": f64::from(wins) / f64::from(played.max(1)),
+            "win_rate": f64::from(record.wins) / f64::from(stats.matches_played().max(1)),
             "technical_losses": stats.technical_losses,
             "choices": stats.choices,
             "opponents": opponents,
@@ -232,7 +232,7 @@ impl League {
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
-            reason: self.lacks().or(paused).or(waiting),
+            reason: self.missing_to_start().or(paused).or(waiting),
         }
     }
 }

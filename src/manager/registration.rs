@@ -73,17 +73,22 @@ impl League {
 
     fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
-        let proven = self.proven_member(application);
+        let authenticated = self.authenticated_member(application);
         let occupant = self.members.values().find(|m| is_at(m, application));
-        self.check(application, proven.or(occupant), proven.is_some())?;
+        self.check(
+            application,
+            authenticated.or(occupant),
+            authenticated.is_some(),
+        )?;
 
-        // At any time: a member proves that it is one, or was restored.
-        let known = proven.or_else(|| self.restored_player(application));
+        // A member that proves that it is one, or was restored, may register at any time.
+        let known = authenticated.or_else(|| self.restored_player(application));
         if let Some(member) = known {
             if let Some(other) = occupant.filter(|other| other.id != member.id) {
                 return Err(unreachable(kind, &taken(other)));
             }
-            return Ok(match proven {
+
+            return Ok(match authenticated {
                 Some(_) => self.renew(member, application),
                 None => self.new_member(&member.id, application),
             });
@@ -106,11 +111,12 @@ impl League {
             return Ok(self.new_member(&member.id, application));
         }
 
+        // A new agent.
         let max_players = self.config.league.participants.max_players;
         let players = self.members(AgentKind::Player).len();
         if kind == AgentKind::Player && players >= max_players as usize {
             let reason = format!("Maximum players reached: {max_players} may register");
-            return Err(reject(reason));
+            return Err(rejection(reason));
         }
         Ok(self.new_member(&self.free_id(application), application))
     }
@@ -121,13 +127,14 @@ impl League {
         &self,
         application: &Application,
         member: Option<&Member>,
-        is_proven: bool,
+        is_authenticated: bool,
     ) -> Result<(), Rejection> {
         let Application { kind, meta, .. } = *application;
-        if kind == AgentKind::Referee && !application.trusted && !is_proven {
+        if kind == AgentKind::Referee && !application.trusted && !is_authenticated {
             let legal = "referees register from the manager's machine or with the operator token";
-            return Err(reject(format!("Not permitted: {legal}")));
+            return Err(rejection(format!("Not permitted: {legal}")));
         }
+
         check_meta(meta, kind, &self.config.league.game_type)?;
         check_endpoint(application)?;
 
@@ -135,19 +142,20 @@ impl League {
             && listed.active == Some(false)
         {
             let problem = format!("the agents configuration lists {} as inactive", listed.id);
-            return Err(reject(format!("Not active: {problem}")));
+            return Err(rejection(format!("Not active: {problem}")));
         }
+
         if let Some(member) = member
             && self.removed.contains(&member.id)
         {
             let problem = "Removed by the operator, until the operator restores it";
-            return Err(reject(format!("{problem}: {}", member.id)));
+            return Err(rejection(format!("{problem}: {}", member.id)));
         }
         Ok(())
     }
 
     /// Returns the member whose token or registration key was sent.
-    fn proven_member(&self, application: &Application) -> Option<&Member> {
+    fn authenticated_member(&self, application: &Application) -> Option<&Member> {
         let token = &application.request.envelope.auth_token;
         let key = &application.meta.registration_key;
         self.members.values().find(|member| {
@@ -216,6 +224,7 @@ impl League {
         {
             return id.into();
         }
+
         if let Some(listed) = self.listed_agent(application)
             && !self.members.contains_key(&listed.id)
         {
@@ -253,6 +262,7 @@ impl League {
         let sender = &envelope.sender;
         let mut members = self.members.values();
         let named = members.find(|member| member.signature() == *sender);
+
         if !self.config.system.security.enable_auth_tokens {
             return named.ok_or_else(|| not_registered(sender));
         }
@@ -261,6 +271,7 @@ impl League {
             let problem = "missing; it came with the registration";
             return Err(wrong_token(ErrorCode::TokenMissing, problem));
         };
+
         let problem = match (self.token_owner(token), named) {
             (None, None) => return Err(not_registered(sender)),
             (None, Some(named)) => format!("not the token of {}", named.id),
@@ -314,30 +325,35 @@ fn is_secret(own: &str, sent: &Option<String>) -> bool {
 
 /// Checks the description of an agent, for a league of that game.
 pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), Rejection> {
+    check_display_name(&meta.display_name)
+        .map_err(|legal| rejection(format!("Invalid display_name: must be {legal}")))?;
+    check_version(&meta.version)
+        .map_err(|legal| rejection(format!("Invalid version: must be {legal}")))?;
+    if !meta.game_types.iter().any(|game_type| game_type == game) {
+        let reason = format!("Unsupported game type: game_types must have {game}");
+        return Err(rejection(reason));
+    }
+
     let capacity = meta.max_concurrent_matches.unwrap_or(0);
-    let problem = if let Err(legal) = check_display_name(&meta.display_name) {
-        format!("Invalid display_name: must be {legal}")
-    } else if let Err(legal) = check_version(&meta.version) {
-        format!("Invalid version: must be {legal}")
-    } else if !meta.game_types.iter().any(|game_type| game_type == game) {
-        format!("Unsupported game type: game_types must have {game}")
-    } else if kind == AgentKind::Referee && !(1..=10).contains(&capacity) {
-        "Invalid max_concurrent_matches: must be 1 to 10".into()
-    } else if let Some(version) = &meta.protocol_version
+    if kind == AgentKind::Referee && !(1..=10).contains(&capacity) {
+        return Err(rejection("Invalid max_concurrent_matches: must be 1 to 10"));
+    }
+
+    if let Some(version) = &meta.protocol_version
         && version.trim_start_matches("league.v").split('.').next() != Some("2")
     {
         let reason = "Protocol version mismatch: protocol_version must be 2.x.y".into();
         let code = Some(ErrorCode::VersionMismatch);
         return Err(Rejection { reason, code });
-    } else {
-        return Ok(());
-    };
-    Err(reject(problem))
+    }
+    Ok(())
 }
 
-/// Checks that the manager can call an agent where it says it is.
+/// Checks that the manager can call an agent at its endpoint.
 fn check_endpoint(application: &Application) -> Result<(), Rejection> {
     let (endpoint, peer) = (&application.meta.contact_endpoint, application.request.peer);
+    let shown = truncate(endpoint, 60);
+
     let problem = match Endpoint::parse(endpoint) {
         _ if endpoint.chars().count() > MAX_ENDPOINT_CHARS => {
             format!("must be at most {MAX_ENDPOINT_CHARS} characters")
@@ -346,35 +362,34 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
         Ok(parsed) if parsed.is_loopback() && !peer.is_loopback() => {
             let own = format!("http://{peer}:{}/mcp", parsed.port);
             let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
-            let received = truncate(endpoint, 60);
-            format!("{received} means this very machine, but the request came from {peer}; {hint}")
+            format!("{shown} means this very machine, but the request came from {peer}; {hint}")
         }
-        Ok(parsed)
-            if !application.trusted && parsed.address().is_some_and(|address| address != peer) =>
-        {
-            let received = truncate(endpoint, 60);
-            format!("{received} must be at {peer}, from which the request came")
+        Ok(parsed) if !application.trusted && parsed.address().is_some_and(|own| own != peer) => {
+            format!("{shown} must be at {peer}, from which the request came")
         }
         Ok(_) => return Ok(()),
     };
-    Err(unreachable(
-        application.kind,
-        &format!("contact_endpoint {problem}"),
-    ))
+
+    let problem = format!("contact_endpoint {problem}");
+    Err(unreachable(application.kind, &problem))
 }
 
-fn reject(reason: String) -> Rejection {
-    Rejection { reason, code: None }
+fn rejection(reason: impl Into<String>) -> Rejection {
+    Rejection {
+        reason: reason.into(),
+        code: None,
+    }
 }
 
 fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
-    reject(match kind {
+    rejection(match kind {
         AgentKind::Referee => format!("Endpoint unreachable: {problem}"),
         _ => format!("Contact endpoint unreachable: {problem}"),
     })
 }
 
-/// Returns the problem of an endpoint that is a member's, where the agent has not proven to be it.
+/// Returns the problem of an endpoint that is a member's, if the agent has not shown the member's
+/// token or key.
 fn taken(member: &Member) -> String {
     let id = &member.id;
     let hint = match member.kind {
@@ -392,6 +407,7 @@ fn late(kind: AgentKind, occupant: Option<&Member>) -> Rejection {
         AgentKind::Referee => "League already started".to_string(),
         _ => "Registration closed - league already started".to_string(),
     };
+
     if let Some(occupant) = occupant {
         reason += &format!(": {}", taken(occupant));
     }
@@ -420,6 +436,7 @@ pub fn answer(
             "error_code": rejection.code.map(|code| code.to_string()),
         }),
     };
+
     Ok(match kind {
         AgentKind::Referee => deserialize::<RefereeRegisterResponse>(&body)?.into(),
         _ => deserialize::<LeagueRegisterResponse>(&body)?.into(),

@@ -31,12 +31,12 @@ const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const NO_REFEREE: &str =
     "no referee is left: the league waits until one registers or answers again";
 
-/// What a league waits for.
+/// The reason why a league waits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Waiting {
-    /// Why the league does not go on.
+    /// The reason as text.
     pub reason: Option<String>,
-    /// When the announced matches begin.
+    /// The time at which the announced matches begin.
     pub next_at: Option<Timestamp>,
 }
 
@@ -46,11 +46,11 @@ pub struct RoundLoop<'a> {
     cursor: NotificationCursor,
     /// The open round; 0 if there is none.
     round: u32,
-    /// When the matches of the open round may begin; `None` until they are assigned.
+    /// The time at which the matches of the open round may begin; `None` until they are assigned.
     starts_at: Option<Deadline>,
-    /// When matches were last assigned.
+    /// The time of the last assignment.
     assigned_at: Instant,
-    /// When the referees must have reported their matches.
+    /// The time by which each referee must have reported its matches.
     reports: ReportDeadlines,
 }
 
@@ -130,7 +130,7 @@ impl<'a> RoundLoop<'a> {
         let round = league.open_round()?;
         if round != self.round {
             // A round that has referees since before a restart of the manager has no second lead.
-            let is_resumed = league.assigned(round).next().is_some();
+            let is_resumed = league.assigned_matches(round).next().is_some();
             self.round = round;
             self.starts_at = is_resumed.then(|| Deadline::after(Duration::ZERO));
         }
@@ -179,22 +179,23 @@ impl<'a> RoundLoop<'a> {
     /// Referees get an announcement when the players have received it and the lead time has passed.
     fn publish(&mut self, league: &League) {
         let notifier = &self.manager.notifier;
-        let may_tell_referees = self.cursor.referee_announcement == league.announcement_version
+        let may_publish_to_referees = self.cursor.referee_announcement
+            == league.announcement_version
             || self.starts_at.as_ref().is_some_and(Deadline::has_passed)
                 && self.obstacle(league).is_none()
                 && self.have_players_received(league);
 
         let mut members = Vec::new();
         for member in league.members.values() {
-            if notifier.refill(member) {
+            if notifier.reset_queue(member) {
                 let mut cursor = NotificationCursor::before_last_round(league);
-                cursor.publish_changes(notifier, league, &[member], may_tell_referees);
+                cursor.publish_changes(notifier, league, &[member], may_publish_to_referees);
             } else {
                 members.push(member);
             }
         }
         self.cursor
-            .publish_changes(notifier, league, &members, may_tell_referees);
+            .publish_changes(notifier, league, &members, may_publish_to_referees);
     }
 
     /// Returns true if all players that answer have received the newest announcement, or have had
@@ -225,7 +226,7 @@ impl<'a> RoundLoop<'a> {
             waiting.reason = Some(reason);
             waiting.next_at = Some(time);
         } else {
-            waiting.reason = self.reports.awaited(league);
+            waiting.reason = self.reports.awaited_reports(league);
         }
         waiting
     }

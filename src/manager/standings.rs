@@ -14,7 +14,7 @@ pub fn compare_ids(a: &str, b: &str) -> Ordering {
     (a.len(), a).cmp(&(b.len(), b))
 }
 
-/// How often a player chose what.
+/// The number of times that a player made each choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChoiceCounts {
     /// Even.
@@ -36,6 +36,11 @@ pub struct PlayerStats {
 }
 
 impl PlayerStats {
+    /// Returns the number of matches.
+    pub fn matches_played(&self) -> u32 {
+        self.record.wins + self.record.draws + self.record.losses
+    }
+
     /// Counts a result.
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
         let has_won = result.winner.as_deref() == Some(player_id);
