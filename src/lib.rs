@@ -14,9 +14,9 @@
 //!                 of its own: it uses this library, and the library does not use it
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
-//!                 overdue (referees that must report), notifications (what is sent), notifier (queues and delivery), agent_status,
-//!                 handlers (replies); decisions: registration, schedule, results, control; derived
-//!                 data: standings, queries
+//!                 overdue (deadlines of referees), notifications (what is sent), notifier (queues
+//!                 and delivery), agent_status, handlers (replies); decisions: registration,
+//!                 schedule, results, control; derived data: standings, queries
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
 //!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
@@ -37,9 +37,9 @@
 //! arguments, so tests can call them directly.
 //!
 //! # Reading order
-//! These ten files can be read in two evenings; each needs only the files before it, and its first
-//! lines name the next one. Keep `protocol.rs` open at the same time: it begins with the list of
-//! all messages, and then has their fields.
+//! These ten files can be read in two evenings; each needs only the files before it. From the
+//! second on, the first lines of each name the next one. Keep `protocol.rs` open at the same time:
+//! it begins with the list of all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.
 //! 2. `games.rs`: the definition of a game.
 //! 3. `games/even_odd.rs`: the game Even/Odd.

@@ -7,8 +7,7 @@
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
 //! players. When all players have received the announcement and the lead time has passed, it is
 //! published to the referees, and they *report* the results. A referee that does not report in time
-//! is handled in `overdue.rs`. Read next:
-//! `notifications.rs`.
+//! is handled in `overdue.rs`. Read next: `notifications.rs`.
 
 use super::Manager;
 use super::league::{Event, League};
