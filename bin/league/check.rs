@@ -158,7 +158,7 @@ const REGISTRATION_CHECKS: &[Check] = &[
 const FINAL_CHECKS: &[Check] = &[
     check(
         Tolerated,
-        "Standings and notices",
+        "Standings and notifications",
         "ROUND_COMPLETED is taken",
         "ROUND_COMPLETED",
         accepted,
@@ -221,7 +221,7 @@ const FINAL_CHECKS: &[Check] = &[
     ),
     check(
         Tolerated,
-        "Standings and notices",
+        "Standings and notifications",
         "LEAGUE_COMPLETED is taken",
         "LEAGUE_COMPLETED",
         accepted,

@@ -177,7 +177,7 @@ pub const CHECKS: &[Check] = &[
     ),
     check(
         Tolerated,
-        "Standings and notices",
+        "Standings and notifications",
         "LEAGUE_STANDINGS_UPDATE is taken",
         "LEAGUE_STANDINGS_UPDATE",
         accepted,
