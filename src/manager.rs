@@ -42,6 +42,9 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+/// Maximum number of members that register from one address before the start, unless the command
+/// line has another one.
+const MAX_PER_ADDRESS: u32 = 8;
 /// Maximum time of a last ping to the agents that do not answer when the league starts.
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -114,6 +117,8 @@ pub struct Manager {
     pub terminal: Terminal,
     /// The numbers of players and referees that start the league.
     pub awaited: Option<(u32, u32)>,
+    /// The number of members that may register from one address before the start.
+    max_per_address: u32,
     /// Makes the league reproducible.
     pub seed: Option<u64>,
     /// The time between a round's announcement and its matches.
@@ -140,6 +145,8 @@ impl Manager {
     fn new(program: Program, hooks: Arc<dyn Hooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let awaited = awaited_agents(&program)?;
+        let max_per_address = program.args.number("--members-per-address", 1..=200)?;
+        let max_per_address = max_per_address.unwrap_or(MAX_PER_ADDRESS);
         if let Some((players, _)) = awaited {
             config.league.participants.max_players = players;
         }
@@ -166,6 +173,7 @@ impl Manager {
                 quiet: program.args.has("--quiet"),
             },
             awaited,
+            max_per_address,
             seed: program.seed.or(store.read(|league| league.seed)),
             lead: lead(&program)?,
             operator_token: operator_token(&program)?,

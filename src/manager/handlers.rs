@@ -157,6 +157,7 @@ impl Manager {
             request,
             trusted: self.is_operator(request),
             referee_wanted: referees.is_empty(),
+            max_per_address: self.max_per_address,
             unreachable: &self.notifier.unreachable(),
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),

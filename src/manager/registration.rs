@@ -38,6 +38,8 @@ pub struct Application<'a> {
     pub trusted: bool,
     /// True if no live referee is left, so that one may register after the start.
     pub referee_wanted: bool,
+    /// The number of members that may register from one address before the start.
+    pub max_per_address: u32,
     /// The ids of the members whose last call failed.
     pub unreachable: &'a BTreeSet<String>,
     /// The random part of a new token.
@@ -111,7 +113,15 @@ impl League {
             return Ok(self.new_member(&member.id, application));
         }
 
-        // A new agent.
+        // A new agent. One machine must not take all places of a class.
+        let peer = application.request.peer;
+        let neighbors = self.members.values().filter(|member| member.peer == peer);
+        let max_per_address = application.max_per_address;
+        if !application.trusted && neighbors.count() >= max_per_address as usize {
+            let hint = "the operator raises this with --members-per-address";
+            let reason = format!("Maximum players reached: {max_per_address} from {peer}; {hint}");
+            return Err(rejection(reason));
+        }
         let max_players = self.config.league.participants.max_players;
         let players = self.members(AgentKind::Player).len();
         if kind == AgentKind::Player && players >= max_players as usize {

@@ -156,6 +156,7 @@ pub fn register(
         request: &request,
         trusted: from.trusted,
         referee_wanted: from.referee_wanted,
+        max_per_address: 4,
         unreachable: &unreachable,
         secret: &from.secret,
         now: from.now,
