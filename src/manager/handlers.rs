@@ -5,7 +5,6 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::agent_status::RefereeState;
 use super::league::{League, Member};
 use super::registration::{Application, answer};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
@@ -213,8 +212,7 @@ impl Manager {
             let event = league.check_report(&sender, report, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         });
-        self.notifier
-            .set_referee_state(&sender.id, RefereeState::Available, String::new());
+        self.notifier.record_report(&sender.id);
         recorded?;
 
         let match_id = report.match_id.clone();

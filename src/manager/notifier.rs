@@ -243,12 +243,19 @@ impl Notifier {
         self.with(id, |recipient| recipient.needs_reset = true);
     }
 
-    /// Sets the state of a referee, and the reason if it is not available. If the state changes, the
-    /// referee gets everything again.
-    pub fn set_referee_state(&self, id: &str, state: RefereeState, problem: String) {
+    /// Records that a referee has reported a result: it may get matches.
+    pub fn record_report(&self, id: &str) {
         self.with(id, |recipient| {
-            recipient.needs_reset |= recipient.status.referee != state;
-            recipient.status.referee = state;
+            recipient.needs_reset |= recipient.status.referee != RefereeState::Available;
+            recipient.status.referee = RefereeState::Available;
+        });
+    }
+
+    /// Records that a referee is overdue. It gets its matches again, if no other one can get them.
+    pub fn record_overdue(&self, id: &str, problem: String) {
+        self.with(id, |recipient| {
+            recipient.needs_reset = true;
+            recipient.status.referee = RefereeState::Overdue;
             recipient.status.problem = problem;
         });
     }

@@ -77,7 +77,7 @@ impl ReportDeadlines {
                 if deadline.has_passed() {
                     let until = deadline.written;
                     let problem = format!("has not reported all its matches by {until}");
-                    notifier.set_referee_state(id, RefereeState::Overdue, problem);
+                    notifier.record_overdue(id, problem);
                     self.by_referee.remove(id);
                 }
             } else if is_announced && notifier.has_received(id) {
