@@ -13,7 +13,6 @@ use super::journal::Store;
 use super::league::{League, Member};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
-use crate::net::log::Content;
 use crate::net::sync::{Shared, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
@@ -85,11 +84,7 @@ impl Notifier {
             conversation_id: new_conversation(message.spec().method),
             ..MessageContext::default()
         };
-        let text = self.client.prepare_broadcast(&message, &context);
-        let fields = vec![("recipients", json!(recipients.len()))];
-        let (log, packet) = (&self.client.log, &text.packet);
-        log.message("message_sent", packet, fields, Content::Full(packet));
-
+        let text = (self.client).prepare_broadcast(&message, &context, recipients.len());
         let notification = Arc::new(Notification { message, text });
         self.recipients.update(|all| {
             for member in recipients {
