@@ -18,7 +18,7 @@ mod referee_checks;
 mod server;
 
 use crate::files::provide_config;
-use Level::{Recommended, Required, RequiredIfPresent, Tolerated};
+use Severity::{Recommended, Required, RequiredIfPresent, Tolerated};
 use examination::{Examination, REGISTRATION};
 use exchange::{Exchange, Finding, Grade, Observation, worst};
 use league::json::decode;
@@ -47,7 +47,7 @@ pub const USAGE: Usage = Usage {
 
 /// One row of a table.
 struct Check {
-    level: Level,
+    level: Severity,
     section: &'static str,
     name: &'static str,
     /// The steps, with semicolons between them.
@@ -60,7 +60,7 @@ type Look = fn(&Examination, &Exchange) -> Option<Observation>;
 
 /// The levels of checks.
 #[derive(Clone, Copy)]
-enum Level {
+enum Severity {
     /// The protocol demands it, and so does our own league.
     Required,
     /// The protocol demands it; our own league only if the agent does not leave it out.
@@ -73,7 +73,7 @@ enum Level {
 
 /// Returns a row of a table.
 const fn check(
-    level: Level,
+    level: Severity,
     section: &'static str,
     name: &'static str,
     steps: &'static str,

@@ -113,7 +113,12 @@ impl League {
             return Ok(self.new_member(&member.id, application));
         }
 
-        // A new agent. One machine must not take all places of a class.
+        self.check_room(application)?;
+        Ok(self.new_member(&self.free_id(application), application))
+    }
+
+    /// Checks that there is room for one more. One machine must not take all places of a class.
+    fn check_room(&self, application: &Application) -> Result<(), Rejection> {
         let peer = application.request.peer;
         let neighbors = self.members.values().filter(|member| member.peer == peer);
         let max_per_address = application.max_per_address;
@@ -122,13 +127,14 @@ impl League {
             let reason = format!("Maximum players reached: {max_per_address} from {peer}; {hint}");
             return Err(rejection(reason));
         }
+
         let max_players = self.config.league.participants.max_players;
         let players = self.members(AgentKind::Player).len();
-        if kind == AgentKind::Player && players >= max_players as usize {
+        if application.kind == AgentKind::Player && players >= max_players as usize {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));
         }
-        Ok(self.new_member(&self.free_id(application), application))
+        Ok(())
     }
 
     /// Checks that an agent may register at all, and that its description is legal. `member` is the
