@@ -14,6 +14,7 @@ const USAGE: Usage = Usage {
         "
   --players N                    start when so many have registered [else on START_LEAGUE]
   --referees N                   and so many referees [1]
+  --members-per-address N        members that may register from one other machine [8]
   --lead-sec N                   seconds from a round's announcement to its matches
   --fresh                        set an unfinished league aside and start a new one
   --quiet                        do not print what happens",

@@ -4,8 +4,8 @@ Copy this file, change `choose`, and join a league:
 
     python3 player.py --manager http://10.0.0.5:8000 --display-name Ada
 
-The code below `choose` needs no change. Its steps are those of "The least that plays" in the
-league's protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST of
+The code below `choose` needs no change. Its steps are those of "The minimal player" in the league's
+protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST of
 {"jsonrpc": "2.0", "method": "ping", "params": {...}, "id": 7}, and its answer is
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".

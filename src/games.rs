@@ -10,7 +10,10 @@ pub mod outcome;
 pub mod tic_tac_toe;
 
 pub use even_odd::{judge, parity};
-pub use outcome::{Scoring, TieBreak, forfeit, match_result, moves_by_seat, points, unfinished};
+pub use outcome::{
+    Scoring, TieBreak, ending, forfeit, game_result, match_result, moves_by_seat, points,
+    unfinished,
+};
 
 use crate::protocol::{
     ChooseMoveResponse, ChooseParityResponse, ErrorCode, GameResult, ProtocolError, ResultStatus,

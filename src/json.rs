@@ -85,6 +85,13 @@ impl std::fmt::Display for FieldError {
 
 /// Decodes a value. Invalid optional fields are errors.
 pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
+    // A number or a text has no fields to check.
+    if !is_container(value)
+        && let Ok(decoded) = T::deserialize(value)
+    {
+        return Ok(decoded);
+    }
+
     let mut value = value.clone();
     let mut findings = check(&mut value, &schema_of::<T>());
     findings.errors.append(&mut findings.ignored);

@@ -1,99 +1,99 @@
 //! The AI Agent League: independent agents play a game in a round robin, over JSON-RPC 2.0 on HTTP.
 //!
-//! Three programs talk. The **manager** registers agents, announces rounds, records results and
-//! keeps the table. A **referee** invites two players, asks them for their choices, draws a number
-//! and reports who won. A **player** answers. What they say to each other stands on one page:
-//! [`protocol`].
+//! There are three programs. The **manager** registers agents, announces rounds, records results
+//! and computes the table. A **referee** invites two players to a match, asks them for their
+//! choices, draws a number and reports the result. A **player** answers. The page [`protocol`]
+//! describes all their messages.
 //!
-//! # The map
+//! # Map
 //! ```text
-//! bin/            the command lines of the three programs; player.rs is the template for your own,
-//!                 player.py the same in Python, adapter.py stands in front of an agent that speaks
-//!                 another dialect
-//! bin/league/     the tool: it plays, compares, examines and shows leagues; a crate of its own that
-//!                 uses this library, which does not know it
+//! bin/            the command lines of the three programs; player.rs is the template for your own
+//!                 player, player.py is the same in Python, adapter.py translates for an agent with
+//!                 other message formats
+//! bin/league/     the tool: commands that play, compare, examine and show leagues. It is a crate
+//!                 of its own: it uses this library, and the library does not use it
 //! ────────────────────────────────────────────────────────────────────────────────
-//! src/manager/    league (the state), journal (what is stored), rounds (the round loop),
-//!                 notifications (what is sent), notifier (queues and delivery), agent_status,
-//!                 handlers (what is answered); registration, schedule, results, control (what is
-//!                 decided); standings, queries (what is made of the state); settings
-//! src/referee/    match_play (one match), match_messages (what is asked and answered), http_match
-//!                 (where it is played), assignments (what is to be played), outbox (what is to be
-//!                 reported)
-//! src/player/     invitations (which messages are accepted), history, turn, display, again
+//! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
+//!                 overdue (deadlines of referees), notifications (what is sent), notifier (queues
+//!                 and delivery), agent_status, handlers (replies); decisions: registration,
+//!                 schedule, results, control; derived data: standings, queries
+//! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
+//!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
+//! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
+//!                 display (lines for the terminal), again (`choose` as in a past match)
 //! src/program/    the start of every program: args, config, credentials, session (registration),
 //!                 storage, terminal
-//! src/net/        http (server) and client, rpc and agent (JSON-RPC), mcp (the same as tools),
-//!                 call_error, log, restart (of a process without resources), sync
-//! src/games/      what a game is, and the games
-//! src/protocol/   how messages are parsed, error codes; the messages themselves are protocol.rs, and
-//!                 protocol.md in words, with fields.md
-//! src/json.rs     how JSON from outside is checked and decoded; json/schema.rs derives the schemas
+//! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),
+//!                 call_error, log, restart, sync (threads and locks)
+//! src/games/      the definition of a game, and the games
+//! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
+//!                 their description is in protocol.md and fields.md
+//! src/json.rs     decoding of JSON, with the path of each error; json/schema.rs derives schemas
 //! src/values/     timestamps, endpoints, tokens and other texts
 //! ```
-//! A file uses only what stands in its own entry of the map or below it, and no program uses
-//! another: a player knows nothing of the manager. Files that decide (`league`, `registration`,
-//! `results`, `match_play` and their like) know no thread, lock, file or socket; they are given the
-//! time and the randomness that they need.
+//! A file uses only files in its own entry of the map or below it, and no program uses another: the
+//! code of a player does not depend on the manager. Files that decide (`league`, `registration`,
+//! `results`, `match_play`) use no thread, lock, file or socket. They get time and randomness as
+//! arguments, so tests can call them directly.
 //!
-//! # To read it in two evenings
-//! These ten files tell the story, each with the help of those before it. The first lines of each
-//! name the other files that it leans on.
-//! 1. `bin/player.rs`: what a player must decide.
-//! 2. `protocol.rs`: the table of all messages, and their fields.
-//! 3. `games.rs`: what a game is.
-//! 4. `games/even_odd.rs`: the game.
-//! 5. `net/call_error.rs`: what can go wrong with a call, and how it is said.
-//! 6. `referee/match_play.rs`: one match, from invitation to outcome.
-//! 7. `manager/league.rs`: state, events, and the one function that changes the state.
-//! 8. `manager/journal.rs`: what is on the disk before anybody sees it.
-//! 9. `manager/rounds.rs`: the round loop; start, restart and a lost referee are one act.
-//! 10. `manager/handlers.rs`: what the manager answers.
+//! # Reading order
+//! These ten files can be read in two evenings; each needs only the files before it. From the
+//! second on, the first lines of each name the next one. Keep `protocol.rs` open at the same time:
+//! it begins with the list of all messages, and then has their fields.
+//! 1. `bin/player.rs`: the strategy of a player.
+//! 2. `games.rs`: the definition of a game.
+//! 3. `games/even_odd.rs`: the game Even/Odd.
+//! 4. `referee/match_play.rs`: one match, from the invitations to the result.
+//! 5. `player/invitations.rs`: the messages that a player accepts, and its answer to each question.
+//! 6. `manager/league.rs`: the state, its events, and the only function that changes the state.
+//! 7. `manager/journal.rs`: the file of events, written before any agent is told.
+//! 8. `manager/results.rs`: the check of a reported result; the first of two reports counts.
+//! 9. `manager/rounds.rs`: the round loop; start, restart and loss of a referee are the same step.
+//! 10. `manager/notifications.rs`: the list of what the manager sends, and when.
 //!
-//! The [`guide`] says how these play together: its [tour](guide::tour) follows one result from a
-//! player's answer to everybody's table.
+//! The [tour](guide::tour) of the [`guide`] follows one result through these files, from a player's
+//! answer to every player's table.
 //!
-//! # Words
-//! - An **agent** is a manager, referee or player that answers on an endpoint. A **member** is an
-//!   agent that the manager let in. Its **token** is a secret that only the two of them know, and
-//!   what they ask of each other carries it. Its **credentials** are the file with
-//!   which it is the same agent after a restart: id, key, token, league, manager.
-//! - The **envelope** is the fields that every message has. A **conversation** is the messages that
-//!   belong together, as those of a match. A **notice** is a message that wants no answer but "ok".
-//! - A match is **open** while it has no result; the **open round** is the first that is not over.
-//!   Since `match` is a word of Rust, a variable is called `the_match`, or `game` where the league
-//!   is shown; a variable of the type [`Game`](games::Game), as in `referee`, is the game that is
-//!   played. A **seat** is 0 for player A and 1 for player B.
-//! - An **assignment** gives a match to a referee. An **announcement** is the notice of a round's
-//!   open matches. Players get it first. The **lead** is the time between an announcement and its
-//!   matches; when it has passed, referees get it. A **match token** is what a referee shows a
-//!   player in one match. The **outbox** keeps every result, to be reported again after a restart.
-//! - A **lobby** is a league that has not started: agents may still register. A league is **over**
-//!   when no match is open any more; it is **closed** when everybody has been told so, or could not
-//!   be. A league that is ended early is closed, and so over, with matches that have no result.
-//! - In a **cycle** everybody meets everybody once. A **local league** is played by one command on
-//!   one machine. A **practice** is a local league that is played to compare players.
-//! - An **event** is a line of the journal; the state of the league is the sum of its events. The
-//!   **notifier** sends notifications to all agents. The **document** is the league's public
-//!   state as one object.
-//! - A **technical loss** is a match lost because a player did not answer as it must. A **draw** is
-//!   a match that nobody wins, as in `draws` of a tally and of the table. But a number is drawn
-//!   too, as in `draws` of a game and in `drawn_number`. A **career** is what one player has done
-//!   in the league so far.
+//! # Glossary
+//! - **Agent**: a manager, a referee or a player. **Member**: a referee or player that the manager
+//!   has registered.
+//! - **Token**: a secret of the manager and one member; their requests to each other carry it.
+//!   **Match token**: a secret of one match and one player; the requests of the match's referee to
+//!   that player carry it. **Credentials**: the file with a member's id, key, token, league and
+//!   manager, with which the member continues after a restart.
+//! - **Conversation**: the messages that belong together, for example all messages of a match.
+//! - **Notification**: a message whose only reply is `{"status":"ok"}`.
+//! - **Announcement**: the notification with the matches of a round that have no result. **Lead
+//!   time**: the time from the announcement to the players until the announcement to the referees.
+//! - **Assignment**: the decision which referee plays a match. **Seat**: 0 for player A, 1 for
+//!   player B.
+//! - A match is **open** while it has no result. The **open round** is the first round with an open
+//!   match.
+//! - **Lobby**: a league that has not started, in which agents can register. A league is **over**
+//!   when no match is open. It is **closed** when the manager has sent LEAGUE_COMPLETED to all
+//!   members. A league can also be closed early, for example when a comparison is decided; then it
+//!   is over too.
+//! - **Cycle**: one round robin. **Local league**: a league that one command plays on one machine.
+//!   **Practice**: a local league for comparing players.
+//! - **Technical loss**: a lost match in which the loser gave no valid answer. **Walkover**: a
+//!   match that the manager records without play, since a player was removed. **Draw**: a match
+//!   without a winner; the number of Even/Odd is *drawn* too.
+//! - `the_match` is the name of a variable with a match, since `match` is a keyword of Rust; `game`
+//!   is a variable of the type [`Game`](games::Game).
 //!
-//! # What goes wrong
-//! Five types say what went wrong, each to one reader:
-//! - [`FieldError`](json::FieldError): a value that is not what it must be, with
-//!   its path. It is for the author of the value.
-//! - [`ProtocolError`](protocol::ProtocolError): a fault with its code. It is what a peer is answered.
-//! - [`HandlerError`](net::agent::HandlerError): what a handler ends with instead of its answer: a
-//!   refusal, a JSON-RPC error, or that we cannot do just now what was asked.
-//! - [`CallError`](net::call_error::CallError): why no good answer came to a call of ours, and whose
-//!   fault that was.
-//! - [`Exit`](program::args::Exit): why a program ends, in a line for its user.
+//! # Error types
+//! There are five error types, by layer:
+//! - [`FieldError`](json::FieldError): a field of a JSON value is missing or invalid. It has the
+//!   path of the field.
+//! - [`ProtocolError`](protocol::ProtocolError): a message is refused. It has an error code of the
+//!   protocol, and becomes the reply.
+//! - [`HandlerError`](net::agent::HandlerError): a handler has no normal reply: it refuses the
+//!   message, returns a JSON-RPC error, or fails on this machine.
+//! - [`CallError`](net::call_error::CallError): a call to another agent failed.
+//! - [`Exit`](program::args::Exit): the program ends with an exit code and a line for its user.
 //!
-//! Left out on purpose: TLS unless built with the feature `https`, HTTP keep-alive, async, a
-//! database.
+//! # Limits
+//! There is no HTTP keep-alive, no async code and no database. TLS needs the feature `https`.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

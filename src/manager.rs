@@ -2,10 +2,10 @@
 //!
 //! This file is the life of a manager, from the command line to the end of its league. What the
 //! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files that
-//! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds;
-//! `notifier.rs` sends notifications to the agents. What else surrounds a league (screens, pages, the processes of a local league) is
-//! outside, behind two seams: it reads the league (`Store::read`, `Store::wait`), and it is called
-//! by the manager ([`Hooks`]).
+//! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
+//! sends notifications to the agents. Screens, pages and the processes of a local league are
+//! outside: they read the league (`Store::read`, `Store::wait`), and the manager calls them
+//! ([`Hooks`]).
 
 pub mod agent_status;
 pub mod control;
@@ -14,38 +14,42 @@ pub mod journal;
 pub mod league;
 pub mod notifications;
 pub mod notifier;
+pub mod overdue;
 pub mod queries;
 pub mod registration;
 pub mod results;
 pub mod rounds;
 pub mod schedule;
-pub mod settings;
 pub mod standings;
 
-use crate::manager::agent_status::Waiting;
-use crate::manager::journal::Store;
-use crate::manager::league::{Event, League};
-use crate::manager::notifier::Notifier;
-use crate::manager::rounds::{RoundLoop, STEP_INTERVAL};
-use crate::manager::settings::{awaited, lead, operator_file, operator_token, rules};
 use crate::net::agent::{Agent, Tool};
 use crate::net::http::Response;
 use crate::net::log::Level;
-use crate::net::sync::lock;
+use crate::net::sync::{lock, secret};
 use crate::program::args::{Args, Exit};
+use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
-use std::io;
+use crate::values::token;
+use journal::Store;
+use league::{Event, League};
+use notifier::Notifier;
+use rounds::{RoundLoop, Waiting};
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
-/// How long agents that do not answer have to answer a last ping when the league starts.
+/// Maximum number of members that register from one address before the start, unless the command
+/// line has another one.
+const MAX_PER_ADDRESS: u32 = 8;
+/// Maximum time of a last ping to the agents that do not answer when the league starts.
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What surrounds a manager: it may show, store and start a league, and changes nothing of how the
-/// league is played.
+/// The surroundings of a manager: they may show, store and start a league, and change nothing of how
+/// the league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Exit> {
@@ -78,7 +82,7 @@ pub trait Hooks: Send + Sync {
     fn league_played(&self, _manager: &Manager) {}
 
     /// The league is closed.
-    fn ended(&self, _manager: &Manager) {}
+    fn league_closed(&self, _manager: &Manager) {}
 
     /// Returns true while the manager must go on answering after the end of the league.
     fn must_stay(&self, _manager: &Manager) -> bool {
@@ -101,26 +105,28 @@ impl Hooks for NoHooks {}
 
 /// A league manager.
 pub struct Manager {
-    /// What every program has.
+    /// The parts that every program has.
     pub program: Program,
     /// The league and its journal.
     pub store: Arc<Store>,
     /// Sends notifications to the agents.
     pub notifier: Arc<Notifier>,
-    /// What a league that has started waits for.
+    /// The reason why a league that has started does not go on.
     pub waiting: Mutex<Waiting>,
     /// Standard output.
     pub terminal: Terminal,
-    /// So many players and referees start the league.
+    /// The numbers of players and referees that start the league.
     pub awaited: Option<(u32, u32)>,
+    /// The number of members that may register from one address before the start.
+    max_per_address: u32,
     /// Makes the league reproducible.
     pub seed: Option<u64>,
-    /// Between a round's announcement and its matches.
+    /// The time between a round's announcement and its matches.
     pub lead: Duration,
     operator_token: String,
-    /// When a rejected registration was last printed.
+    /// The time of the last printed line about a rejected agent.
     last_rejection: Mutex<Option<Instant>>,
-    /// Done when what surrounds the manager has stored the played league.
+    /// Done when the hooks have stored the played league.
     stored: Once,
     hooks: Arc<dyn Hooks>,
 }
@@ -135,9 +141,19 @@ pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
 }
 
 impl Manager {
+    /// Opens the league. The command line overrules the files.
     fn new(program: Program, hooks: Arc<dyn Hooks>) -> Result<Manager, Exit> {
-        let awaited = awaited(&program)?;
-        let config = rules(&program, awaited.map(|(players, _)| players))?;
+        let mut config = program.config.clone();
+        let awaited = awaited_agents(&program)?;
+        let max_per_address = program.args.number("--members-per-address", 1..=200)?;
+        let max_per_address = max_per_address.unwrap_or(MAX_PER_ADDRESS);
+        if let Some((players, _)) = awaited {
+            config.league.participants.max_players = players;
+        }
+        if let Some(cycles) = program.args.number("--cycles", 1..=100)? {
+            config.league.scheduling.cycles = Some(cycles);
+        }
+
         let sender = match &config.agents.league_manager.agent_id {
             Some(id) => format!("league_manager:{id}"),
             None => "league_manager".into(),
@@ -145,7 +161,7 @@ impl Manager {
         program.client.set_identity(&sender, program.league_id());
 
         let is_fresh = program.args.has("--fresh");
-        let store = Arc::new(Store::find(&program.data, config, is_fresh)?);
+        let store = Arc::new(Store::open(&program.data, config, is_fresh)?);
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
         Ok(Manager {
@@ -157,6 +173,7 @@ impl Manager {
                 quiet: program.args.has("--quiet"),
             },
             awaited,
+            max_per_address,
             seed: program.seed.or(store.read(|league| league.seed)),
             lead: lead(&program)?,
             operator_token: operator_token(&program)?,
@@ -168,31 +185,25 @@ impl Manager {
 
     /// Answers requests, plays the league to its end, and tells all agents.
     fn run_league(self: &Arc<Self>) -> Result<(), Exit> {
-        let max_body = self.program.config.max_message_bytes();
-        let server = self
-            .program
-            .serve(Arc::clone(self) as Arc<dyn Agent>, max_body)?;
+        let config = &self.program.config;
+        let agent = Arc::clone(self) as Arc<dyn Agent>;
+        let server = self.program.serve(agent, config.max_message_bytes())?;
         self.log_begin();
         self.hooks.begin(self)?;
 
         let mut rounds = RoundLoop::new(self);
-        self.wait_for_start(&mut rounds);
+        rounds.run_until(|league| league.started);
         self.warn_of_unreachable_agents(&mut rounds);
         rounds.run_until(|league| league.open_round().is_none());
 
         // Give all agents the time of one retry policy to receive the end of the league.
-        let attempt = self.program.config.generic_limit();
-        let timeout = self
-            .program
-            .config
-            .system
-            .retry_policy
-            .max_total_time(attempt)
-            + attempt;
+        let attempt = config.generic_limit();
+        let timeout = config.system.retry_policy.max_total_time(attempt) + attempt;
         let until = Instant::now() + timeout;
         rounds.run_until(|_| self.notifier.are_all_idle() || Instant::now() >= until);
+
         self.finish()?;
-        self.hooks.ended(self);
+        self.hooks.league_closed(self);
         rounds.run_until(|_| !self.hooks.must_stay(self));
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
@@ -208,6 +219,7 @@ impl Manager {
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
         }
+
         if self.hooks.shows_operator_token() {
             let file = operator_file(&self.program);
             let text = format!("operator token in {}", file.display());
@@ -215,42 +227,20 @@ impl Manager {
         }
     }
 
-    /// Waits until the league has started. With `--players` it starts when so many have registered.
-    fn wait_for_start(&self, rounds: &mut RoundLoop) {
-        let mut last_error = String::new();
-        while self.store.read(|league| !league.started) {
-            let version = self.store.version();
-            self.store.read(|league| rounds.publish(league));
-
-            // A full disk is tried again with the next step.
-            if let Some((players, referees)) = self.awaited
-                && let Err(error) = self.start(players, referees)
-            {
-                let error = error.to_string();
-                if error != last_error {
-                    self.say(Level::Error, "fault", &error);
-                }
-                last_error = error;
-            }
-            self.store.wait_for_change(version, STEP_INTERVAL);
-        }
-    }
-
     /// Pings the agents once more that do not answer, and warns of those that still do not.
     fn warn_of_unreachable_agents(&self, rounds: &mut RoundLoop) {
-        let last_error = |id: &String| self.notifier.status(id).last_error;
-        let ids = |league: &League| league.members.keys().cloned().collect();
-        let mut silent: Vec<String> = self.store.read(ids);
-        silent.retain(|id| last_error(id).is_some());
+        let silent = self.notifier.unreachable();
         for id in &silent {
             self.notifier.resend(id);
         }
 
         let until = Instant::now() + FINAL_PING_TIMEOUT;
-        let answers = |id: &String| last_error(id).is_none();
-        rounds.run_until(|_| Instant::now() >= until || silent.iter().all(answers));
-        for id in &silent {
-            if let Some(problem) = last_error(id) {
+        rounds.run_until(|_| {
+            Instant::now() >= until || self.notifier.unreachable().is_disjoint(&silent)
+        });
+
+        for id in silent {
+            if let Some(problem) = self.notifier.status(&id).last_error {
                 let consequence = "until it answers, it loses its matches";
                 let text = format!("{id} has registered, but {problem}; {consequence}");
                 self.say(Level::Warning, "unreachable", &text);
@@ -258,33 +248,33 @@ impl Manager {
         }
     }
 
-    /// Ends the league after its last match. A closed league is not resumed, so what surrounds the
-    /// manager first stores what must not be lost.
-    pub fn finish(&self) -> io::Result<()> {
+    /// Decides to start the league, if so many players and referees have registered and nothing else
+    /// is lacking.
+    fn start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
+        let registered_players = league.ids(AgentKind::Player);
+        let registered_referees = league.ids(AgentKind::Referee);
+        if registered_players.len() < players as usize
+            || registered_referees.len() < referees as usize
+        {
+            return None;
+        }
+
+        let chosen = self.hooks.pairings(&registered_players);
+        league.start(self.seed, chosen.unwrap_or_else(|| league.pairings()))
+    }
+
+    /// Closes the league after its last match. A closed league is not resumed, so what surrounds the
+    /// manager stores first what must not be lost.
+    fn finish(&self) -> io::Result<()> {
         self.stored.call_once(|| self.hooks.league_played(self));
         self.close()
     }
 
-    /// Ends the league, with the results that it has.
+    /// Closes the league with the results that it has.
     pub fn close(&self) -> io::Result<()> {
-        let close = |league: &League| (!league.closed).then_some(Event::Closed);
-        self.store.decide(close).map(drop)
-    }
-
-    /// Starts the league, if it has so many players and referees, lacks nothing, and has not
-    /// started.
-    fn start(&self, players: u32, referees: u32) -> io::Result<()> {
-        let start = |league: &League| {
-            let registered = |kind| league.members(kind).len() as u32;
-            if registered(AgentKind::Player) < players || registered(AgentKind::Referee) < referees
-            {
-                return None;
-            }
-            let chosen = self.hooks.pairings(&league.ids(AgentKind::Player));
-            let rounds = chosen.unwrap_or_else(|| league.pairings());
-            league.start(self.seed, rounds)
-        };
-        self.store.decide(start).map(drop)
+        self.store
+            .decide(|league| (!league.closed).then_some(Event::Closed))?;
+        Ok(())
     }
 
     /// Returns the status of the league.
@@ -298,4 +288,46 @@ impl Manager {
         self.program.log().event(level, event_type, text);
         self.terminal.print_line(&sanitize(text));
     }
+}
+
+/// Returns the numbers of players and referees that start the league, if the command line has them.
+fn awaited_agents(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
+    let limits = &program.config.league.participants;
+    let players = program
+        .args
+        .number("--players", limits.min_players..=limits.max_players)
+        .map_err(|exit| {
+            let source = "as in the league file (participants)";
+            Exit::usage(format!("{}, {source}", exit.message))
+        })?;
+    let referees = program.args.number("--referees", 1..=100)?.unwrap_or(1);
+    Ok(players.map(|players| (players, referees)))
+}
+
+/// Returns the time between a round's announcement and its matches: 60 seconds, unless the league
+/// file or the command line has another one.
+fn lead(program: &Program) -> Result<Duration, Exit> {
+    let scheduling = &program.config.league.scheduling;
+    let seconds = scheduling.round_announcement_lead_sec.unwrap_or(60);
+    let given = program.args.number("--lead-sec", 0.0..=86_400.0)?;
+    Ok(Duration::from_secs_f64(given.unwrap_or(seconds.into())))
+}
+
+/// Returns the path of the operator's token, in the folder of the league.
+pub fn operator_file(program: &Program) -> PathBuf {
+    storage::league_folder(&program.data, program.league_id()).join("operator.token")
+}
+
+/// Returns the operator's token. It is made at the first start of a league, in a file that only its
+/// owner can read.
+fn operator_token(program: &Program) -> io::Result<String> {
+    let file = operator_file(program);
+    if let Ok(text) = fs::read_to_string(&file) {
+        return Ok(text.trim().to_string());
+    }
+
+    let digits = program.config.system.security.token_length;
+    let operator_token = token("operator", &secret(digits));
+    storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;
+    Ok(operator_token)
 }

@@ -302,7 +302,10 @@ impl Player {
         }
 
         let match_id = invitation.match_id.clone();
-        lock(&self.invitations).join(&request.envelope, invitation)?;
+        let is_new = lock(&self.invitations).join(&request.envelope, invitation)?;
+        if is_new {
+            lock(&self.history).remove(&match_id); // a result is void when the match is played again
+        }
 
         Ok(GameJoinAck {
             match_id,

@@ -27,10 +27,15 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fs, io, process};
+use std::{fs, io, process, thread};
 
 /// Maximum time that a program waits for its last answers and deliveries when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum time that a restarted process waits for its port.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between two attempts to take it.
+const PORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A program that has its configuration and its port.
 pub struct Program {
@@ -253,18 +258,26 @@ fn take_port(
             range.filter(|port| !taken.contains(port)).collect()
         }
     };
-    if args.has("--any-port") {
+    let is_restarted = args.has("--restarted");
+    if args.has("--any-port") && !is_restarted {
         ports.push(0);
     }
 
-    let mut problem = "all ports of the range are taken; choose one with --port N".into();
-    for port in ports {
-        match http::listen(host, port) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => problem = error,
+    // Another program may use the port of a restarted process for a moment.
+    let started = Instant::now();
+    loop {
+        let mut problem = "all ports of the range are taken; choose one with --port N".into();
+        for port in &ports {
+            match http::listen(host, *port) {
+                Ok(listener) => return Ok(listener),
+                Err(error) => problem = error,
+            }
         }
+        if !is_restarted || started.elapsed() >= RESTART_TIMEOUT {
+            return Err(Exit::usage(problem));
+        }
+        thread::sleep(PORT_INTERVAL);
     }
-    Err(Exit::usage(problem))
 }
 
 fn listed_port(entry: &AgentEntry) -> Option<u16> {

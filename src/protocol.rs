@@ -12,7 +12,7 @@
 //!
 //! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no clock
 //! and no socket. The page `protocol.md`, which `cargo doc` shows below, describes the same for other
-//! languages, with every exchange as JSON. Read next: `games.rs`.
+//! languages, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
 #![allow(

@@ -11,7 +11,8 @@ pub mod match_messages;
 pub mod match_play;
 pub mod outbox;
 
-use crate::games;
+use crate::games::{self, game_result};
+use crate::json::decode;
 use crate::net::agent::{Agent, HandlerError, Request, StatusOk, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
@@ -22,11 +23,12 @@ use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, ErrorCode, LeagueError, MatchState, Message, ProtocolError, ResultDetails,
-    StartMatch,
+    AgentKind, ErrorCode, LeagueError, MatchResult, MatchState, Message, ProtocolError,
+    ResultDetails, StartMatch,
 };
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::http_match::HttpMatch;
+use crate::referee::match_play::MatchIo;
 use crate::referee::outbox::PendingResult;
 use crate::values::{MAX_SHOWN_CHARS, truncate};
 use serde::{Deserialize, Serialize};
@@ -129,6 +131,7 @@ impl Referee {
 
         match self.send(&credentials, &result) {
             Ok(Message::MatchResultAck(_)) => {
+                self.assignments.lock().acknowledge(&result);
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Ok(Message::LeagueError(error)) if is_auth_error(&error) => {
@@ -136,7 +139,10 @@ impl Referee {
                     self.session.finish(Err(exit));
                 }
             }
-            Ok(Message::LeagueError(error)) => return self.discard(&result, &error.explain()),
+            Ok(Message::LeagueError(error)) => {
+                self.correct(&result, &error);
+                return self.discard(&result, &error.explain());
+            }
             Ok(_) => {}
             Err(error @ CallError::HttpStatus(413, _)) => {
                 return self.discard(&result, &error.explain());
@@ -183,6 +189,27 @@ impl Referee {
         let report = result.report.clone().into();
         let _sending = lock(&self.sending);
         program.client.request(&manager, &report, &context)
+    }
+
+    /// Tells the players the result that the manager has recorded instead of ours.
+    fn correct(&self, result: &PendingResult, error: &LeagueError) {
+        let finished = self.assignments.lock().finished(result);
+        let recorded = error
+            .context
+            .as_ref()
+            .and_then(|all| all.get("recorded_result"));
+        let (Some(assignment), Some(recorded)) = (finished, recorded) else {
+            return;
+        };
+        if let Ok(recorded) = decode::<MatchResult>(recorded) {
+            let game_over = assignment.game_over(&game_result(&recorded));
+            let io = HttpMatch {
+                referee: self,
+                assignment: &assignment,
+                started: Instant::now(),
+            };
+            io.notify_both(game_over);
+        }
     }
 
     /// Drops a result that the manager has refused for good.
@@ -332,7 +359,9 @@ impl Referee {
     /// Returns how far a match has come.
     fn match_state(&self, match_id: String) -> Result<MatchShown, HandlerError> {
         let assignments = self.assignments.lock();
-        if let Some(open) = assignments.matches.get(&match_id) {
+        if let Some(open) = assignments.matches.get(&match_id)
+            && open.state != MatchState::Finished
+        {
             return Ok(MatchShown {
                 match_id,
                 round_id: open.round_id,

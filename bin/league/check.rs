@@ -3,7 +3,7 @@
 //! prints a line, and the last line says whether the agent would play in our league. An examination
 //! writes no files of a league.
 //!
-//! The checks are tables. A row has the level of the check, its section of `protocol.md`, its name,
+//! The checks are tables. A row has the severity of the check, its section of `protocol.md`, its name,
 //! the steps at which it looks, and the function that looks. A step is a message that we send or
 //! receive (`check/examination.rs`). If a step did not happen, its check is skipped, since an earlier
 //! check shows the reason. The tables are written for Even/Odd; in a league of another game,
@@ -18,7 +18,7 @@ mod referee_checks;
 mod server;
 
 use crate::files::provide_config;
-use Level::{Recommended, Required, RequiredIfPresent, Tolerated};
+use Severity::{Recommended, Required, RequiredIfPresent, Tolerated};
 use examination::{Examination, REGISTRATION};
 use exchange::{Exchange, Finding, Grade, Observation, worst};
 use league::json::decode;
@@ -47,7 +47,7 @@ pub const USAGE: Usage = Usage {
 
 /// One row of a table.
 struct Check {
-    level: Level,
+    severity: Severity,
     section: &'static str,
     name: &'static str,
     /// The steps, with semicolons between them.
@@ -58,9 +58,9 @@ struct Check {
 /// Looks at the exchange of a step. Returns nothing if the exchange has nothing to look at.
 type Look = fn(&Examination, &Exchange) -> Option<Observation>;
 
-/// The levels of checks.
+/// The severities of checks.
 #[derive(Clone, Copy)]
-enum Level {
+enum Severity {
     /// The protocol demands it, and so does our own league.
     Required,
     /// The protocol demands it; our own league only if the agent does not leave it out.
@@ -73,14 +73,14 @@ enum Level {
 
 /// Returns a row of a table.
 const fn check(
-    level: Level,
+    severity: Severity,
     section: &'static str,
     name: &'static str,
     steps: &'static str,
     look: Look,
 ) -> Check {
     Check {
-        level,
+        severity,
         section,
         name,
         steps,
@@ -158,7 +158,7 @@ const REGISTRATION_CHECKS: &[Check] = &[
 const FINAL_CHECKS: &[Check] = &[
     check(
         Tolerated,
-        "Standings and notices",
+        "Standings and notifications",
         "ROUND_COMPLETED is taken",
         "ROUND_COMPLETED",
         accepted,
@@ -221,7 +221,7 @@ const FINAL_CHECKS: &[Check] = &[
     ),
     check(
         Tolerated,
-        "Standings and notices",
+        "Standings and notifications",
         "LEAGUE_COMPLETED is taken",
         "LEAGUE_COMPLETED",
         accepted,
@@ -332,13 +332,13 @@ impl Examination {
         let steps = check.steps.split("; ");
         let observation = worst(steps.map(|step| (check.look)(self, &self.exchange(step)?)));
 
-        let grade = match (&observation, check.level) {
+        let grade = match (&observation, check.severity) {
             (None, _) => Grade::Skipped,
             (Some(observation), _) if observation.is_good => Grade::Good,
             (_, Recommended) => Grade::Warned,
             _ => Grade::Failed,
         };
-        let forgiven = match check.level {
+        let forgiven = match check.severity {
             Required => false,
             RequiredIfPresent => observation.as_ref().is_some_and(|seen| seen.is_absent),
             Tolerated | Recommended => true,

@@ -14,6 +14,7 @@ use league::values::Endpoint;
 const OPTIONS: &str = "
   --players N                    start when so many have registered [else on `start`]
   --referees N                   and so many referees [class: 4, started here; serve: 1]
+  --members-per-address N        members that may register from one other machine [8]
   --lead-sec N                   seconds from a round's announcement to its matches
   --fresh                        set an unfinished league aside and start a new one
   --name TEXT                    what this one league is called: --name \"10b, Tuesday\"

@@ -4,10 +4,11 @@
 //! which nothing has changed.
 
 use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
+use league::games::ending;
 use league::manager::Manager;
-use league::manager::agent_status::{AgentStatus, Waiting};
+use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
-use league::manager::standings::ending;
+use league::manager::rounds::Waiting;
 use league::net::sync::lock;
 use league::program::config::Config;
 use league::protocol::{AgentKind, LeaguePhase};
@@ -138,7 +139,7 @@ pub fn view(
 
     let status = league.status(waiting.reason.clone());
     let is_over = status.status == LeaguePhase::Completed;
-    let end = league.completed().filter(|_| is_over);
+    let end = league.league_completed().filter(|_| is_over);
 
     LeagueView {
         schema_version: "1.0.0".into(),

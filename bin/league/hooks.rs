@@ -242,7 +242,7 @@ impl Hooks for ToolHooks {
         }
     }
 
-    fn ended(&self, manager: &Manager) {
+    fn league_closed(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.web_pages.linger();
 

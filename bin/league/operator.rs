@@ -8,7 +8,7 @@
 use crate::tables::{LEADERS, grid};
 use crate::view::{AgentView, LeagueView};
 use league::json::decode;
-use league::manager::settings::operator_file;
+use league::manager::operator_file;
 use league::net::call_error::CallError;
 use league::net::client::{Client, MessageContext, Peer, new_conversation};
 use league::net::sync::spawn;

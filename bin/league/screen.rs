@@ -3,9 +3,9 @@
 
 use crate::tables::{LEADERS, grid, pad};
 use crate::view::LeagueView;
+use league::games::ending;
 use league::manager::journal::Store;
 use league::manager::league::{League, Match};
-use league::manager::standings::ending;
 use league::net::sync::spawn;
 use league::program::terminal::{Terminal, plural, print_line, sanitize};
 use league::protocol::{AgentKind, GAME, MatchResult, ResultStatus};

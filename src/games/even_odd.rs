@@ -1,6 +1,6 @@
 //! Even/Odd: both players choose even or odd at the same time, then a number is drawn. A player
 //! wins if it chose the number's parity and its opponent did not; otherwise the match is a draw.
-//! Read next: `net/call_error.rs`, what can go wrong when a player is asked.
+//! Read next: `referee/match_play.rs`, which plays it.
 
 use super::{Game, Move, Win, alternating};
 use crate::protocol::{GameResult, Parity};

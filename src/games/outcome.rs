@@ -1,7 +1,7 @@
 //! How a match ended, and what that is worth in points. GAME_OVER carries a `GameResult`, and
 //! MATCH_RESULT_REPORT is made from it, so they always agree.
 
-use super::Move;
+use super::{Move, parity};
 use crate::json::decode;
 use crate::protocol::{GameResult, MatchResult, MoveMade, Parity, ResultDetails, ResultStatus};
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,34 @@ pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
             status: Some(result.status),
             reason: result.reason.clone(),
         },
+    }
+}
+
+/// Returns the ending of a match: the status of its result; without one the number says it.
+pub fn ending(result: &MatchResult) -> ResultStatus {
+    match (
+        result.details.status,
+        result.details.drawn_number,
+        &result.winner,
+    ) {
+        (Some(status), _, _) => status,
+        (None, None, _) => ResultStatus::TechnicalLoss,
+        (None, Some(_), None) => ResultStatus::Draw,
+        (None, Some(_), Some(_)) => ResultStatus::Win,
+    }
+}
+
+/// Returns the result as GAME_OVER has it.
+pub fn game_result(result: &MatchResult) -> GameResult {
+    let details = result.details.clone();
+    GameResult {
+        status: ending(result),
+        winner_player_id: result.winner.clone(),
+        drawn_number: details.drawn_number,
+        number_parity: details.drawn_number.map(parity),
+        choices: details.choices,
+        reason: details.reason,
+        moves: details.moves,
     }
 }
 

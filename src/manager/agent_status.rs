@@ -5,30 +5,30 @@
 use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::protocol::LeagueError;
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
+use crate::values::{MAX_SHOWN_CHARS, truncate};
 use serde_json::Value;
 use std::time::Duration;
 
 /// States whether a referee may get matches.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Available,
-    /// The referee could not be reached, for this reason. It is available again when it answers.
-    Lost(String),
-    /// The referee answered an assignment with this error. It is available again when it registers
-    /// or reports a result.
-    Refusing(String),
+    /// The referee could not be reached. It is available again when it answers.
+    Lost,
+    /// The referee answered an assignment with an error. It is available again when it registers or
+    /// reports a result.
+    Refusing,
     /// The referee has not reported in time. It is available again when it registers or reports a
     /// result.
-    Overdue(String),
+    Overdue,
 }
 
 /// The status of one agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentStatus {
-    /// Why the last call failed; none if it succeeded.
+    /// The reason why the last call failed; `None` if it succeeded.
     pub last_error: Option<String>,
     /// The time that the agent took for its last answer, in milliseconds.
     pub response_ms: Option<u32>,
@@ -36,37 +36,8 @@ pub struct AgentStatus {
     pub has_registered: bool,
     /// The state of a referee. It is not used for players.
     pub referee: RefereeState,
-}
-
-/// What a running league waits for.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Waiting {
-    /// Why the league does not go on.
-    pub reason: Option<String>,
-    /// When the announced matches begin.
-    pub next_at: Option<Timestamp>,
-}
-
-impl Waiting {
-    /// Returns a reason without a time.
-    pub fn because(reason: impl ToString) -> Waiting {
-        Waiting {
-            reason: Some(reason.to_string()),
-            next_at: None,
-        }
-    }
-}
-
-impl RefereeState {
-    /// Returns the reason for which the referee is not available.
-    pub fn problem(&self) -> Option<&str> {
-        match self {
-            RefereeState::Available => None,
-            RefereeState::Lost(reason)
-            | RefereeState::Refusing(reason)
-            | RefereeState::Overdue(reason) => Some(reason),
-        }
-    }
+    /// The reason for which a referee is not available.
+    pub problem: String,
 }
 
 impl AgentStatus {
@@ -89,12 +60,13 @@ impl AgentStatus {
         };
 
         // Any HTTP answer means that a lost referee is there again.
-        match (&self.referee, error) {
+        match (self.referee, error) {
             (RefereeState::Available, Some(error)) if error.is_unreachable() => {
-                self.referee = RefereeState::Lost(error.explain());
+                self.referee = RefereeState::Lost;
+                self.problem = error.explain();
             }
             (
-                RefereeState::Lost(_),
+                RefereeState::Lost,
                 None | Some(CallError::HttpStatus(..) | CallError::InvalidReply(..)),
             ) => {
                 self.referee = RefereeState::Available;
@@ -103,8 +75,8 @@ impl AgentStatus {
         }
 
         if is_assignment && let Some(reason) = refusal(result) {
-            let reason = format!("{reason}, so it refuses its matches");
-            self.referee = RefereeState::Refusing(reason);
+            self.referee = RefereeState::Refusing;
+            self.problem = format!("{reason}, so it refuses its matches");
         }
     }
 }

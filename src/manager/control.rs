@@ -1,12 +1,68 @@
-//! What the operator may do to a league: pause it and let it go on, remove a player and restore it,
-//! open a new lobby when it is over.
+//! What the operator may do: start the league, pause it and let it go on, remove a player and restore
+//! it, open a new lobby when the league is over.
 //!
 //! An order is decided as everything else is: it returns an event, or none if the league is in that
 //! state already, or a refusal. The rules in words are in `protocol.md`, under LEAGUE_CONTROL.
 
-use super::league::{Event, League, Member};
-use crate::protocol::{ControlAction, ErrorCode, LeagueControl, ProtocolError};
-use crate::values::Timestamp;
+use super::Manager;
+use super::league::{Event, League};
+use crate::net::agent::{HandlerError, Request};
+use crate::protocol::{ControlAction, ErrorCode, LeagueControl, Message, ProtocolError};
+use crate::values::{Timestamp, constant_time_eq};
+
+impl Manager {
+    /// Starts the league with the agents that have registered.
+    pub fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
+        self.check_operator(request)?;
+        self.store.decide(|league| self.start(league, 0, 0))?;
+        Ok(self.status().into())
+    }
+
+    /// Does what the operator orders.
+    pub fn control(
+        &self,
+        request: &Request,
+        order: &LeagueControl,
+    ) -> Result<Message, HandlerError> {
+        self.check_operator(request)?;
+        self.store.commit(|league| {
+            let event = league.control(order, Timestamp::now())?;
+            Ok::<_, HandlerError>((event, ()))
+        })?;
+
+        match (order.action, &order.player_id) {
+            // Find out whether the player answers: if it does not, it may register without its token.
+            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
+            // The league is closed before the answer, so that the order survives a crash.
+            (ControlAction::NewLobby, _) => {
+                self.finish()?;
+                self.hooks.new_lobby(self);
+            }
+            _ => {}
+        }
+        Ok(self.status().into())
+    }
+
+    /// Returns true if a request comes from this machine, or carries the operator's token.
+    pub fn is_operator(&self, request: &Request) -> bool {
+        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
+        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
+    }
+
+    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
+        if self.is_operator(request) {
+            return Ok(());
+        }
+
+        let code = match request.envelope.auth_token {
+            Some(_) => ErrorCode::TokenInvalid,
+            None => ErrorCode::TokenMissing,
+        };
+        let problem =
+            "only the operator may do that: from this machine, or with --operator-token-file";
+        Err(ProtocolError::field(code, "auth_token", problem))
+    }
+}
 
 impl League {
     /// Decides an order.
@@ -15,54 +71,48 @@ impl League {
         order: &LeagueControl,
         at: Timestamp,
     ) -> Result<Option<Event>, ProtocolError> {
+        let action = order.action;
         let is_over = self.is_over();
-        if is_over != (order.action == ControlAction::NewLobby) {
+        if is_over != (action == ControlAction::NewLobby) {
             let phase = if is_over { "over" } else { "not over yet" };
-            let problem = format!("got {}, but the league is {phase}", order.action);
-            return Err(ProtocolError::field(
-                ErrorCode::MissingField,
-                "action",
-                problem,
-            ));
+            let problem = format!("got {action}, but the league is {phase}");
+            return Err(refusal("action", problem));
         }
 
-        Ok(match order.action {
-            ControlAction::Pause => (!self.paused).then_some(Event::Paused),
-            ControlAction::Resume => self.paused.then_some(Event::Resumed),
+        match action {
+            ControlAction::Pause => Ok((!self.paused).then_some(Event::Paused)),
+            ControlAction::Resume => Ok(self.paused.then_some(Event::Resumed)),
             ControlAction::Remove => {
-                let player_id = self.ordered_player(order)?.id.clone();
+                let player_id = self.ordered_player(order)?;
                 let is_new = !self.removed.contains(&player_id);
-                is_new.then_some(Event::Removed { player_id })
+                Ok(is_new.then_some(Event::Removed { player_id }))
             }
             ControlAction::Restore => {
-                let player_id = self.ordered_player(order)?.id.clone();
+                let player_id = self.ordered_player(order)?;
                 if !self.removed.contains(&player_id) {
-                    let problem = format!("{player_id} was not removed");
-                    return Err(ProtocolError::field(
-                        ErrorCode::MissingField,
-                        "player_id",
-                        problem,
-                    ));
+                    return Err(refusal("player_id", format!("{player_id} was not removed")));
                 }
-                Some(Event::Restored { player_id, at })
+                Ok(Some(Event::Restored { player_id, at }))
             }
-            ControlAction::NewLobby => None, // the league is closed, or is just being closed
-        })
+            ControlAction::NewLobby => Ok(None), // the manager closes the league
+        }
     }
 
-    /// Returns the player that an order names.
-    fn ordered_player(&self, order: &LeagueControl) -> Result<&Member, ProtocolError> {
+    /// Returns the id of the player that an order names.
+    fn ordered_player(&self, order: &LeagueControl) -> Result<String, ProtocolError> {
         let Some(id) = &order.player_id else {
-            let problem = "missing; the order is about one";
-            return Err(ProtocolError::field(
-                ErrorCode::MissingField,
-                "player_id",
-                problem,
-            ));
+            return Err(refusal("player_id", "missing; this action needs it"));
         };
-        let problem = "which is nobody here who can be meant";
-        self.player(id).ok_or_else(|| {
-            ProtocolError::unexpected(ErrorCode::PlayerNotRegistered, "player_id", id, problem)
-        })
+
+        if self.player(id).is_none() {
+            let code = ErrorCode::PlayerNotRegistered;
+            let problem = "which is no player of this league";
+            return Err(ProtocolError::unexpected(code, "player_id", id, problem));
+        }
+        Ok(id.clone())
     }
+}
+
+fn refusal(field: &str, problem: impl Into<String>) -> ProtocolError {
+    ProtocolError::field(ErrorCode::MissingField, field, problem)
 }

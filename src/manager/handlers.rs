@@ -5,19 +5,17 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::agent_status::RefereeState;
 use super::league::{League, Member};
 use super::registration::{Application, answer};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
-use crate::net::sync::lock;
-use crate::net::sync::secret;
+use crate::net::sync::{lock, secret};
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ControlAction, ErrorCode, LeagueControl, LeaguePhase,
-    MatchResultAck, MatchResultReport, Message, ProtocolError,
+    AgentKind, AgentMeta, AgentState, ErrorCode, LeaguePhase, MatchResultAck, MatchResultReport,
+    Message, ProtocolError,
 };
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, truncate};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -25,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Minimum time between two printed lines about rejected agents.
 const REJECTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a model should know of a manager before it calls a tool.
+/// Instructions for a language model that calls the tools of a manager.
 const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings shows the table and \
     create_schedule who meets whom. Neither needs arguments. start_league starts the league when \
     enough players and a referee have registered, and tells what is missing otherwise. The other \
@@ -48,13 +46,13 @@ impl Agent for Manager {
             Message::MatchResultReport(report) => self.report(request, &report)?,
             Message::LeagueQuery(query) => {
                 let sender = self.authenticate(request)?;
-                self.store
-                    .read(|league| league.answer(&query, &sender))?
-                    .into()
+                let answer = self.store.read(|league| league.answer(&query, &sender));
+                answer?.into()
             }
             Message::StartLeague(_) => self.start_league(request)?,
             Message::LeagueControl(order) => self.control(request, &order)?,
-            // These are not for a manager: they are refused before they come here.
+
+            // The manager sends these, or others do. They are refused before they come here.
             Message::RefereeRegisterResponse(_)
             | Message::LeagueRegisterResponse(_)
             | Message::LeagueStatus(_)
@@ -106,6 +104,7 @@ impl Agent for Manager {
             ),
         ];
         tools.extend(self.hooks.tools(self));
+
         Toolbox {
             instructions: INSTRUCTIONS,
             lists_messages: true,
@@ -130,6 +129,7 @@ impl Agent for Manager {
             LeaguePhase::Running => AgentState::Active,
             LeaguePhase::Completed => AgentState::Shutdown,
         };
+
         let mut health = json!(status);
         health["id"] = self.program.client.sender().into();
         health["kind"] = json!(AgentKind::Manager);
@@ -147,18 +147,21 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Message, HandlerError> {
+        let referees = self
+            .store
+            .read(|league| self.notifier.available_referees(league));
         let application = Application {
             kind,
             meta,
             request,
             trusted: self.is_operator(request),
-            referee_wanted: self
-                .store
-                .read(|league| self.notifier.available_referees(league).is_empty()),
+            referee_wanted: referees.is_empty(),
+            max_per_address: self.max_per_address,
             unreachable: &self.notifier.unreachable(),
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
+
         let decision = self.store.commit(|league| {
             let (event, decision) = league.register(&application);
             if let Ok(member) = &decision {
@@ -168,8 +171,9 @@ impl Manager {
         })?;
 
         match &decision {
-            Ok(_) => self.store.nudge(), // It may be registered again without an event.
-            // It waits for the next league.
+            // Wake the round loop: the member gets everything again, perhaps without an event.
+            Ok(_) => self.store.nudge(),
+            // The agent waits for the next league.
             Err(rejection)
                 if rejection.code == Some(ErrorCode::LateRegistration)
                     && self.store.read(League::is_over) => {}
@@ -180,11 +184,10 @@ impl Manager {
 
     /// Prints who was not accepted, and why.
     fn show_rejected(&self, meta: &Value, peer: IpAddr, reason: &str) {
-        let text = |key: &str| truncate(meta[key].as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS);
-        let (name, endpoint) = (text("display_name"), text("contact_endpoint"));
-        self.print_seldom(&format!(
-            "rejected {name} at {endpoint}, from {peer}: {reason}"
-        ));
+        let name = shown_text(&meta["display_name"]);
+        let endpoint = shown_text(&meta["contact_endpoint"]);
+        let text = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
+        self.print_seldom(&text);
     }
 
     /// Prints what an unknown agent has caused: at most one line a second. The log has all.
@@ -196,36 +199,6 @@ impl Manager {
         }
     }
 
-    /// Returns true if a request comes from this machine, or carries the operator's token.
-    fn is_operator(&self, request: &Request) -> bool {
-        let token = request.envelope.auth_token.as_deref().unwrap_or_default();
-        request.peer.is_loopback() || constant_time_eq(token, &self.operator_token)
-    }
-
-    fn check_operator(&self, request: &Request) -> Result<(), ProtocolError> {
-        if self.is_operator(request) {
-            return Ok(());
-        }
-        let has_token = request.envelope.auth_token.is_some();
-        let code = if has_token {
-            ErrorCode::TokenInvalid
-        } else {
-            ErrorCode::TokenMissing
-        };
-        let problem =
-            "only the operator may do that: from this machine, or with --operator-token-file";
-        Err(ProtocolError::field(code, "auth_token", problem))
-    }
-
-    /// Returns the member that sent a request.
-    fn authenticate(&self, request: &Request) -> Result<Member, ProtocolError> {
-        let sender = |league: &League| {
-            let member = league.authenticate(&request.envelope, Timestamp::now());
-            member.cloned()
-        };
-        self.store.read(sender)
-    }
-
     /// Records a result before it is acknowledged. Accepted or refused, the report shows that its
     /// referee is alive.
     fn report(
@@ -234,12 +207,12 @@ impl Manager {
         report: &MatchResultReport,
     ) -> Result<Message, HandlerError> {
         let sender = self.authenticate(request)?;
+
         let recorded = self.store.commit(|league| {
-            let event = league.judge(&sender, report, Timestamp::now())?;
+            let event = league.check_report(&sender, report, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         });
-        self.notifier
-            .set_referee_state(&sender.id, RefereeState::Available);
+        self.notifier.record_report(&sender.id);
         recorded?;
 
         let match_id = report.match_id.clone();
@@ -247,30 +220,16 @@ impl Manager {
         Ok(MatchResultAck { match_id, status }.into())
     }
 
-    /// Does what the operator orders.
-    fn control(&self, request: &Request, order: &LeagueControl) -> Result<Message, HandlerError> {
-        self.check_operator(request)?;
-        self.store.commit(|league| {
-            let event = league.control(order, Timestamp::now())?;
-            Ok::<_, HandlerError>((event, ()))
-        })?;
-
-        match (order.action, &order.player_id) {
-            // Find out whether the player answers: if it does not, it may register without its token.
-            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
-            // The league is closed before the answer, so that the order survives a crash.
-            (ControlAction::NewLobby, _) => {
-                self.finish()?;
-                self.hooks.new_lobby(self);
-            }
-            _ => {}
-        }
-        Ok(self.status().into())
+    /// Returns the member that sent a request.
+    fn authenticate(&self, request: &Request) -> Result<Member, ProtocolError> {
+        self.store.read(|league| {
+            let member = league.authenticate(&request.envelope, Timestamp::now());
+            member.cloned()
+        })
     }
+}
 
-    fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
-        self.check_operator(request)?;
-        self.start(0, 0)?; // with those that have registered
-        Ok(self.status().into())
-    }
+/// Returns a text of an agent as it can be printed.
+fn shown_text(value: &Value) -> String {
+    truncate(value.as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS)
 }

@@ -1,9 +1,9 @@
-//! The league and its journal behind one lock: readers and notices only see events that have been
-//! written to the disk.
+//! The league and its journal behind one lock. Readers and notifications only see events that have
+//! been written to the disk.
 //!
 //! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a
-//! line. `commit` decides, appends, syncs, applies: in this order, under the lock. The lock is
-//! never held during a call to another agent. Read next: `rounds.rs`, which plays the league.
+//! line. `commit` decides, appends and syncs, and applies: in this order, under the lock. The lock
+//! is never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};
 use crate::net::sync::Shared;
@@ -17,9 +17,110 @@ use std::time::Duration;
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
 const VERSION: u32 = 5;
 
+/// A league and its journal.
+pub struct Store {
+    inner: Shared<Inner>,
+}
+
+struct Inner {
+    league: League,
+    journal: Lines,
+    /// The number of changes, with those that are not in the journal.
+    version: u64,
+}
+
+impl Store {
+    /// Opens the league in the data folder. A closed league, and with `is_fresh` any league, is first
+    /// archived with the files of its matches.
+    pub fn open(data: &Path, config: Config, is_fresh: bool) -> io::Result<Store> {
+        let league_id = config.league.league_id.clone();
+        let folder = storage::league_folder(data, &league_id);
+        let path = folder.join("journal.jsonl");
+        let mut league = League::new(config);
+        let mut journal = open_journal(&path, &mut league);
+
+        let must_archive = match &journal {
+            Ok(_) => league.closed || is_fresh && league.version > 0,
+            Err(error) => is_fresh && error.kind() != io::ErrorKind::WouldBlock,
+        };
+        if must_archive {
+            // The old journal stays locked until it is moved. It is moved last, so that a manager
+            // that is killed in between finds it at its next start.
+            storage::archive(&data.join("matches").join(league_id))?;
+            storage::archive(&folder)?;
+            league = League::new(league.config);
+            journal = open_journal(&path, &mut league);
+        }
+
+        let inner = Inner {
+            league,
+            journal: journal?,
+            version: 0,
+        };
+        Ok(Store {
+            inner: Shared::new(inner),
+        })
+    }
+
+    /// Reads the league.
+    pub fn read<T>(&self, read: impl FnOnce(&League) -> T) -> T {
+        read(&self.inner.lock().league)
+    }
+
+    /// Decides, and makes the event durable before any reader can see it. Returns the answer of the
+    /// decision. Without an event nothing changes.
+    pub fn commit<T, E: From<io::Error>>(
+        &self,
+        decide: impl FnOnce(&League) -> Result<(Option<Event>, T), E>,
+    ) -> Result<T, E> {
+        let mut inner = self.inner.lock();
+        let (event, answer) = decide(&inner.league)?;
+
+        if let Some(event) = event {
+            inner.journal.append(&event)?;
+            inner.league.apply(&event);
+            drop(inner);
+            self.nudge();
+        }
+        Ok(answer)
+    }
+
+    /// Commits a decision that has no answer. Returns true if there was an event.
+    pub fn decide(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
+        self.commit(|league| {
+            let event = decide(league);
+            let is_new = event.is_some();
+            Ok((event, is_new))
+        })
+    }
+
+    /// Waits until the condition holds, or the timeout has passed; returns true if it holds.
+    pub fn wait(&self, timeout: Duration, condition: impl Fn(&League) -> bool) -> bool {
+        let inner = self
+            .inner
+            .wait_until(timeout, |inner| condition(&inner.league));
+        condition(&inner.league)
+    }
+
+    /// Wakes all threads that wait, after a change that may not be in the journal.
+    pub fn nudge(&self) {
+        self.inner.update(|inner| inner.version += 1);
+    }
+
+    /// Returns the number of changes so far, with those that are not in the journal.
+    pub fn version(&self) -> u64 {
+        self.inner.lock().version
+    }
+
+    /// Waits until the version is another one, or the timeout has passed.
+    pub fn wait_for_change(&self, version: u64, timeout: Duration) {
+        drop(self.inner.wait_until(timeout, |now| now.version != version));
+    }
+}
+
 /// Opens the journal of a league, and applies its events. Fails with the line number if a line is
 /// corrupt.
-fn open(path: &Path, league: &mut League) -> io::Result<Lines> {
+fn open_journal(path: &Path, league: &mut League) -> io::Result<Lines> {
     let mut number = 0;
     let mut lines = Lines::open(path, |line| {
         number += 1;
@@ -55,104 +156,4 @@ fn read_line(number: u32, line: &[u8], league: &mut League) -> Result<(), String
 fn corrupt(error: serde_json::Error) -> String {
     let error = error.to_string().replace("line 1 column", "column"); // it counts within this line
     format!("is damaged ({error}); repair it, or start with --fresh")
-}
-
-struct State {
-    league: League,
-    journal: Lines,
-    /// Counts the changes, also those that are not in the journal.
-    version: u64,
-}
-
-/// A league and its journal.
-pub struct Store {
-    state: Shared<State>,
-}
-
-impl Store {
-    /// Opens the league in the data folder. A closed league, and with `fresh` any league, is first
-    /// archived with the files of its matches.
-    pub fn find(data: &Path, config: Config, fresh: bool) -> io::Result<Store> {
-        let league_id = config.league.league_id.clone();
-        let folder = storage::league_folder(data, &league_id);
-        let path = folder.join("journal.jsonl");
-        let mut league = League::new(config);
-        let mut journal = open(&path, &mut league);
-
-        let must_archive = match &journal {
-            Ok(_) => league.closed || fresh && league.version > 0,
-            Err(error) => fresh && error.kind() != io::ErrorKind::WouldBlock,
-        };
-        if must_archive {
-            // The old journal stays locked until it is moved. It is moved last, so that a manager
-            // that is killed in between finds it at its next start.
-            storage::archive(&data.join("matches").join(league_id))?;
-            storage::archive(&folder)?;
-            league = League::new(league.config);
-            journal = open(&path, &mut league);
-        }
-
-        let journal = journal?;
-        Ok(Store {
-            state: Shared::new(State {
-                league,
-                journal,
-                version: 0,
-            }),
-        })
-    }
-
-    /// Reads the league.
-    pub fn read<T>(&self, read: impl FnOnce(&League) -> T) -> T {
-        read(&self.state.lock().league)
-    }
-
-    /// Decides, and makes the event durable before anything can see it. Without an event nothing
-    /// changes.
-    pub fn commit<T, E: From<io::Error>>(
-        &self,
-        decide: impl FnOnce(&League) -> Result<(Option<Event>, T), E>,
-    ) -> Result<T, E> {
-        let mut state = self.state.lock();
-        let (event, answer) = decide(&state.league)?;
-        if let Some(event) = event {
-            state.journal.append(&event)?;
-            state.league.apply(&event);
-            drop(state);
-            self.nudge();
-        }
-        Ok(answer)
-    }
-
-    /// The same for a decision that refuses nothing; returns true if there was an event.
-    pub fn decide(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
-        self.commit(|league| {
-            let event = decide(league);
-            let is_new = event.is_some();
-            Ok((event, is_new))
-        })
-    }
-
-    /// Waits until the condition holds, or the timeout has passed; returns true if it holds.
-    pub fn wait(&self, timeout: Duration, condition: impl Fn(&League) -> bool) -> bool {
-        let state = self
-            .state
-            .wait_until(timeout, |state| condition(&state.league));
-        condition(&state.league)
-    }
-
-    /// Wakes all threads that wait, after a change that may not be in the journal.
-    pub fn nudge(&self) {
-        self.state.update(|state| state.version += 1);
-    }
-
-    /// Returns the number of changes so far, with those that are not in the journal.
-    pub fn version(&self) -> u64 {
-        self.state.lock().version
-    }
-
-    /// Waits until the version is another one, or the timeout has passed.
-    pub fn wait_for_change(&self, version: u64, timeout: Duration) {
-        drop(self.state.wait_until(timeout, |now| now.version != version));
-    }
 }

@@ -5,14 +5,15 @@
 //! the journal stores the event; then `apply` changes the state, and `apply` cannot fail. So a
 //! manager that is killed at any moment finds the same league again in its journal.
 //!
-//! The decisions are methods of `League` too, each subject in its own file: who may register
-//! (`registration.rs`), how a league starts and who referees a match (`schedule.rs`),
+//! The decisions are methods of `League` too, each subject in its own file: which agents may
+//! register (`registration.rs`), how a league starts and which referee gets a match (`schedule.rs`),
 //! which reports are accepted (`results.rs`), what the operator may do (`control.rs`). Other methods
-//! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next: `journal.rs`.
+//! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next:
+//! `journal.rs`.
 
-use super::standings::{PlayerStats, Score, compare_ids, rank_groups};
+use super::standings::{PlayerStats, compare_ids};
 use crate::program::config::Config;
-use crate::protocol::{AgentKind, AgentMeta, AgentState, LeaguePhase, MatchResult, Standing};
+use crate::protocol::{AgentKind, AgentMeta, LeaguePhase, MatchResult};
 use crate::values::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,15 +26,15 @@ pub struct Member {
     pub kind: AgentKind,
     /// The id that the manager gave it.
     pub id: String,
-    /// What it said of itself when it last registered.
+    /// Its description, as it last registered.
     pub meta: AgentMeta,
     /// The token that the manager gave it.
     pub token: String,
-    /// When the token expires.
+    /// The time at which the token expires.
     pub expires: Timestamp,
-    /// The address from which it last registered with something new.
+    /// The address from which it last registered with a change.
     pub peer: IpAddr,
-    /// When it did.
+    /// The time of that registration.
     pub registered_at: Timestamp,
 }
 
@@ -44,7 +45,7 @@ pub struct MatchAssignment {
     pub match_id: String,
     /// The referee.
     pub referee_id: String,
-    /// Both players' match tokens; empty if the referee makes them.
+    /// The match tokens of both players; empty if the referee makes them.
     pub tokens: [String; 2],
 }
 
@@ -53,11 +54,11 @@ pub struct MatchAssignment {
 pub struct Recorded {
     /// The match.
     pub match_id: String,
-    /// The referee that reported it; `league_manager` if nobody played because a player was removed.
+    /// The referee that reported it; `league_manager` if a player was removed and nothing was played.
     pub referee_id: String,
     /// The result.
     pub result: MatchResult,
-    /// When it was recorded.
+    /// The time at which it was recorded.
     pub at: Timestamp,
 }
 
@@ -65,7 +66,7 @@ pub struct Recorded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event")]
 pub enum Event {
-    /// An agent registered, or registered again with something new.
+    /// An agent registered, or registered again with a change.
     Registered(Member),
     /// The league started.
     Started {
@@ -76,28 +77,28 @@ pub enum Event {
     },
     /// Matches were given to referees.
     Assigned {
-        /// Which to whom.
+        /// A match and its referee each.
         assignments: Vec<MatchAssignment>,
     },
     /// The result of a match was recorded.
     Recorded(Recorded),
-    /// The league is closed: every agent was told that it is over, or could not be told in time, or
+    /// The league was closed: every agent was told that it is over, or could not be told in time, or
     /// the league was ended early. Open matches get no result.
     Closed,
-    /// The operator: no further match begins.
+    /// The operator paused the league: no further match begins.
     Paused,
-    /// The operator: the league goes on.
+    /// The operator let the league go on.
     Resumed,
-    /// The operator: a player does not play any more.
+    /// The operator removed a player: it does not play any more.
     Removed {
-        /// Which one.
+        /// The player.
         player_id: String,
     },
-    /// The operator: a removed player plays again.
+    /// The operator restored a removed player: it plays again.
     Restored {
-        /// Which one.
+        /// The player.
         player_id: String,
-        /// When it was restored.
+        /// The time of the order.
         at: Timestamp,
     },
 }
@@ -111,9 +112,9 @@ pub struct Match {
     pub round: u32,
     /// Player A and player B.
     pub players: [String; 2],
-    /// To which referees the match was given; the last one counts.
+    /// The referees to which the match was given. The last one plays it.
     pub assignments: Vec<MatchAssignment>,
-    /// Its result.
+    /// Its result; `None` while the match is open.
     pub recorded: Option<Recorded>,
 }
 
@@ -136,7 +137,7 @@ pub struct League {
     pub paused: bool,
     /// The ids of the removed players.
     pub removed: BTreeSet<String>,
-    /// When the operator has restored which player.
+    /// The restored players that have not registered since, and when they were restored.
     pub restored: BTreeMap<String, Timestamp>,
     /// The ids of the matches that have a result, in the order in which they were recorded.
     pub played: Vec<String>,
@@ -144,8 +145,8 @@ pub struct League {
     pub rounds_completed: u32,
     /// The number of events so far.
     pub version: u64,
-    /// Grows when the content of an announcement has changed: the referee of a match, or where an
-    /// agent is.
+    /// Grows when the content of an announcement changes: the referee of a match, or the endpoint of
+    /// an agent.
     pub announcement_version: u64,
     stats: BTreeMap<String, PlayerStats>,
 }
@@ -192,6 +193,7 @@ impl League {
             }
             Event::Recorded(recorded) => self.apply_recorded(recorded),
             Event::Closed => self.closed = true,
+
             Event::Paused => self.paused = true,
             Event::Resumed => self.paused = false,
             // After the start a removed player stays in the table.
@@ -210,6 +212,8 @@ impl League {
 
     fn apply_registered(&mut self, member: &Member) {
         self.restored.remove(&member.id);
+
+        // Announcements carry the endpoints.
         let before = self.members.insert(member.id.clone(), member.clone());
         if before.is_some_and(|before| before.meta != member.meta) {
             self.announcement_version += 1;
@@ -239,16 +243,16 @@ impl League {
 
     /// Returns the agents of a kind, sorted by id.
     pub fn members(&self, kind: AgentKind) -> Vec<&Member> {
-        let of_kind = self.members.values().filter(|member| member.kind == kind);
-        let mut members: Vec<&Member> = of_kind.collect();
+        let mut members: Vec<&Member> = self.members.values().collect();
+        members.retain(|member| member.kind == kind);
         members.sort_by(|a, b| compare_ids(&a.id, &b.id));
         members
     }
 
     /// Returns the ids of the agents of a kind, sorted.
     pub fn ids(&self, kind: AgentKind) -> Vec<String> {
-        let members = self.members(kind).into_iter();
-        members.map(|member| member.id.clone()).collect()
+        let members = self.members(kind);
+        members.iter().map(|member| member.id.clone()).collect()
     }
 
     /// Returns the player with that id.
@@ -268,8 +272,9 @@ impl League {
 
     /// Returns a player's matches, in the order of the schedule.
     pub fn matches_of(&self, player_id: &str) -> impl Iterator<Item = &Match> {
-        let matches = self.matches.iter();
-        matches.filter(move |m| m.seat(player_id).is_some())
+        self.matches
+            .iter()
+            .filter(move |m| m.seat(player_id).is_some())
     }
 
     /// Returns the number of rounds; 0 before the start.
@@ -286,14 +291,13 @@ impl League {
 
     /// Returns the matches of a round that have no result yet.
     pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Match> {
-        let matches = self.round(round).iter();
-        matches.filter(|m| m.recorded.is_none())
+        self.round(round).iter().filter(|m| m.recorded.is_none())
     }
 
     /// Returns the matches of a round that have no result yet and are assigned to a referee.
     pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Match> {
-        let open = self.open_matches(round);
-        open.filter(move |m| m.referee() == Some(referee))
+        self.open_matches(round)
+            .filter(move |m| m.referee() == Some(referee))
     }
 
     /// Returns the first round that has open matches; none if the league is closed.
@@ -318,50 +322,9 @@ impl League {
         self.progress() == LeaguePhase::Completed
     }
 
-    /// Returns the table, best player first.
-    pub fn table(&self) -> Vec<Standing> {
-        let mut rows = Vec::new();
-        for player in self.members(AgentKind::Player) {
-            let PlayerStats { record, points, .. } = self.stats(&player.id);
-            rows.push(Standing {
-                rank: 0,
-                player_id: player.id.clone(),
-                display_name: player.meta.display_name.clone(),
-                played: record.wins + record.draws + record.losses,
-                wins: record.wins,
-                draws: record.draws,
-                losses: record.losses,
-                points,
-            });
-        }
-
-        let recorded = self.matches.iter().filter_map(|m| m.recorded.as_ref());
-        let scores: Vec<&Score> = recorded.map(|recorded| &recorded.result.score).collect();
-        let tiebreakers = &self.config.league.scoring.tiebreakers;
-        let mut table = rank_groups(rows, tiebreakers, &scores).concat();
-        for (rank, row) in (1..).zip(&mut table) {
-            row.rank = rank;
-        }
-        table
-    }
-
     /// Returns the statistics of a player.
     pub fn stats(&self, player_id: &str) -> PlayerStats {
         self.stats.get(player_id).copied().unwrap_or_default()
-    }
-
-    /// Returns the state of an agent. A player that lost its last match technically is suspended: it
-    /// is still invited, and is active again after the next match that it plays.
-    pub fn state_of(&self, member: &Member) -> AgentState {
-        if self.closed {
-            AgentState::Shutdown
-        } else if !self.started {
-            AgentState::Registered
-        } else if self.stats(&member.id).suspended {
-            AgentState::Suspended
-        } else {
-            AgentState::Active
-        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! The notifications that the manager sends, made from the state of the league.
 //!
 //! `NotificationCursor` remembers which changes of the league have been published, and publishes
-//! what is new. Each method of `League` makes one message. See "Rounds" and "Standings and notices"
-//! in `protocol.md`.
+//! what is new. Each method of `League` makes one message. See "Rounds" and "Standings and
+//! notifications" in `protocol.md`.
 
 use super::league::{League, Match, MatchAssignment, Member};
 use super::notifier::Notifier;
-use super::standings::ending;
-use crate::protocol::*;
+use crate::games::ending;
+use crate::protocol::{
+    AgentKind, Champion, FinalStanding, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
+    ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
+};
 use std::time::{Duration, Instant};
 
 /// Maximum number of players of a league in which every result is published at once.
@@ -15,7 +18,7 @@ const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 
-/// Remembers which changes of the league have been published.
+/// The changes of the league that have been published.
 #[derive(Default)]
 pub struct NotificationCursor {
     /// The number of results in the newest table.
@@ -40,18 +43,19 @@ impl NotificationCursor {
     }
 
     /// Publishes to these members what has changed in the league. The announcement of a round is
-    /// published to referees only if `may_tell_referees`.
+    /// published to referees only if `may_publish_to_referees`.
     pub fn publish_changes(
         &mut self,
         notifier: &Notifier,
         league: &League,
         members: &[&Member],
-        may_tell_referees: bool,
+        may_publish_to_referees: bool,
     ) {
         let (players, referees): (Vec<&Member>, Vec<&Member>) = members
             .iter()
             .partition(|member| member.kind == AgentKind::Player);
 
+        // A table may be that of several results.
         if league.played.len() != self.results && self.is_table_due(league, players.len()) {
             self.results = league.played.len();
             self.last_table = Some(Instant::now());
@@ -63,14 +67,15 @@ impl NotificationCursor {
             notifier.publish(members, league.round_completed(self.rounds));
         }
 
+        // Players get an announcement before referees.
         if let Some(round) = league.open_round()
-            && league.assigned(round).next().is_some()
+            && league.assigned_matches(round).next().is_some()
         {
             if self.player_announcement != league.announcement_version {
                 self.player_announcement = league.announcement_version;
                 notifier.publish(&players, league.announcement(round, None));
             }
-            if may_tell_referees && self.referee_announcement != league.announcement_version {
+            if may_publish_to_referees && self.referee_announcement != league.announcement_version {
                 self.referee_announcement = league.announcement_version;
                 for referee in referees {
                     let message = league.announcement(round, Some(&referee.id));
@@ -81,7 +86,7 @@ impl NotificationCursor {
 
         if league.is_over() && !self.is_over {
             self.is_over = true;
-            if let Some(message) = league.completed() {
+            if let Some(message) = league.league_completed() {
                 notifier.publish(members, message);
             }
         }
@@ -105,7 +110,7 @@ impl League {
     /// the copy for a referee.
     pub fn announcement(&self, round_id: u32, referee: Option<&str>) -> RoundAnnouncement {
         let mut matches = Vec::new();
-        for (the_match, assignment) in self.assigned(round_id) {
+        for (the_match, assignment) in self.assigned_matches(round_id) {
             matches.push(self.match_entry(the_match, assignment, referee));
         }
 
@@ -118,14 +123,14 @@ impl League {
     }
 
     /// Returns the unfinished matches of a round that have a referee.
-    pub fn assigned(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
+    pub fn assigned_matches(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
         self.open_matches(round)
             .filter_map(|the_match| Some((the_match, the_match.assignment()?)))
     }
 
     /// Returns the token of a player's match in a round. There is none if the referee makes its own.
     pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
-        for (the_match, assignment) in self.assigned(round) {
+        for (the_match, assignment) in self.assigned_matches(round) {
             if let Some(seat) = the_match.seat(player_id) {
                 return assignment.token(seat);
             }
@@ -142,20 +147,19 @@ impl League {
         referee: Option<&str>,
     ) -> MatchEntry {
         let [a, b] = &the_match.players;
-        let endpoint = |id: &str| Some(self.members.get(id)?.meta.contact_endpoint.clone());
         let mut entry = MatchEntry {
             match_id: the_match.id.clone(),
             game_type: self.config.league.game_type.clone(),
             player_A_id: a.clone(),
             player_B_id: b.clone(),
-            referee_endpoint: endpoint(&assignment.referee_id).unwrap_or_default(),
+            referee_endpoint: self.endpoint(&assignment.referee_id).unwrap_or_default(),
             ..MatchEntry::default()
         };
 
         if let Some(referee) = referee {
             entry.referee_id = Some(assignment.referee_id.clone());
-            entry.player_A_endpoint = endpoint(a);
-            entry.player_B_endpoint = endpoint(b);
+            entry.player_A_endpoint = self.endpoint(a);
+            entry.player_B_endpoint = self.endpoint(b);
             entry.player_A_standings = Some(self.stats(a).record);
             entry.player_B_standings = Some(self.stats(b).record);
             if assignment.referee_id == referee {
@@ -164,6 +168,11 @@ impl League {
             }
         }
         entry
+    }
+
+    /// Returns the endpoint of a member.
+    pub fn endpoint(&self, id: &str) -> Option<String> {
+        Some(self.members.get(id)?.meta.contact_endpoint.clone())
     }
 
     /// Returns the table as a notification, with the round of the last result.
@@ -178,19 +187,14 @@ impl League {
 
     /// Returns the end of a round.
     pub fn round_completed(&self, round: u32) -> RoundCompleted {
-        let matches = self.round(round);
-        let mut summary = RoundSummary {
-            total_matches: matches.len() as u32,
-            ..RoundSummary::default()
-        };
-        for recorded in matches
-            .iter()
-            .filter_map(|the_match| the_match.recorded.as_ref())
-        {
-            match ending(&recorded.result) {
-                ResultStatus::Win => summary.wins += 1,
-                ResultStatus::Draw => summary.draws += 1,
-                ResultStatus::TechnicalLoss => summary.technical_losses += 1,
+        let mut summary = RoundSummary::default();
+        for the_match in self.round(round) {
+            summary.total_matches += 1;
+            match the_match.recorded.as_ref().map(|r| ending(&r.result)) {
+                Some(ResultStatus::Win) => summary.wins += 1,
+                Some(ResultStatus::Draw) => summary.draws += 1,
+                Some(ResultStatus::TechnicalLoss) => summary.technical_losses += 1,
+                None => {}
             }
         }
 
@@ -204,7 +208,7 @@ impl League {
     }
 
     /// Returns the end of the league; none if it has no players.
-    pub fn completed(&self) -> Option<LeagueCompleted> {
+    pub fn league_completed(&self) -> Option<LeagueCompleted> {
         let table = self.table();
         let first = table.first()?;
         let mut final_standings = Vec::new();

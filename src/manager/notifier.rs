@@ -2,7 +2,7 @@
 //!
 //! Every member has a queue and a delivery thread. The round loop puts notifications into the
 //! queues (`notifications.rs`). A thread sends its agent the notifications one after the other, so
-//! every agent receives them in order, and a slow or dead agent delays nobody else. A newer table or
+//! every agent receives them in order, and a slow or dead agent delays only itself. A newer table or
 //! announcement replaces the older one that is still in the queue. An agent that registers again
 //! gets a fresh queue.
 //!
@@ -13,7 +13,6 @@ use super::journal::Store;
 use super::league::{League, Member};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
-use crate::net::log::Content;
 use crate::net::sync::{Shared, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
@@ -26,11 +25,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between pings of a player that answers. Referees, and players that do not answer, are
-/// pinged at the base delay of the retry policy.
+/// Interval between pings. Agents that do not answer, and referees while a round is open, are pinged
+/// at the base delay of the retry policy instead.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two fresh queues of one agent, however often it registers.
-const REFILL_INTERVAL: Duration = Duration::from_secs(1);
+const RESET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends notifications to all agents, and keeps the status of each.
 ///
@@ -48,12 +47,12 @@ pub struct Notifier {
 #[derive(Default)]
 struct Recipient {
     status: AgentStatus,
-    /// What must be sent. `None` is a ping.
+    /// The notifications to be sent. `None` is a ping.
     queue: VecDeque<Option<Arc<Notification>>>,
     /// True while a notification is being sent.
     is_sending: bool,
-    needs_refill: bool,
-    refilled_at: Option<Instant>,
+    needs_reset: bool,
+    reset_at: Option<Instant>,
 }
 
 /// A notification, whose text is written once for all its recipients.
@@ -79,16 +78,13 @@ impl Notifier {
         if recipients.is_empty() {
             return;
         }
+
         let message = message.into();
-        let about = MessageContext {
+        let context = MessageContext {
             conversation_id: new_conversation(message.spec().method),
             ..MessageContext::default()
         };
-        let text = self.client.prepare_broadcast(&message, &about);
-        let fields = vec![("recipients", json!(recipients.len()))];
-        let (log, packet) = (&self.client.log, &text.packet);
-        log.message("message_sent", packet, fields, Content::Full(packet));
-
+        let text = (self.client).prepare_broadcast(&message, &context, recipients.len());
         let notification = Arc::new(Notification { message, text });
         self.recipients.update(|all| {
             for member in recipients {
@@ -100,16 +96,17 @@ impl Notifier {
 
     /// Gives a member a fresh queue if it is new or must get everything again. Returns true if it
     /// has done so: then the caller fills the queue.
-    pub fn refill(self: &Arc<Self>, member: &Member) -> bool {
-        let is_due = self.with(&member.id, |recipient| match recipient.refilled_at {
+    pub fn reset_queue(self: &Arc<Self>, member: &Member) -> bool {
+        let is_due = self.with(&member.id, |recipient| match recipient.reset_at {
             None => self.start_delivery_thread(member),
-            Some(time) => recipient.needs_refill && time.elapsed() >= REFILL_INTERVAL,
+            Some(time) => recipient.needs_reset && time.elapsed() >= RESET_INTERVAL,
         });
+
         if is_due {
             self.recipients.update(|all| {
                 let recipient = all.entry(member.id.clone()).or_default();
-                recipient.refilled_at = Some(Instant::now());
-                recipient.needs_refill = false;
+                recipient.reset_at = Some(Instant::now());
+                recipient.needs_reset = false;
                 recipient.queue = VecDeque::from([None]);
             });
         }
@@ -123,23 +120,27 @@ impl Notifier {
         spawn("delivery", move || {
             loop {
                 let notification = notifier.wait_for_next(&id, kind);
-                let deliver = || notifier.deliver(&id, kind, notification.as_deref());
-                let _ = catch_unwind(AssertUnwindSafe(deliver)); // The panic hook logs it.
+                // A panic is logged by its hook, and does not end the thread.
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    notifier.deliver(&id, kind, notification.as_deref());
+                }));
             }
         })
     }
 
     /// Waits for the next notification of an agent. Returns `None` if a ping is due.
     fn wait_for_next(&self, id: &str, kind: AgentKind) -> Option<Arc<Notification>> {
-        let has_error = self.status(id).last_error.is_some();
-        let interval = if kind == AgentKind::Referee || has_error {
+        let must_report =
+            kind == AgentKind::Referee && self.store.read(|league| league.open_round().is_some());
+        let interval = if must_report || self.status(id).last_error.is_some() {
             self.retry_policy.base_delay_sec.0
         } else {
             PING_INTERVAL
         };
 
-        let has_work = |all: &BTreeMap<String, Recipient>| !all[id].queue.is_empty();
-        let mut all = self.recipients.wait_until(interval, has_work);
+        let mut all = self
+            .recipients
+            .wait_until(interval, |all| !all[id].queue.is_empty());
         let recipient = all.get_mut(id)?;
         let notification = recipient.queue.pop_front().flatten();
         recipient.is_sending = notification.is_some();
@@ -158,11 +159,12 @@ impl Notifier {
         let had_error = self.status(id).last_error.is_some();
         let is_end = matches!(message, Some(Message::LeagueCompleted(_)));
         let is_single = had_error || kind == AgentKind::Player && message.is_none();
-        let should_retry = |error: &CallError| error.is_retryable() && (is_end || !is_single);
         let started = Instant::now();
-        let result = self.retry_policy.retry(thread::sleep, should_retry, || {
-            self.send(id, kind, notification)
-        });
+        let result = self.retry_policy.retry(
+            thread::sleep,
+            |error: &CallError| error.is_retryable() && (is_end || !is_single),
+            || self.send(id, kind, notification),
+        );
 
         // Record the result.
         let is_assignment =
@@ -170,16 +172,18 @@ impl Notifier {
         let mut all = self.recipients.lock();
         let recipient = all.entry(id.into()).or_default();
         recipient.is_sending = false;
+        let before = recipient.status.clone();
         let status = &mut recipient.status;
-        let state = status.referee.clone();
         status.record_call(&result, is_assignment, started.elapsed());
+        let has_new_state = status.referee != before.referee;
+        recipient.needs_reset |= has_new_state;
 
         // Wake the round loop if it may wait for this.
-        let is_changed = status.last_error.is_some() != had_error;
-        recipient.needs_refill |= status.referee != state;
-        let are_all_idle = all.values().all(Recipient::is_idle);
+        let is_changed =
+            has_new_state || status.last_error != before.last_error || before.response_ms.is_none();
+        let is_last = message.is_some() && all.values().all(Recipient::is_idle);
         drop(all);
-        if is_changed || are_all_idle {
+        if is_changed || is_last {
             self.store.nudge();
         }
     }
@@ -206,10 +210,13 @@ impl Notifier {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Message::RoundAnnouncement(round) = message {
-            let token = |league: &League| league.match_token(round.round_id, id);
-            if let Some(token) = self.store.read(token) {
+            let token = self
+                .store
+                .read(|league| league.match_token(round.round_id, id));
+            if let Some(token) = token {
                 own_fields["match_token"] = json!(token);
             }
         }
@@ -222,20 +229,29 @@ impl Notifier {
         self.with(id, |recipient| {
             recipient.status.has_registered = true;
             recipient.status.referee = RefereeState::Available;
-            recipient.needs_refill = true;
+            recipient.needs_reset = true;
         });
     }
 
     /// Sends an agent a ping, and everything again that still matters.
     pub fn resend(&self, id: &str) {
-        self.with(id, |recipient| recipient.needs_refill = true);
+        self.with(id, |recipient| recipient.needs_reset = true);
     }
 
-    /// Sets the state of a referee. If it changes, the referee gets everything again.
-    pub fn set_referee_state(&self, id: &str, state: RefereeState) {
+    /// Records that a referee has reported a result: it may get matches.
+    pub fn record_report(&self, id: &str) {
         self.with(id, |recipient| {
-            recipient.needs_refill |= recipient.status.referee != state;
-            recipient.status.referee = state;
+            recipient.needs_reset |= recipient.status.referee != RefereeState::Available;
+            recipient.status.referee = RefereeState::Available;
+        });
+    }
+
+    /// Records that a referee is overdue. It gets its matches again, if no other one can get them.
+    pub fn record_overdue(&self, id: &str, problem: String) {
+        self.with(id, |recipient| {
+            recipient.needs_reset = true;
+            recipient.status.referee = RefereeState::Overdue;
+            recipient.status.problem = problem;
         });
     }
 
@@ -262,9 +278,9 @@ impl Notifier {
         })
     }
 
-    fn with<T>(&self, id: &str, act: impl FnOnce(&mut Recipient) -> T) -> T {
+    fn with<T>(&self, id: &str, change: impl FnOnce(&mut Recipient) -> T) -> T {
         let mut all = self.recipients.lock();
-        act(all.entry(id.into()).or_default())
+        change(all.entry(id.into()).or_default())
     }
 
     /// Returns true if nothing is left to be sent to any agent.
@@ -278,10 +294,10 @@ impl Notifier {
         let mut available = Vec::new();
         let mut overdue = Vec::new();
         for id in league.ids(AgentKind::Referee) {
-            match self.status(&id).referee {
+            match self.with(&id, |recipient| recipient.status.referee) {
                 RefereeState::Available => available.push(id),
-                RefereeState::Overdue(_) => overdue.push(id),
-                RefereeState::Lost(_) | RefereeState::Refusing(_) => {}
+                RefereeState::Overdue => overdue.push(id),
+                RefereeState::Lost | RefereeState::Refusing => {}
             }
         }
 
@@ -295,7 +311,7 @@ impl Notifier {
 
 impl Recipient {
     fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.is_sending && !self.needs_refill
+        self.queue.is_empty() && !self.is_sending && !self.needs_reset
     }
 
     /// Appends a notification. It replaces an older one of the same type, except the end of a round.

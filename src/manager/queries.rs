@@ -1,15 +1,15 @@
-//! What the manager answers to queries: the table, the schedule, a player's next match and its
-//! statistics; and the status of the league.
+//! The table, the schedule, the statistics of a player and the status of the league, made from its
+//! state; and the answers to queries.
 //!
 //! A wrong query is answered with `success: false`, not with an error; see "Queries" in
 //! `protocol.md`. Read next: `notifications.rs`.
 
 use super::league::{League, Match, Member, scheduled_matches};
-use super::standings::PlayerStats;
+use super::standings::{PlayerStats, Score, rank_groups};
 use crate::json::{decode, deserialize};
 use crate::protocol::{
-    AgentKind, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
-    ProtocolError, QueryParams, QueryType, Record, Standing,
+    AgentKind, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
+    ProtocolError, QueryError, QueryParams, QueryType, Standing,
 };
 use crate::values::truncate;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Why a paused league does not go on.
+/// The reason why a paused league does not go on.
 pub const PAUSED: &str =
     "the league is paused: no further match begins until the operator says resume";
 
@@ -37,18 +37,25 @@ impl League {
     ) -> Result<LeagueQueryResponse, ProtocolError> {
         let query_type =
             decode::<String>(&query.query_type).map_err(|error| error.in_field("query_type"))?;
-        let body = match self.query_data(query, sender) {
-            Ok(data) => json!({"query_type": query_type, "success": true, "data": data}),
-            Err(error) => {
-                let error = json!({
-                    "error_code": error.code.to_string(),
-                    "error_name": error.code.name(),
-                    "error_description": error.detail(),
-                });
-                json!({"query_type": query_type, "success": false, "error": error})
-            }
+        let mut response = LeagueQueryResponse {
+            query_type,
+            success: true,
+            data: None,
+            error: None,
         };
-        Ok(deserialize(&body)?)
+
+        match self.query_data(query, sender) {
+            Ok(data) => response.data = Some(deserialize(&data)?),
+            Err(error) => {
+                response.success = false;
+                response.error = Some(QueryError {
+                    error_code: error.code.to_string(),
+                    error_name: error.code.name().into(),
+                    error_description: error.detail(),
+                });
+            }
+        }
+        Ok(response)
     }
 
     fn query_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Value, ProtocolError> {
@@ -58,6 +65,7 @@ impl League {
             Some(params) => decode(params).map_err(|error| error.in_field("query_params"))?,
             None => QueryParams::default(),
         };
+
         match query_type {
             QueryType::GetStandings => Ok(json!(self.standings_data())),
             QueryType::GetSchedule => Ok(json!(self.schedule(params.round_id)?)),
@@ -77,19 +85,45 @@ impl League {
         let id = match params.player_id {
             Some(id) => id,
             None if sender.kind == AgentKind::Player => sender.id.clone(),
-            None => {
-                let field = "query_params.player_id";
-                return Err(ProtocolError::field(
-                    ErrorCode::MissingField,
-                    field,
-                    "missing",
-                ));
-            }
+            None => return Err(wrong_param("player_id", "missing")),
         };
+
         self.player(&id).ok_or_else(|| {
             let problem = format!("Player ID {} not found in registry", truncate(&id, 60));
             ProtocolError::new(ErrorCode::PlayerNotRegistered, problem)
         })
+    }
+
+    /// Returns the table, best player first.
+    pub fn table(&self) -> Vec<Standing> {
+        let mut rows = Vec::new();
+        for player in self.members(AgentKind::Player) {
+            let stats = self.stats(&player.id);
+            rows.push(Standing {
+                rank: 0,
+                player_id: player.id.clone(),
+                display_name: player.meta.display_name.clone(),
+                played: stats.matches_played(),
+                wins: stats.record.wins,
+                draws: stats.record.draws,
+                losses: stats.record.losses,
+                points: stats.points,
+            });
+        }
+
+        let mut scores: Vec<&Score> = Vec::new();
+        for the_match in &self.matches {
+            if let Some(recorded) = &the_match.recorded {
+                scores.push(&recorded.result.score);
+            }
+        }
+
+        let tiebreakers = &self.config.league.scoring.tiebreakers;
+        let mut table = rank_groups(rows, tiebreakers, &scores).concat();
+        for (rank, row) in (1..).zip(&mut table) {
+            row.rank = rank;
+        }
+        table
     }
 
     /// Returns the table as an answer.
@@ -111,24 +145,19 @@ impl League {
 
     /// Returns the schedule, or one round of it.
     pub fn schedule(&self, round_id: Option<u32>) -> Result<JsonObject, ProtocolError> {
-        let matches = self.schedule_preview();
+        let schedule = self.schedule_preview();
         let mut rounds = Vec::new();
-        for matches in matches.chunk_by(|a, b| a.round == b.round) {
-            let round = matches[0].round;
-            let matches: Vec<Value> = matches.iter().map(scheduled_match).collect();
-            if round_id.is_none_or(|wanted| wanted == round) {
-                rounds.push(json!({"round_id": round, "matches": matches}));
+        for round in schedule.chunk_by(|a, b| a.round == b.round) {
+            let number = round[0].round;
+            if round_id.is_none_or(|requested| requested == number) {
+                let matches: Vec<Value> = round.iter().map(scheduled_match).collect();
+                rounds.push(json!({"round_id": number, "matches": matches}));
             }
         }
 
         if round_id.is_some() && rounds.is_empty() {
-            let last = matches.last().map_or(0, |m| m.round);
-            let problem = format!("must be 1 to {last}");
-            return Err(ProtocolError::field(
-                ErrorCode::MissingField,
-                "query_params.round_id",
-                problem,
-            ));
+            let last = schedule.last().map_or(0, |m| m.round);
+            return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
         Ok(JsonObject::from_iter([("rounds".into(), rounds.into())]))
     }
@@ -138,12 +167,11 @@ impl League {
         let Some(next) = matches.find(|m| m.recorded.is_none()) else {
             return json!({"next_match": null});
         };
-        let referee = next.referee().and_then(|id| self.members.get(id));
         json!({"next_match": {
             "match_id": next.id,
             "round_id": next.round,
             "opponent_id": next.opponent(&player.id),
-            "referee_endpoint": referee.map(|referee| &referee.meta.contact_endpoint),
+            "referee_endpoint": next.referee().and_then(|id| self.endpoint(id)),
         }})
     }
 
@@ -156,47 +184,62 @@ impl League {
                 stats.add(&player.id, &recorded.result);
             }
         }
-        let opponents: BTreeMap<&str, Record> = against
-            .iter()
-            .map(|(id, stats)| (*id, stats.record))
-            .collect();
+
+        let mut opponents = JsonObject::new();
+        for (id, stats) in against {
+            opponents.insert(id.into(), json!(stats.record));
+        }
 
         let stats = self.stats(&player.id);
-        let Record {
-            wins,
-            losses,
-            draws,
-        } = stats.record;
-        let played = wins + losses + draws;
+        let record = stats.record;
         json!({
             "player_id": player.id,
             "display_name": player.meta.display_name,
             "state": self.state_of(player),
-            "played": played,
-            "wins": wins,
-            "draws": draws,
-            "losses": losses,
+            "played": stats.matches_played(),
+            "wins": record.wins,
+            "draws": record.draws,
+            "losses": record.losses,
             "points": stats.points,
-            "win_rate": f64::from(wins) / f64::from(played.max(1)),
+            "win_rate": f64::from(record.wins) / f64::from(stats.matches_played().max(1)),
             "technical_losses": stats.technical_losses,
             "choices": stats.choices,
             "opponents": opponents,
         })
     }
 
-    /// Returns the status of the league. `waiting`: why a running league does not go on.
+    /// Returns the state of an agent. A player that lost its last match technically is suspended: it
+    /// is still invited, and is active again after the next match that it plays.
+    pub fn state_of(&self, member: &Member) -> AgentState {
+        if self.closed {
+            AgentState::Shutdown
+        } else if !self.started {
+            AgentState::Registered
+        } else if self.stats(&member.id).suspended {
+            AgentState::Suspended
+        } else {
+            AgentState::Active
+        }
+    }
+
+    /// Returns the status of the league. `waiting` is the reason why a running league does not go on.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
-        let paused = is_paused.then(|| PAUSED.to_string());
+        let paused = is_paused.then(|| PAUSED.into());
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
             status: self.progress(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
-            reason: self.lacks().or(paused).or(waiting),
+            reason: self.missing_to_start().or(paused).or(waiting),
         }
     }
+}
+
+fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
+    let field = format!("query_params.{name}");
+    ProtocolError::field(ErrorCode::MissingField, &field, problem)
 }
 
 fn scheduled_match(the_match: &Match) -> Value {

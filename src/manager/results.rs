@@ -1,11 +1,12 @@
 //! Which reports of referees are accepted.
 //!
-//! `judge` checks which match is reported, and by whom; `check_result` checks that the result is
-//! possible. The rules in words are in `protocol.md`, under "Reporting".
+//! `check_report` checks which match is reported, and by which referee; `check_result` checks that
+//! the result is possible. The rules in words are in `protocol.md`, under "Reporting". Read next:
+//! `rounds.rs`.
 
 use super::league::{Event, League, Match, Member, Recorded};
-use super::standings::ending;
-use crate::games;
+use crate::games::ending;
+use crate::games::{self, Game};
 use crate::program::config::LeagueFile;
 use crate::protocol::{
     ErrorCode, GameResult, MatchResult, MatchResultReport, ProtocolError, ResultStatus,
@@ -15,12 +16,11 @@ use serde_json::json;
 
 /// Maximum length of a referee's explanation, in characters: both players may have failed, each for
 /// its own reason.
-pub const LONGEST_REASON: usize = 600;
+pub const MAX_REASON_CHARS: usize = 600;
 
 impl League {
-    /// Accepts a report from `sender`, or refuses it. A repeated report is no event, and is not
-    /// refused.
-    pub fn judge(
+    /// Decides a report from `sender`. The same report again is no event, and is not refused.
+    pub fn check_report(
         &self,
         sender: &Member,
         report: &MatchResultReport,
@@ -29,8 +29,9 @@ impl League {
         let the_match = self.reported_match(report)?;
         let id = &the_match.id;
         let mut result = report.result.clone();
-        let reason = &mut result.details.reason;
-        *reason = reason.as_ref().map(|text| truncate(text, LONGEST_REASON));
+        if let Some(reason) = &mut result.details.reason {
+            *reason = truncate(reason, MAX_REASON_CHARS);
+        }
 
         // A recorded result is final.
         if let Some(recorded) = &the_match.recorded {
@@ -42,7 +43,7 @@ impl League {
             return Err(refusal.with_context("recorded_result", json!(recorded.result)));
         }
 
-        // Each referee that was given the match may report it.
+        // Every referee that was given the match may report it.
         let mut assignments = the_match.assignments.iter();
         if !assignments.any(|assignment| assignment.referee_id == sender.id) {
             let problem = format!("{} is not the referee of {id}", sender.id);
@@ -60,29 +61,21 @@ impl League {
 
     /// Returns the match that a report is about.
     fn reported_match(&self, report: &MatchResultReport) -> Result<&Match, ProtocolError> {
+        let code = ErrorCode::MatchMismatch;
         let (id, round) = (&report.match_id, report.round_id);
         let Some(the_match) = self.find(id) else {
             let problem = "which is no match of this league";
-            return Err(ProtocolError::unexpected(
-                ErrorCode::MatchMismatch,
-                "match_id",
-                id,
-                problem,
-            ));
+            return Err(ProtocolError::unexpected(code, "match_id", id, problem));
         };
         if round != the_match.round {
             let problem = format!("got {round}, but {id} is in round {}", the_match.round);
             return Err(mismatch("round_id", problem));
         }
-        let (received, game_type) = (&report.game_type, &self.config.league.game_type);
-        if received != game_type {
-            let problem = format!("expected {game_type:?}");
-            return Err(ProtocolError::unexpected(
-                ErrorCode::MatchMismatch,
-                "game_type",
-                received,
-                problem,
-            ));
+
+        let (game, expected) = (&report.game_type, &self.config.league.game_type);
+        if game != expected {
+            let problem = format!("expected {expected:?}");
+            return Err(ProtocolError::unexpected(code, "game_type", game, problem));
         }
         Ok(the_match)
     }
@@ -92,8 +85,8 @@ fn mismatch(field: &str, problem: String) -> ProtocolError {
     ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
-/// Checks that a result is possible: with the reported moves and number the match must end as
-/// reported. A technical loss follows from no moves; only its points are checked.
+/// Checks that a result is possible: it must be that which follows from the reported moves and
+/// number, with the points of the league.
 fn check_result(
     result: &MatchResult,
     players: &[String; 2],
@@ -102,33 +95,18 @@ fn check_result(
     let Some(game) = games::find(&rules.game_type) else {
         return Ok(());
     };
-    let details = &result.details;
-    if details.status.is_none() && game.number_range.is_none() {
+    if result.details.status.is_none() && game.number_range.is_none() {
+        let field = "result.details.status";
         let problem = "missing; without a number nothing else says how the match ended";
         return Err(ProtocolError::field(
             ErrorCode::MissingField,
-            "result.details.status",
+            field,
             problem,
         ));
     }
 
-    // How the match must have ended.
-    let wrong_details = |problem| mismatch("result.details", problem);
-    let moves =
-        games::moves_by_seat(players, &details.choices, &details.moves).map_err(wrong_details)?;
-    let outcome = if ending(result) == ResultStatus::TechnicalLoss && details.drawn_number.is_none()
-    {
-        GameResult {
-            winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
-            reason: Some("somebody failed".into()),
-            ..games::unfinished(players, &moves)
-        }
-    } else {
-        let replayed = game.replay(players, &moves, details.drawn_number);
-        replayed.map_err(wrong_details)?
-    };
-
-    // How it is reported to have ended.
+    let outcome =
+        outcome(result, players, game).map_err(|problem| mismatch("result.details", problem))?;
     let expected = games::match_result(&outcome, &rules.scoring);
     if result.winner == expected.winner
         && ending(result) == outcome.status
@@ -140,6 +118,21 @@ fn check_result(
     let reason = outcome.reason.unwrap_or_default();
     let problem = format!("got {received}; must be {legal}: {reason}");
     Err(mismatch("result", problem))
+}
+
+/// Returns the outcome that follows from the reported moves and number, or the reason why they are
+/// not possible. A technical loss does not follow from moves; only its points can be checked.
+fn outcome(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
+    let details = &result.details;
+    let moves = games::moves_by_seat(players, &details.choices, &details.moves)?;
+    if ending(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {
+        return game.replay(players, &moves, details.drawn_number);
+    }
+    Ok(GameResult {
+        winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
+        reason: Some("somebody failed".into()),
+        ..games::unfinished(players, &moves)
+    })
 }
 
 fn describe(result: &MatchResult) -> String {

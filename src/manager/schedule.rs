@@ -11,8 +11,8 @@ use crate::protocol::AgentKind;
 use crate::values::Timestamp;
 
 impl League {
-    /// Returns what a league lacks that cannot start yet.
-    pub fn lacks(&self) -> Option<String> {
+    /// Returns a sentence about the agents that the league needs to start; `None` if it needs no more.
+    pub fn missing_to_start(&self) -> Option<String> {
         let players = self.members(AgentKind::Player).len();
         let referees = self.members(AgentKind::Referee).len();
         let needed = self.config.league.participants.min_players as usize;
@@ -26,7 +26,7 @@ impl League {
 
     /// Starts the league with these rounds, unless something is lacking or it has started already.
     pub fn start(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
-        let may_start = !self.started && self.lacks().is_none();
+        let may_start = !self.started && self.missing_to_start().is_none();
         may_start.then_some(Event::Started { seed, rounds })
     }
 
@@ -78,7 +78,7 @@ impl League {
     }
 
     /// Returns the result of the next match of a round in which a removed player plays. The match
-    /// is not played: the other player wins, or nobody if both were removed.
+    /// is not played: the other player wins, or neither if both were removed.
     pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
         for the_match in self.open_matches(round) {
             let failures = the_match.players.each_ref().map(|player| {

@@ -3,7 +3,7 @@
 //! `PlayerStats` counts the results of one player. `rank_groups` sorts the rows of the table: first
 //! by points, then by each tiebreaker of the league file in turn, then by id.
 
-use crate::games::TieBreak;
+use crate::games::{TieBreak, ending};
 use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -14,21 +14,7 @@ pub fn compare_ids(a: &str, b: &str) -> Ordering {
     (a.len(), a).cmp(&(b.len(), b))
 }
 
-/// Returns how a match ended: the status of its result; without one the number says it.
-pub fn ending(result: &MatchResult) -> ResultStatus {
-    match (
-        result.details.status,
-        result.details.drawn_number,
-        &result.winner,
-    ) {
-        (Some(status), _, _) => status,
-        (None, None, _) => ResultStatus::TechnicalLoss,
-        (None, Some(_), None) => ResultStatus::Draw,
-        (None, Some(_), Some(_)) => ResultStatus::Win,
-    }
-}
-
-/// How often a player chose what.
+/// The number of times that a player made each choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChoiceCounts {
     /// Even.
@@ -50,6 +36,11 @@ pub struct PlayerStats {
 }
 
 impl PlayerStats {
+    /// Returns the number of matches.
+    pub fn matches_played(&self) -> u32 {
+        self.record.wins + self.record.draws + self.record.losses
+    }
+
     /// Counts a result.
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
         let has_won = result.winner.as_deref() == Some(player_id);

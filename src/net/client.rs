@@ -12,6 +12,7 @@ use crate::json::FieldError;
 use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, ProtocolError};
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,9 +77,9 @@ pub struct MessageContext {
 #[derive(Debug)]
 pub struct Broadcast {
     method: &'static str,
-    /// The notification without the fields of each copy, as it is logged.
-    pub packet: Value,
-    /// The same as JSON.
+    /// The fields that name the notification in the log.
+    header: Value,
+    /// The notification as JSON, without the fields of each copy.
     text: String,
 }
 
@@ -156,7 +157,7 @@ impl Client {
         let fields = vec![("peer", json!(to.id))];
         self.log
             .message("message_sent", &packet, fields, Content::Full(&packet));
-        let received = self.send(to, message.spec().method, &packet, &to_json(&packet))?;
+        let received = self.send(to, message.spec().method, &packet, to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
         let mut reply = received.clone();
@@ -190,19 +191,30 @@ impl Client {
         let fields = vec![("peer", json!(to.id))];
         self.log
             .message("message_sent", &packet, fields, Content::Full(&packet));
-        self.send_notification(to, message.spec().method, &packet, &to_json(&packet))
+        self.send_notification(to, message.spec().method, &packet, to_json(&packet))
     }
 
-    /// Writes a notification once for all its recipients.
-    pub fn prepare_broadcast(&self, message: &Message, context: &MessageContext) -> Broadcast {
+    /// Writes a notification once for all its recipients, and logs it.
+    pub fn prepare_broadcast(
+        &self,
+        message: &Message,
+        context: &MessageContext,
+        recipients: usize,
+    ) -> Broadcast {
+        // Each copy has its own time and token.
         let mut packet = self.build(message, context);
-        if let Some(fields) = packet.as_object_mut() {
-            fields.retain(|key, _| key != "timestamp" && key != "auth_token"); // each copy has its own
-        }
+        retain_fields(&mut packet, |key| key != "timestamp" && key != "auth_token");
+        let fields = vec![("recipients", json!(recipients))];
+        (self.log).message("message_sent", &packet, fields, Content::Full(&packet));
+
+        let text = to_json(&packet);
+        retain_fields(&mut packet, |key| {
+            key == "message_type" || key == "conversation_id"
+        });
         Broadcast {
             method: message.spec().method,
-            text: to_json(&packet),
-            packet,
+            header: packet,
+            text,
         }
     }
 
@@ -218,8 +230,8 @@ impl Client {
         // Join two objects: `{"a":1` and `"b":2}`.
         let own_fields = to_json(&own_fields);
         let own_fields = &own_fields[..own_fields.len() - 1];
-        let params = format!("{own_fields},{}", &broadcast.text[1..]);
-        self.send_notification(to, broadcast.method, &broadcast.packet, &params)
+        let params = format_args!("{own_fields},{}", &broadcast.text[1..]);
+        self.send_notification(to, broadcast.method, &broadcast.header, params)
     }
 
     /// Sends a notification. Any 2xx delivers it; a reply other than "ok" is logged.
@@ -228,7 +240,7 @@ impl Client {
         to: &Peer,
         method: &str,
         packet: &Value,
-        params: &str,
+        params: impl Display,
     ) -> Result<Value, CallError> {
         let answer = match self.send(to, method, packet, params) {
             Err(CallError::HttpStatus(200..=299, body)) => Value::String(body),
@@ -250,7 +262,7 @@ impl Client {
         to: &Peer,
         method: &str,
         packet: &Value,
-        params: &str,
+        params: impl Display,
     ) -> Result<Value, CallError> {
         let started = Instant::now();
         let result = self.call(to, method, params);
@@ -266,7 +278,7 @@ impl Client {
     /// Checks that an agent answers; any JSON-RPC reply will do. The agent's own token proves who
     /// asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
-        match self.call(to, "ping", &json!({"auth_token": token}).to_string()) {
+        match self.call(to, "ping", json!({"auth_token": token})) {
             Ok(_) | Err(CallError::JsonRpc(..)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -274,7 +286,7 @@ impl Client {
 
     /// Makes a JSON-RPC call and returns its result; logs nothing but a foreign id. A JSON-RPC reply
     /// counts with any HTTP status.
-    pub fn call(&self, to: &Peer, method: &str, params: &str) -> Result<Value, CallError> {
+    pub fn call(&self, to: &Peer, method: &str, params: impl Display) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let call =
             format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#);
@@ -417,6 +429,12 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         Ok(_) => CallError::Unreachable(reason),
         Err(error) => CallError::Local(error.to_string()),
+    }
+}
+
+fn retain_fields(packet: &mut Value, is_kept: impl Fn(&str) -> bool) {
+    if let Some(fields) = packet.as_object_mut() {
+        fields.retain(|key, _| is_kept(key));
     }
 }
 

@@ -237,13 +237,14 @@ fn line(
     content: Content,
 ) -> Vec<u8> {
     let now = Timestamp::now_with_millis();
-    let head = format!(
+    let mut line = Vec::with_capacity(1024);
+    let _ = write!(
+        line,
         r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"{level}""#
     );
-    let mut line = head.into_bytes();
     for (key, value) in fields {
         if !value.is_null() {
-            line.extend_from_slice(format!(",\"{key}\":").as_bytes());
+            let _ = write!(line, ",\"{key}\":");
             write_json(&mut line, &Redacted { key, value });
         }
     }

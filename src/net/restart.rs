@@ -88,7 +88,9 @@ pub fn restart_process(port: u16) -> io::Error {
     let mut arguments = env::args_os();
     let mut command = Command::new(arguments.next().unwrap_or_default());
     command.args(arguments.filter(|argument| argument != "--fresh"));
-    command.args(["--port", &port.to_string()]);
+    if env::args_os().all(|argument| argument != "--restarted") {
+        command.args(["--port", &port.to_string(), "--restarted"]);
+    }
     #[cfg(unix)]
     return std::os::unix::process::CommandExt::exec(&mut command);
     #[cfg(not(unix))]

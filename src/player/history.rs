@@ -72,6 +72,16 @@ impl History {
         true
     }
 
+    /// Removes a match that is played again.
+    pub fn remove(&mut self, match_id: &str) {
+        let matches = &self.file.matches;
+        if matches.iter().any(|past| past.match_id == match_id) {
+            let matches = Arc::make_mut(&mut self.file.matches);
+            matches.retain(|past| past.match_id != match_id);
+            self.has_changed = true;
+        }
+    }
+
     /// Writes the file if it is outdated.
     pub fn write(&mut self) -> io::Result<()> {
         if self.has_changed {

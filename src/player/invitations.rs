@@ -3,7 +3,8 @@
 //!
 //! The manager announces a token for each match, which only the assigned referee knows too. So
 //! another program can neither read our choice nor replace a genuine invitation. If no token was
-//! announced, the newest invitation counts. See "Tokens" in `protocol.md`.
+//! announced, the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
+//! `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
 use crate::protocol::{Envelope, ErrorCode, GameInvitation, ProtocolError, RoundAnnouncement};
@@ -93,12 +94,13 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
-    /// Joins a match. A newer invitation replaces an older one.
+    /// Joins a match. A newer invitation replaces an older one. Returns false if it is the same one
+    /// again, which keeps our moves.
     pub fn join(
         &mut self,
         envelope: &Envelope,
         invitation: GameInvitation,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<bool, ProtocolError> {
         let match_id = invitation.match_id;
 
         // The invitation must carry the announced token.
@@ -126,18 +128,18 @@ impl Invitations {
             ));
         }
 
-        // The same invitation again keeps our moves.
-        if self.find(envelope, &match_id).is_err() {
-            let joined = JoinedMatch {
-                round_id: invitation.round_id,
-                opponent_id: invitation.opponent_id,
-                conversation_id: envelope.conversation_id.clone(),
-                token: envelope.auth_token.clone(),
-                moves: Moves::default(),
-            };
-            self.joined.insert(match_id, Arc::new(joined));
+        if self.find(envelope, &match_id).is_ok() {
+            return Ok(false);
         }
-        Ok(())
+        let joined = JoinedMatch {
+            round_id: invitation.round_id,
+            opponent_id: invitation.opponent_id,
+            conversation_id: envelope.conversation_id.clone(),
+            token: envelope.auth_token.clone(),
+            moves: Moves::default(),
+        };
+        self.joined.insert(match_id, Arc::new(joined));
+        Ok(true)
     }
 
     /// Returns the match of a referee's message, which must carry the token and the conversation of

@@ -36,8 +36,10 @@ pub const CLIENT: &str = "
 pub const STAY: &str = "
   --stay                         do not end with the league: wait for the next one";
 
-/// The options with which other programs start this one. `--help` does not show them.
+/// The options with which other programs, or the program itself, start this one. `--help` does not
+/// show them.
 const HIDDEN: &str = "
+  --restarted                    wait until the port is free
   --any-port                     take any port if the wanted one is in use
   --until-stdin-closes           end when standard input closes";
 

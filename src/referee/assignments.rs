@@ -83,6 +83,11 @@ impl Assignment {
             is_in_play: false,
         })
     }
+
+    /// Returns true if the result of the match is saved.
+    fn is_decided(&self) -> bool {
+        matches!(self.state, MatchState::DrawingNumber | MatchState::Finished)
+    }
 }
 
 /// All matches that were assigned to us.
@@ -105,15 +110,18 @@ impl Assignments {
         self.outbox.open(folder)
     }
 
-    /// Accepts the matches of an announcement that are ours, and drops those of other referees.
+    /// Accepts the matches of an announcement that are ours, and drops those of other referees,
+    /// except those that are decided: their results are still reported.
     pub fn apply(&mut self, round: RoundAnnouncement, endpoint: &str) -> Result<(), ProtocolError> {
         let mut ours = Vec::new();
         for (n, entry) in round.matches.into_iter().enumerate() {
             if Endpoint::is_same_address(&entry.referee_endpoint, endpoint) {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
                 ours.push(assignment.map_err(|fault| fault.in_field(&format!("matches[{n}]")))?);
-            } else {
-                self.remove(&entry.match_id);
+            } else if let Some(known) = self.matches.get(&entry.match_id)
+                && !known.is_decided()
+            {
+                self.matches.remove(&entry.match_id);
             }
         }
 
@@ -126,8 +134,11 @@ impl Assignments {
     /// Adds a match, unless it is known. If it is over, its result is reported again.
     pub fn accept(&mut self, new: Assignment) {
         match self.matches.get_mut(&new.match_id) {
-            Some(known) if known.announced_tokens == new.announced_tokens => {
+            Some(known) if known.announced_tokens == new.announced_tokens || known.is_decided() => {
                 known.endpoints = new.endpoints;
+                if known.state == MatchState::Finished {
+                    self.outbox.enqueue(&new.match_id);
+                }
                 return;
             }
             None if self.outbox.enqueue(&new.match_id) => return,
@@ -139,8 +150,8 @@ impl Assignments {
         self.matches.insert(new.match_id.clone(), new);
     }
 
-    /// Removes a match that is not ours any more, and its result.
-    pub fn remove(&mut self, match_id: &str) {
+    /// Removes a match and its result.
+    fn remove(&mut self, match_id: &str) {
         self.matches.remove(match_id);
         self.outbox.remove(match_id);
     }
@@ -186,11 +197,25 @@ impl Assignments {
         }
     }
 
-    /// Ends a match whose result was saved: the result is reported now.
+    /// Ends a match whose result was saved: the result is reported now. The match is kept until the
+    /// manager has answered, since the players may have to be told another result.
     pub fn finish(&mut self, played: &Assignment) {
-        if self.current(played).is_some() {
-            self.matches.remove(&played.match_id);
+        if let Some(current) = self.current(played) {
+            current.state = MatchState::Finished;
             self.outbox.enqueue(&played.match_id);
+        }
+    }
+
+    /// Returns the match of a result. There is none if the referee has been restarted since.
+    pub fn finished(&self, result: &PendingResult) -> Option<Assignment> {
+        let finished = self.matches.get(&result.report.match_id)?;
+        (finished.conversation_id == result.conversation_id).then(|| finished.clone())
+    }
+
+    /// Removes a match whose result the manager has recorded.
+    pub fn acknowledge(&mut self, result: &PendingResult) {
+        if let Some(finished) = self.finished(result) {
+            self.matches.remove(&finished.match_id);
         }
     }
 

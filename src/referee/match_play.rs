@@ -5,7 +5,7 @@
 //!
 //! Everything that a match needs from outside is in the trait `MatchIo`: the program plays over HTTP
 //! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
-//! `manager/league.rs`, where the result is recorded.
+//! `player/invitations.rs`, the player's side of a question.
 
 use super::assignments::Assignment;
 use super::match_messages::Question;

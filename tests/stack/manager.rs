@@ -389,6 +389,6 @@ fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
     is_back.set(()).unwrap();
     wait_until(
         "it is told when it is back, and after each time limit",
-        || told() >= before + 3,
+        || told() >= before + 5,
     );
 }

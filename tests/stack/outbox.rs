@@ -9,7 +9,7 @@ use league::json::decode;
 use league::player::history::History;
 use league::player::{PastMatch, Turn};
 use league::program::storage::Lines;
-use league::protocol::{Parity, RoundAnnouncement};
+use league::protocol::{MatchState, Parity, RoundAnnouncement};
 use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Outbox, PendingResult};
 use serde_json::{Value, json};
@@ -120,7 +120,8 @@ fn end(all: &mut Assignments, playing: &Assignment) -> bool {
     let is_kept = all.save(playing, match_result(&result, &usual())).unwrap();
     assert_eq!(all.current(playing).is_some(), is_kept);
     all.finish(playing);
-    assert!(all.current(playing).is_none());
+    let state = all.current(playing).map(|it| it.state);
+    assert_eq!(state, is_kept.then_some(MatchState::Finished));
     is_kept
 }
 

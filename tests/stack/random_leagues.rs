@@ -7,8 +7,8 @@ use super::support::paper::{referees, rules};
 use super::support::script::Story;
 use fastrand::Rng;
 use league::games::derive_seed;
+use league::games::ending;
 use league::manager::league::{League, Match};
-use league::manager::standings::ending;
 use league::protocol::{AgentKind, LeaguePhase, MatchResult, ResultStatus};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -466,6 +466,40 @@ fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
 }
 
 #[test]
+fn players_are_told_the_result_that_the_manager_has_recorded_instead() {
+    let recorded = json!({
+        "winner": "P02", "score": {"P01": 0, "P02": 3},
+        "details": {"drawn_number": null, "choices": {"P01": null, "P02": null}, "status": "TECHNICAL_LOSS"},
+    });
+    let context = json!({"field": "match_id", "problem": "recorded", "recorded_result": recorded});
+    let manager = Peer::new(move |request| {
+        if request["params"]["message_type"] != "MATCH_RESULT_REPORT" {
+            return stand_in::answers(request);
+        }
+        let body = json!({
+            "error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context,
+        });
+        Does::Answer(message("LEAGUE_ERROR", "league_manager", body))
+    });
+    let it = Alone::new(World::new(""), &manager, NEVER);
+    it.announce(&[("R1M1", true)]);
+    for player in &it.players {
+        wait_until("both results are told", || {
+            player.received("GAME_OVER").len() == 2
+        });
+        let [first, last] = &player.received("GAME_OVER")[..] else {
+            panic!("two results");
+        };
+        assert!(first["game_result"]["drawn_number"].is_u64());
+        let last = &last["game_result"];
+        assert_eq!(last["winner_player_id"], "P02");
+        assert_eq!(last["status"], "TECHNICAL_LOSS");
+        assert_eq!(last["drawn_number"], Value::Null);
+    }
+    it.end();
+}
+
+#[test]
 fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     let manager = stand_in::manager();
     let it = Alone::new(World::new(""), &manager, CHOICES);

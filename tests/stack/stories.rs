@@ -44,7 +44,7 @@ fn no_notice_is_longer_than_agents_read() {
         assert!(announced < MOST, "{reader:?}");
     }
     assert!((40_000..MOST).contains(&size(json!(league.standings_update()))));
-    assert!(size(json!(league.completed())) < MOST);
+    assert!(size(json!(league.league_completed())) < MOST);
 }
 
 #[test]

@@ -7,9 +7,10 @@ use super::files::FILES;
 use league::games::{self, derive_seed, even_odd, forfeit, judge, parity};
 use league::games::{Scoring, TieBreak};
 use league::json::decode;
-use league::manager::agent_status::{AgentStatus, Waiting};
+use league::manager::agent_status::AgentStatus;
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Application, Rejection};
+use league::manager::rounds::Waiting;
 use league::net::agent::Request;
 use league::program::config::{Config, LeagueFile};
 pub use league::protocol::AgentMeta;
@@ -155,6 +156,7 @@ pub fn register(
         request: &request,
         trusted: from.trusted,
         referee_wanted: from.referee_wanted,
+        max_per_address: 4,
         unreachable: &unreachable,
         secret: &from.secret,
         now: from.now,
@@ -264,7 +266,7 @@ pub fn judged(league: &League, match_id: &str, outcome: &GameResult) -> Option<E
         games::match_result(outcome, &league.config.league.scoring),
     );
     let referee = &league.members[game.referee().unwrap()];
-    let event = league.judge(referee, &report, at("11:00:00"));
+    let event = league.check_report(referee, &report, at("11:00:00"));
     event.unwrap()
 }
 

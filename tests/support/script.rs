@@ -188,12 +188,12 @@ impl Story {
             }
             "register" => self.register(command),
             "who" => self.who(command),
-            "start" => match self.league.lacks() {
+            "start" => match self.league.missing_to_start() {
                 None => {
                     let event = self.league.start(Some(7), self.league.pairings());
                     self.happens(event, "started")
                 }
-                Some(lacks) => lacks,
+                Some(missing) => missing,
             },
             "assign" => self.assign(command.round(), &command.words[2..]),
             "report" => self.report(command),
@@ -335,7 +335,7 @@ impl Story {
         let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
         let referee = command.text("by").or(game.referee()).unwrap();
         let sender = &self.league.members[referee];
-        match self.league.judge(sender, &report, self.now) {
+        match self.league.check_report(sender, &report, self.now) {
             Ok(event) => self.happens(event, "recorded"),
             Err(refusal) => refused(refusal),
         }
@@ -384,7 +384,7 @@ impl Story {
             }
             "match_token" => json!(league.match_token(command.round(), reader)),
             "round_completed" => body(league.round_completed(command.round())),
-            "completed" => league.completed().map_or(Value::Null, body),
+            "completed" => league.league_completed().map_or(Value::Null, body),
             "ask" => {
                 let mut query = json!({"league_id": "paper"});
                 query["query_type"] = value_of(command.text("type").unwrap());

@@ -2,7 +2,7 @@
 //! repeated ones, and ones with wrong tokens. Each match is a round of its own, with a token and a
 //! conversation of its own. The others are played only if the first match went well.
 
-use super::Level::{Recommended, Required, RequiredIfPresent, Tolerated};
+use super::Severity::{Recommended, Required, RequiredIfPresent, Tolerated};
 use super::examination::Examination;
 use super::exchange::{Exchange, Observation, worst};
 use super::messages::{CONVERSATION, MATCH_TOKEN};
@@ -177,7 +177,7 @@ pub const CHECKS: &[Check] = &[
     ),
     check(
         Tolerated,
-        "Standings and notices",
+        "Standings and notifications",
         "LEAGUE_STANDINGS_UPDATE is taken",
         "LEAGUE_STANDINGS_UPDATE",
         accepted,

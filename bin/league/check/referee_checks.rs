@@ -3,7 +3,7 @@
 //! first match both play well, though slowly, and the referee's first report gets no answer. P01 does
 //! not answer in the second match (R2M1), and plays illegal moves in the third (R3M1).
 
-use super::Level::{Recommended, Required, Tolerated};
+use super::Severity::{Recommended, Required, Tolerated};
 use super::examination::{Examination, call_name};
 use super::exchange::{Exchange, Observation};
 use super::messages::{MATCH_TOKEN, fill};

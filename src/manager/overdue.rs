@@ -1,0 +1,115 @@
+//! The referees that must report: until when, and what the league says while it waits for them.
+//!
+//! A referee that has received its matches gets a deadline, the longest time that they can take. A
+//! referee that lets it pass is overdue, and the round loop (`rounds.rs`) gives its matches to
+//! another one.
+
+use super::agent_status::RefereeState;
+use super::league::League;
+use super::notifier::Notifier;
+use crate::games;
+use crate::protocol::AgentKind;
+use crate::values::Timestamp;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Time without any event after which the league says which referees it waits for.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A moment to come, for the clock and as text.
+pub struct Deadline {
+    at: Instant,
+    /// The moment as text.
+    pub written: Timestamp,
+}
+
+impl Deadline {
+    /// Returns the moment after this time.
+    pub fn after(time: Duration) -> Deadline {
+        Deadline {
+            at: Instant::now() + time,
+            written: Timestamp::now().plus(time),
+        }
+    }
+
+    /// Returns true if the moment is in the past.
+    pub fn has_passed(&self) -> bool {
+        Instant::now() >= self.at
+    }
+}
+
+/// The deadlines of the referees that have open matches.
+#[derive(Default)]
+pub struct ReportDeadlines {
+    by_referee: BTreeMap<String, Deadline>,
+    /// The number of events at the last update, and the time at which it last changed.
+    events: u64,
+    last_event: Option<Instant>,
+}
+
+impl ReportDeadlines {
+    /// Forgets all deadlines, because the referees have got other matches.
+    pub fn clear(&mut self) {
+        self.by_referee.clear();
+    }
+
+    /// Sets a deadline for each referee that has received its matches, and marks the referees that
+    /// are overdue. More matches give a referee more time.
+    pub fn update(&mut self, league: &League, notifier: &Notifier, is_announced: bool) {
+        if self.events != league.version {
+            self.events = league.version;
+            self.last_event = Some(Instant::now());
+        }
+
+        let config = &league.config;
+        let turns = games::find(&config.league.game_type).map_or(1, |game| game.max_turns);
+        let match_limit = config.match_limit(turns);
+        let round = league.open_round().unwrap_or(0);
+
+        for referee in league.members(AgentKind::Referee) {
+            let id = &referee.id;
+            let matches = league.open_matches_of(id, round).count() as u32;
+            let state = notifier.status(id).referee;
+
+            if matches == 0 || matches!(state, RefereeState::Lost | RefereeState::Refusing) {
+                self.by_referee.remove(id);
+            } else if let Some(deadline) = self.by_referee.get(id) {
+                if deadline.has_passed() {
+                    let until = deadline.written;
+                    let problem = format!("has not reported all its matches by {until}");
+                    notifier.record_overdue(id, problem);
+                    self.by_referee.remove(id);
+                }
+            } else if is_announced && notifier.has_received(id) {
+                let batches = matches.div_ceil(referee.meta.max_concurrent_matches.unwrap_or(1));
+                let deadline = Deadline::after(match_limit * batches);
+                self.by_referee.insert(id.clone(), deadline);
+                self.last_event = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Returns the reports that the league waits for, if nothing has happened for a while.
+    pub fn awaited_reports(&self, league: &League) -> Option<String> {
+        let silence = self.last_event?.elapsed();
+        if self.by_referee.is_empty() || silence < SILENCE_TIMEOUT {
+            return None;
+        }
+
+        let round = league.open_round()?;
+        let mut referees = Vec::new();
+        for (id, deadline) in &self.by_referee {
+            let mut matches = Vec::new();
+            for the_match in league.open_matches_of(id, round) {
+                let [a, b] = &the_match.players;
+                let a = league.members[a].name_and_id();
+                let b = league.members[b].name_and_id();
+                matches.push(format!("{} of {a} and {b}", the_match.id));
+            }
+
+            let (matches, until) = (matches.join(", "), deadline.written);
+            referees.push(format!("{id} to report {matches} (until {until})"));
+        }
+        Some(format!("waiting for {}", referees.join(" and ")))
+    }
+}
