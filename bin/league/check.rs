@@ -161,7 +161,7 @@ const FINAL_CHECKS: &[Check] = &[
         "Standings and notifications",
         "ROUND_COMPLETED is taken",
         "ROUND_COMPLETED",
-        accepted,
+        check_accepted,
     ),
     check(
         Tolerated,
@@ -217,19 +217,19 @@ const FINAL_CHECKS: &[Check] = &[
         "MCP",
         "its tools are listed",
         "tools/list",
-        accepted,
+        check_accepted,
     ),
     check(
         Tolerated,
         "Standings and notifications",
         "LEAGUE_COMPLETED is taken",
         "LEAGUE_COMPLETED",
-        accepted,
+        check_accepted,
     ),
 ];
 
 /// Checks that the agent has accepted a call.
-fn accepted(_: &Examination, call: &Exchange) -> Option<Observation> {
+fn check_accepted(_: &Examination, call: &Exchange) -> Option<Observation> {
     call.check_accepted()
 }
 

@@ -61,7 +61,7 @@ impl WebPages {
         query: &str,
         peer: IpAddr,
     ) -> Option<Response> {
-        let derived = self.derived(view);
+        let derived = self.derived_fields(view);
         if let Some(match_id) = path.strip_prefix("/trace/") {
             let match_id = match_id.to_uppercase();
             let page = trace::page(&self.logs, &view.league_id, &match_id, || {
@@ -101,7 +101,7 @@ impl WebPages {
     }
 
     /// Returns the derived fields of a document, which are computed once for each version.
-    fn derived(&self, view: &LeagueView) -> Arc<DerivedFields> {
+    fn derived_fields(&self, view: &LeagueView) -> Arc<DerivedFields> {
         let mut cache = lock(&self.cache);
         if let Some(cached) = &*cache
             && cached.version == view.version

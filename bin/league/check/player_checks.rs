@@ -6,7 +6,7 @@ use super::Severity::{Recommended, Required, RequiredIfPresent, Tolerated};
 use super::examination::Examination;
 use super::exchange::{Exchange, Observation, worst};
 use super::messages::{CONVERSATION, MATCH_TOKEN};
-use super::{Check, accepted, check};
+use super::{Check, check, check_accepted};
 use league::games;
 use league::protocol::{ErrorCode, GameJoinAck, PROTOCOL};
 
@@ -19,14 +19,14 @@ pub const CHECKS: &[Check] = &[
         "Rounds",
         "ROUND_ANNOUNCEMENT is taken",
         "ROUND_ANNOUNCEMENT R1M1",
-        accepted,
+        check_accepted,
     ),
     check(
         Required,
         "Invitation",
         "GAME_INVITATION is answered in time",
         "GAME_INVITATION R1M1",
-        accepted,
+        check_accepted,
     ),
     check(
         Required,
@@ -54,7 +54,7 @@ pub const CHECKS: &[Check] = &[
         "Choice",
         "CHOOSE_PARITY_CALL is answered in time",
         "CHOOSE_PARITY_CALL R1M1",
-        accepted,
+        check_accepted,
     ),
     check(
         Required,
@@ -152,7 +152,7 @@ pub const CHECKS: &[Check] = &[
         "Envelope",
         "unknown fields are ignored",
         r#"GAME_INVITATION R3M1 with {"x_later": []}; CHOOSE_PARITY_CALL R3M1 with {"x_later": []}"#,
-        accepted,
+        check_accepted,
     ),
     check(
         Required,
@@ -166,21 +166,21 @@ pub const CHECKS: &[Check] = &[
         "Choice",
         "GAME_ERROR is taken",
         "GAME_ERROR R1M1",
-        accepted,
+        check_accepted,
     ),
     check(
         Tolerated,
         "Result",
         "GAME_OVER is taken",
         "GAME_OVER R1M1",
-        accepted,
+        check_accepted,
     ),
     check(
         Tolerated,
         "Standings and notifications",
         "LEAGUE_STANDINGS_UPDATE is taken",
         "LEAGUE_STANDINGS_UPDATE",
-        accepted,
+        check_accepted,
     ),
 ];
 

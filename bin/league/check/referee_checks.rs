@@ -7,7 +7,7 @@ use super::Severity::{Recommended, Required, Tolerated};
 use super::examination::{Examination, call_name};
 use super::exchange::{Exchange, Observation};
 use super::messages::{MATCH_TOKEN, fill};
-use super::{Check, accepted, check};
+use super::{Check, check, check_accepted};
 use crate::children::until;
 use league::games;
 use league::net::client::ok;
@@ -32,7 +32,7 @@ pub const CHECKS: &[Check] = &[
         "Rounds",
         "ROUND_ANNOUNCEMENT with a match of its own is taken",
         "ROUND_ANNOUNCEMENT R1M1",
-        accepted,
+        check_accepted,
     ),
     check(
         Required,

@@ -26,7 +26,7 @@ fn squares_with(turn: &Turn, mark: &str) -> String {
 }
 
 /// Returns our squares and those of the opponent. X moves first.
-fn taken(turn: &Turn) -> [String; 2] {
+fn squares_of_both(turn: &Turn) -> [String; 2] {
     let marks = if turn.move_number.is_multiple_of(2) {
         ["O", "X"]
     } else {
@@ -44,7 +44,7 @@ fn free(one: &str, other: &str) -> Vec<&'static str> {
 
 /// Completes its own line, else blocks one of the opponent, else moves at random.
 pub fn blocks(turn: &Turn) -> String {
-    let [own, theirs] = taken(turn);
+    let [own, theirs] = squares_of_both(turn);
     for squares in [&own, &theirs] {
         for square in free(&own, &theirs) {
             if has_line(&format!("{squares}{square}")) {
@@ -61,7 +61,7 @@ pub fn perfect(turn: &Turn) -> String {
         return random_move(turn, &turn.legal_moves); // on an empty board all moves lead to a draw
     }
 
-    let [own, theirs] = taken(turn);
+    let [own, theirs] = squares_of_both(turn);
     let mut best_value = -1;
     let mut best = Vec::new();
     for square in free(&own, &theirs) {
