@@ -128,9 +128,10 @@ fn ids(world: &World) -> Vec<String> {
 fn leagues(world: &World) -> (usize, String) {
     let folders = std::fs::read_dir(world.folder.join("data/leagues")).unwrap();
     let folders = folders.flatten().filter(|entry| entry.path().is_dir());
+    let count = folders.count(); // before the journal: a folder that is counted has its own
     let journal = world.journal();
     let last = journal.last().and_then(|line| line["event"].as_str());
-    (folders.count(), last.unwrap_or_default().into())
+    (count, last.unwrap_or_default().into())
 }
 
 /// Waits until so many leagues have been played, and the last of them is closed.
