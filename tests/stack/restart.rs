@@ -41,7 +41,7 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
                 }
                 None => {
                     manager.kill();
-                    if is_over() {
+                    if world.count("Closed") == 1 {
                         break; // it had just come to its end
                     }
                     manager.restart(&world, arguments);
