@@ -92,6 +92,11 @@ pub trait Hooks: Send + Sync {
     /// The operator orders a new lobby after this league, which is over.
     fn new_lobby(&self, _manager: &Manager) {}
 
+    /// Prepares the surroundings for a restart of the process. Returns false if it must go on.
+    fn prepare_restart(&self) -> bool {
+        true
+    }
+
     /// Returns true if the file of the operator token is named when the manager starts.
     fn shows_operator_token(&self) -> bool {
         true

@@ -28,8 +28,8 @@ use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
-    ChooseParityResponse, ErrorCode, GameInvitation, GameJoinAck, GameOver, Message, ProtocolError,
-    Record,
+    ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver, Message,
+    ProtocolError, Record,
 };
 use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
@@ -219,6 +219,11 @@ impl Agent for Player {
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         self.warn(&display::refusal(packet, peer, refusal));
+    }
+
+    fn is_known(&self, envelope: &Envelope) -> bool {
+        let token = envelope.auth_token.as_deref();
+        self.session.is_own_token(token) || lock(&self.invitations).is_known(token)
     }
 
     fn health(&self) -> Value {

@@ -125,7 +125,7 @@ impl Program {
     /// Starts to answer requests for an agent, and prints where. `max_body` is in bytes.
     pub fn serve(&self, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
         let rpc = RpcServer {
-            agent,
+            agent: Arc::clone(&agent),
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
             print_error,
@@ -138,7 +138,11 @@ impl Program {
         spawn("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            restart::watch(report, |reason| restart_process(&log, port, reason))
+            restart::watch(report, |reason| {
+                if agent.prepare_restart() {
+                    restart_process(&log, port, reason);
+                }
+            })
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {

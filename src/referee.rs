@@ -23,12 +23,11 @@ use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, ErrorCode, LeagueError, MatchResult, MatchState, Message, ProtocolError,
+    AgentKind, Envelope, ErrorCode, LeagueError, MatchResult, MatchState, Message, ProtocolError,
     ResultDetails, StartMatch,
 };
 use crate::referee::assignments::{Assignment, Assignments};
-use crate::referee::http_match::HttpMatch;
-use crate::referee::match_play::MatchIo;
+use crate::referee::http_match::{HttpMatch, recipient};
 use crate::referee::outbox::PendingResult;
 use crate::values::{MAX_SHOWN_CHARS, truncate};
 use serde::{Deserialize, Serialize};
@@ -191,7 +190,8 @@ impl Referee {
         program.client.request(&manager, &report, &context)
     }
 
-    /// Tells the players the result that the manager has recorded instead of ours.
+    /// Tells the players the result that the manager has recorded instead of ours, each in a thread
+    /// that tries it as often as the retry policy says.
     fn correct(&self, result: &PendingResult, error: &LeagueError) {
         let finished = self.assignments.lock().finished(result);
         let recorded = error
@@ -201,14 +201,23 @@ impl Referee {
         let (Some(assignment), Some(recorded)) = (finished, recorded) else {
             return;
         };
-        if let Ok(recorded) = decode::<MatchResult>(recorded) {
-            let game_over = assignment.game_over(&game_result(&recorded));
-            let io = HttpMatch {
-                referee: self,
-                assignment: &assignment,
-                started: Instant::now(),
-            };
-            io.notify_both(game_over);
+        let Ok(recorded) = decode::<MatchResult>(recorded) else {
+            return;
+        };
+
+        let program = &self.session.program;
+        let timeout = program.config.game_over_limit();
+        let policy = program.config.system.retry_policy;
+        let game_over = assignment.game_over(&game_result(&recorded));
+        for seat in [0, 1] {
+            let (peer, context) = recipient(program, &assignment, seat, timeout);
+            let client = Arc::clone(&program.client);
+            let game_over = game_over.clone();
+            spawn("correction", move || {
+                let is_retryable = CallError::is_retryable;
+                let send = || client.notify(&peer, &game_over, &context);
+                let _ = policy.retry(thread::sleep, is_retryable, send);
+            });
         }
     }
 
@@ -290,6 +299,19 @@ impl Agent for Referee {
             | Message::LeagueQueryResponse(_) => {}
         }
         Ok(None)
+    }
+
+    fn is_known(&self, envelope: &Envelope) -> bool {
+        self.session.is_own_token(envelope.auth_token.as_deref())
+    }
+
+    /// A game by turns would begin again, so that a player that is about to lose could gain by it.
+    fn prepare_restart(&self) -> bool {
+        let assignments = self.assignments.lock();
+        let mut matches = assignments.matches.values();
+        !matches.any(|open| {
+            open.is_in_play && open.state != MatchState::Finished && open.game.max_turns > 1
+        })
     }
 
     fn toolbox(&self) -> Toolbox<'_> {

@@ -95,6 +95,14 @@ impl Children {
         }))
     }
 
+    /// Kills all children.
+    pub fn kill(&mut self) {
+        for (_, child) in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     /// Waits for a while until all have ended by themselves. The others end with this process.
     pub fn wait(&mut self) {
         until(SHUTDOWN_TIMEOUT, || {

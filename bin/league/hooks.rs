@@ -28,12 +28,15 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval between two writes of the files for people.
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum number of further attempts to write them at the end of a league.
+const MAX_WRITES: u32 = 2;
 
 /// The kinds of leagues that the tool runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -223,7 +226,13 @@ impl Hooks for ToolHooks {
     fn league_played(&self, manager: &Manager) {
         let view = self.document.newest(manager);
         let derived = DerivedFields::of(&view);
-        let kept = lock(&self.exporter).finish(&view, &derived);
+        let mut kept = lock(&self.exporter).finish(&view, &derived);
+        for _ in 0..MAX_WRITES {
+            if kept.is_err() {
+                thread::sleep(WRITE_INTERVAL); // the disk may be full for a moment only
+                kept = lock(&self.exporter).finish(&view, &derived);
+            }
+        }
 
         // The table and the champion come first.
         if let Some(screen) = lock(&self.screen).take() {
@@ -270,6 +279,14 @@ impl Hooks for ToolHooks {
                 the open round (or of round_id).",
             |arguments, peer| Ok(self.document.answer(manager, &arguments, peer)),
         )]
+    }
+
+    /// A practice would delete its own files. The children of other leagues are started again.
+    fn prepare_restart(&self) -> bool {
+        if !self.setup.kind.is_practice() {
+            lock(&self.children).kill();
+        }
+        !self.setup.kind.is_practice()
     }
 
     fn shows_operator_token(&self) -> bool {

@@ -6,20 +6,23 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, answer};
+use super::registration::{Application, Rejection, answer, too_soon};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::{lock, secret};
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ErrorCode, LeaguePhase, MatchResultAck, MatchResultReport,
-    Message, ProtocolError,
+    AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, MatchResultAck,
+    MatchResultReport, Message, ProtocolError,
 };
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
+use std::thread;
 use std::time::{Duration, Instant};
 
+/// Minimum time between two changes of a member, whose times are in seconds.
+const CHANGE_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two printed lines about rejected agents.
 const REJECTION_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -121,6 +124,20 @@ impl Agent for Manager {
         self.hooks.page(self, path, query, peer)
     }
 
+    fn is_known(&self, envelope: &Envelope) -> bool {
+        let token = envelope.auth_token.as_deref().unwrap_or_default();
+        !self.program.config.system.security.enable_auth_tokens
+            || constant_time_eq(token, &self.operator_token)
+            || self
+                .store
+                .read(|league| league.token_owner(token).is_some())
+    }
+
+    /// A closed league would be set aside by its next manager.
+    fn prepare_restart(&self) -> bool {
+        !self.store.read(|league| league.closed) && self.hooks.prepare_restart()
+    }
+
     /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
     fn health(&self) -> Value {
         let status = self.status();
@@ -150,7 +167,7 @@ impl Manager {
         let referees = self
             .store
             .read(|league| self.notifier.available_referees(league));
-        let application = Application {
+        let mut application = Application {
             kind,
             meta,
             request,
@@ -162,13 +179,13 @@ impl Manager {
             now: Timestamp::now(),
         };
 
-        let decision = self.store.commit(|league| {
-            let (event, decision) = league.register(&application);
-            if let Ok(member) = &decision {
-                self.notifier.record_registration(&member.id);
-            }
-            Ok::<_, HandlerError>((event, decision))
-        })?;
+        // An agent may be restarted on another port within the second after its registration.
+        let mut decision = self.decide_registration(&application)?;
+        if decision == Err(too_soon()) {
+            thread::sleep(CHANGE_INTERVAL);
+            application.now = Timestamp::now();
+            decision = self.decide_registration(&application)?;
+        }
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
@@ -180,6 +197,20 @@ impl Manager {
             Err(rejection) => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
         }
         Ok(answer(kind, decision, self.program.league_id())?)
+    }
+
+    /// Decides a registration and stores it.
+    fn decide_registration(
+        &self,
+        application: &Application,
+    ) -> Result<Result<Member, Rejection>, HandlerError> {
+        self.store.commit(|league| {
+            let (event, decision) = league.register(application);
+            if let Ok(member) = &decision {
+                self.notifier.record_registration(&member.id);
+            }
+            Ok((event, decision))
+        })
     }
 
     /// Prints who was not accepted, and why.

@@ -64,13 +64,15 @@ impl League {
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
         let decision = self.decide_registration(application);
-        let event = match &decision {
-            Ok(member) if self.members.get(&member.id) != Some(member) => {
-                Some(Event::Registered(member.clone()))
-            }
-            _ => None,
+        let Ok(member) = &decision else {
+            return (None, decision);
         };
-        (event, decision)
+
+        match self.members.get(&member.id) {
+            Some(before) if before == member => (None, decision),
+            Some(before) if application.now <= before.registered_at => (None, Err(too_soon())),
+            _ => (Some(Event::Registered(member.clone())), decision),
+        }
     }
 
     fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
@@ -402,6 +404,12 @@ fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
         AgentKind::Referee => format!("Endpoint unreachable: {problem}"),
         _ => format!("Contact endpoint unreachable: {problem}"),
     })
+}
+
+/// Rejects a change of a member within a second after the one before: every change is written to the
+/// journal and announced to all agents.
+pub fn too_soon() -> Rejection {
+    rejection("Registered again too soon: a member changes its description once a second at most")
 }
 
 /// Returns the problem of an endpoint that is a member's, if the agent has not shown the member's

@@ -249,12 +249,11 @@ impl RpcServer {
         let parsed = protocol::parse(params);
         let sender = text_field(params, "sender").unwrap_or_else(|| peer.to_string());
 
-        // Anybody can send registrations, and messages that cannot be read.
-        let is_from_member = match &parsed {
-            Ok(parsed) => registration_sender(parsed.message.name()).is_none(),
+        let is_known = match &parsed {
+            Ok(parsed) => self.agent.is_known(&parsed.envelope),
             Err(_) => false,
         };
-        let is_logged = is_from_member || self.client.log.may_log_unknown();
+        let is_logged = is_known || self.client.log.may_log_unknown();
         if is_logged {
             let fields = vec![("peer", json!(sender))];
             let log = &self.client.log;

@@ -94,6 +94,17 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
+    /// Returns true if a token is that of one of our matches.
+    pub fn is_known(&self, token: Option<&str>) -> bool {
+        let received = token.unwrap_or_default();
+        let announced = self.announced.values().flatten();
+        let joined = self.joined.values().flat_map(|joined| &joined.token);
+        !self.checks_tokens
+            || announced
+                .chain(joined)
+                .any(|known| constant_time_eq(received, known))
+    }
+
     /// Joins a match. A newer invitation replaces an older one. Returns false if it is the same one
     /// again, which keeps our moves.
     pub fn join(

@@ -297,6 +297,14 @@ impl Session {
         Ok(credentials)
     }
 
+    /// Returns true if this is our own token, which the manager's requests carry.
+    pub fn is_own_token(&self, token: Option<&str>) -> bool {
+        let credentials = self.credentials();
+        let own = credentials.as_ref().and_then(|own| own.token.as_deref());
+        constant_time_eq(token.unwrap_or_default(), own.unwrap_or_default())
+            || !self.program.config.system.security.enable_auth_tokens
+    }
+
     /// Returns the state of the agent.
     pub fn state(&self) -> AgentState {
         let state = self.state.lock();

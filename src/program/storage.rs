@@ -105,6 +105,13 @@ impl Lines {
         path: &Path,
         mut read_line: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Lines> {
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(with_path(
+                path,
+                io::Error::other("this is not a plain file"),
+            ));
+        }
+
         let mut options = OpenOptions::new();
         let file = create(path, Access::Owner, options.read(true).append(true))?;
         file.try_lock().map_err(|_| {
@@ -122,7 +129,11 @@ impl Lines {
             line.clear();
         }
 
-        // Remove an incomplete last line.
+        // Remove an incomplete last line, but not a file of somebody else.
+        if length == 0 && !line.is_empty() && !line.starts_with(b"{") {
+            let error = io::Error::other("this is not a file of this program");
+            return Err(with_path(path, error));
+        }
         file.set_len(length)?;
         let path = path.into();
         Ok(Lines { path, file, length })

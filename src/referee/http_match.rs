@@ -31,37 +31,13 @@ impl HttpMatch<'_> {
         &self.referee.session.program
     }
 
-    /// Returns the address of a player and the envelope of a message to it.
-    fn recipient(
-        &self,
-        current: &Assignment,
-        seat: usize,
-        timeout: Duration,
-    ) -> (Peer, MessageContext) {
-        let peer = Peer {
-            kind: AgentKind::Player,
-            id: current.players[seat].clone(),
-            endpoint: current.endpoints[seat].clone(),
-            max_bytes: self.program().config.max_message_bytes(),
-            timeout,
-        };
-
-        let context = MessageContext {
-            conversation_id: current.conversation_id.clone(),
-            auth_token: Some(current.tokens[seat].clone()),
-            round_id: Some(current.round_id),
-            match_id: Some(current.match_id.clone()),
-        };
-        (peer, context)
-    }
-
     /// Returns a task that sends a notification to a player, unless the match is no longer ours.
     fn notification(&self, seat: usize, message: Message) -> impl FnOnce() + Send + 'static {
         let client = Arc::clone(&self.program().client);
         let timeout = self.program().config.game_over_limit();
         let mut assignments = self.referee.assignments.lock();
         let current = assignments.current(self.assignment);
-        let recipient = current.map(|current| self.recipient(current, seat, timeout));
+        let recipient = current.map(|current| recipient(self.program(), current, seat, timeout));
 
         move || {
             if let Some((peer, context)) = recipient {
@@ -69,6 +45,30 @@ impl HttpMatch<'_> {
             }
         }
     }
+}
+
+/// Returns the address of a player and the envelope of a message to it.
+pub fn recipient(
+    program: &Program,
+    assignment: &Assignment,
+    seat: usize,
+    timeout: Duration,
+) -> (Peer, MessageContext) {
+    let peer = Peer {
+        kind: AgentKind::Player,
+        id: assignment.players[seat].clone(),
+        endpoint: assignment.endpoints[seat].clone(),
+        max_bytes: program.config.max_message_bytes(),
+        timeout,
+    };
+
+    let context = MessageContext {
+        conversation_id: assignment.conversation_id.clone(),
+        auth_token: Some(assignment.tokens[seat].clone()),
+        round_id: Some(assignment.round_id),
+        match_id: Some(assignment.match_id.clone()),
+    };
+    (peer, context)
 }
 
 impl MatchIo for HttpMatch<'_> {
@@ -80,20 +80,28 @@ impl MatchIo for HttpMatch<'_> {
         self.program().seed
     }
 
+    /// A failure of our own machine is waited for in a game by turns, which would begin again.
     fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
-        let mut assignments = self.referee.assignments.lock();
-        let Some(current) = assignments.current(self.assignment) else {
-            return Err(CallError::Local("the match is no longer ours".into()));
-        };
+        loop {
+            let mut assignments = self.referee.assignments.lock();
+            let Some(current) = assignments.current(self.assignment) else {
+                return Err(CallError::Local("the match is no longer ours".into()));
+            };
 
-        current.state = match message {
-            Message::GameInvitation(_) => MatchState::WaitingForPlayers,
-            _ => MatchState::CollectingChoices,
-        };
-        let (peer, context) = self.recipient(current, seat, timeout);
-        drop(assignments); // no lock is held during a call
+            current.state = match message {
+                Message::GameInvitation(_) => MatchState::WaitingForPlayers,
+                _ => MatchState::CollectingChoices,
+            };
+            let (peer, context) = recipient(self.program(), current, seat, timeout);
+            drop(assignments); // no lock is held during a call
 
-        self.program().client.request(&peer, message, &context)
+            match self.program().client.request(&peer, message, &context) {
+                Err(error) if error.is_local() && self.assignment.game.max_turns > 1 => {
+                    self.referee.pause();
+                }
+                result => return result,
+            }
+        }
     }
 
     fn notify(&self, seat: usize, message: Message) {

@@ -2,7 +2,7 @@
 //! 127.0.0.1, and a missing port is the default of the scheme. `https` is legal only in a build with
 //! that feature.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ureq::http::Uri;
 
 /// A parsed and normalised URL.
@@ -62,9 +62,10 @@ impl Endpoint {
         Some(host.parse::<IpAddr>().ok()?.to_canonical())
     }
 
-    /// Returns true if the host is a loopback address.
+    /// Returns true if the host is this machine: a loopback address, or the unspecified one.
     pub fn is_loopback(&self) -> bool {
-        self.address().is_some_and(|address| address.is_loopback())
+        self.address()
+            .is_some_and(|address| address.is_loopback() || address.is_unspecified())
     }
 }
 
@@ -81,11 +82,22 @@ impl std::fmt::Display for Endpoint {
 /// Returns true if a text is a host name, an address, or an IPv6 address in brackets. The URL parser
 /// accepts more, for example an empty host.
 fn is_host(text: &str) -> bool {
-    let mut chars = text.chars();
-    match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
-        Some(address) => address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
-        None => !text.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)),
+    if let Some(rest) = text.strip_prefix('[') {
+        let address = rest.strip_suffix(']').unwrap_or_default();
+        return address.parse::<Ipv6Addr>().is_ok();
     }
+
+    let mut chars = text.chars();
+    let is_name = chars.all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    let is_address = text.parse::<Ipv4Addr>().is_ok();
+    !text.is_empty() && is_name && (is_address || !ends_in_number(text))
+}
+
+/// Returns true for the short spellings of addresses, for example `127.1` and `0x7f000001`. The system
+/// resolves them as addresses, so they would be loopback addresses that do not look like it.
+fn ends_in_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or_default();
+    last.starts_with("0x") || !last.is_empty() && last.chars().all(|c| c.is_ascii_digit())
 }
 
 /// Returns the port, or 0 if the text is not one.

@@ -1,0 +1,167 @@
+//! A hostile classroom: a member that registers again and again, floods that are meant to make a
+//! program restart at the wrong moment, addresses that do not look like this machine, and requests
+//! that are meant to fill the disk. None of them stops a league or wins a match.
+
+use super::support::stand_in::LEAGUE;
+use super::support::*;
+use league::program::storage::Lines;
+use league::values::Endpoint;
+use std::net::TcpStream;
+use std::time::Instant;
+use std::{fs, io, thread};
+
+/// Opens connections to a program that may have too few descriptors to accept them.
+fn flood(url: &str) -> Vec<TcpStream> {
+    let connections = (0..60).map(|_| connect(url, PATIENCE).ok());
+    connections.flatten().collect()
+}
+
+/// Waits until a program that is flooded in the same way would have been restarted.
+fn wait_for_restarts() {
+    let world = World::new("");
+    let manager = world.manager("");
+    let options = format!("--manager {}", manager.url());
+    let player = world.start_limited("ulimit -n 41", "player", &options);
+    let _connections = flood(&player.url());
+    player.complains("restarting the process");
+}
+
+#[test]
+fn repeated_changes_of_a_member_are_stored_once_a_second() {
+    let world = World::new("");
+    let manager = world.manager("");
+    let url = manager.url();
+    let begun = Instant::now();
+    let token = token_of(&register_player(&url, "P01", "http://127.0.0.1:1/mcp"));
+
+    let replies: Vec<Value> = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for n in 0..8 {
+            let (url, token) = (&url, &token);
+            threads.push(scope.spawn(move || {
+                let endpoint = format!("http://127.0.0.1:1/mcp?{n}");
+                let request = application("Ada", &endpoint);
+                let mut request = message("LEAGUE_REGISTER_REQUEST", "player:P01", request);
+                request["auth_token"] = json!(token);
+                send(url, &request)
+            }));
+        }
+        let replies = threads.into_iter().map(|thread| thread.join().unwrap());
+        replies.collect()
+    });
+
+    let accepted = replies.iter().filter(|reply| reply["status"] == "ACCEPTED");
+    let stored = world.count("Registered");
+    assert_eq!(stored, 1 + accepted.count());
+    let most = 2 + begun.elapsed().as_secs() as usize;
+    assert!(
+        (2..=most).contains(&stored),
+        "{stored} changes, at most {most}"
+    );
+    for reply in replies.iter().filter(|reply| reply["status"] != "ACCEPTED") {
+        check_says(text_of(&reply["reason"]), "once a second at most");
+    }
+}
+
+#[test]
+fn flooded_manager_of_a_closed_league_is_not_restarted() {
+    let world = World::new("");
+    let options = "serve --players 2 --stay";
+    let manager = world.start_limited("ulimit -n 41", "league_manager", options);
+    let _agents = ["REF01", "P01", "P02"].map(|id| world.agent(&manager, id, ""));
+    wait_until("the league is closed", || world.count("Closed") == 1);
+    let connections = flood(&manager.url());
+    wait_for_restarts();
+    drop(connections);
+    assert!(!manager.said().contains("restarting"), "{}", manager.said());
+    assert_eq!(world.count("Closed"), 1, "the league is where it was");
+}
+
+#[test]
+fn flooded_referee_does_not_begin_a_game_by_turns_again() {
+    let (world, mut manager) = with_manager("");
+    world.play("tic_tac_toe");
+    manager.restart(&world, "--players 2");
+    let options = format!("--manager {} --referee-id REF01", manager.url());
+    let referee = world.start_limited("ulimit -n 41", "referee", &options);
+    let options = format!("play blocks --manager {} --player-id P01", manager.url());
+    let _first = world.start("player", &options);
+    let gate = Gate::default();
+    let last = slow_player("P02", "", &gate, |asked| {
+        asked["message_type"] == "CHOOSE_MOVE_CALL"
+    });
+    register_player(&manager.url(), "P02", &last.url);
+
+    // The referee is flooded while it waits for the second player's first move.
+    last.first("CHOOSE_MOVE_CALL");
+    let connections = flood(&referee.url());
+    wait_for_restarts();
+    gate.open();
+    drop(connections);
+    manager.ends_well();
+
+    let calls = last.received("CHOOSE_MOVE_CALL");
+    let conversation = &calls[0]["conversation_id"];
+    let is_same = |call: &Value| call["conversation_id"] == *conversation;
+    assert!(calls.iter().all(is_same), "{calls:?}");
+    assert_eq!(world.count("Recorded"), 1);
+}
+
+#[test]
+fn every_spelling_of_a_loopback_address_is_recognised() {
+    for host in [
+        "localhost",
+        "127.0.0.1",
+        "127.8.9.10",
+        "0.0.0.0",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+    ] {
+        let endpoint = Endpoint::parse(&format!("http://{host}:8101/mcp")).unwrap();
+        assert!(endpoint.is_loopback(), "{host}");
+    }
+    for host in ["127.1", "0", "2130706433", "0x7f000001", "0177.0.0.1.1"] {
+        let endpoint = Endpoint::parse(&format!("http://{host}:8101/mcp"));
+        assert!(endpoint.is_err(), "{host}: {endpoint:?}");
+    }
+}
+
+#[test]
+fn requests_with_an_unknown_token_are_logged_at_a_limited_rate() {
+    let world = World::new("");
+    let manager = world.manager("");
+    let body =
+        json!({"league_id": LEAGUE, "query_type": "GET_STANDINGS", "auth_token": "tok-p01-no"});
+    let query = message("LEAGUE_QUERY", "player:P01", body);
+    let begun = Instant::now();
+    for _ in 0..1000 {
+        assert_eq!(send(&manager.url(), &query)["error_code"], "E005");
+    }
+
+    let logged = world.logged("message_received").len();
+    let most = 100 * (2 + begun.elapsed().as_secs() as usize);
+    assert!(
+        (1..=most).contains(&logged),
+        "{logged} lines, at most {most}"
+    );
+}
+
+#[test]
+fn journal_that_is_not_ours_is_refused_and_left_alone() {
+    let world = World::new("");
+    let open = |name: &str| -> io::Result<()> {
+        Lines::open(&world.folder.join(name), |_| Ok(())).map(drop)
+    };
+    fs::write(world.folder.join("letter"), "Dear diary").unwrap();
+    fs::create_dir(world.folder.join("folder")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("letter", world.folder.join("link")).unwrap();
+
+    for name in ["letter", "folder", "link"] {
+        let error = open(name).unwrap_err().to_string();
+        check_says(&error, "this is not a");
+    }
+    let letter = fs::read_to_string(world.folder.join("letter")).unwrap();
+    assert_eq!(letter, "Dear diary");
+}
