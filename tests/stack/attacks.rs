@@ -19,11 +19,9 @@ fn flood(url: &str) -> Vec<TcpStream> {
 /// Waits until a program that is flooded in the same way would have been restarted.
 fn wait_for_restarts() {
     let world = World::new("");
-    let manager = world.manager("");
-    let options = format!("--manager {}", manager.url());
-    let player = world.start_limited("ulimit -n 41", "player", &options);
-    let _connections = flood(&player.url());
-    player.complains("restarting the process");
+    let manager = world.start_limited("ulimit -n 41", "league_manager", "");
+    let _connections = flood(&manager.url());
+    manager.complains("restarting the process");
 }
 
 #[test]
