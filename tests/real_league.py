@@ -30,15 +30,16 @@ class League:
     `public_ports` are the ports under which others reach the programs, if they are not their own: those of proxies.
     """
 
-    def __init__(self, folder, ports, public_ports=None):
+    def __init__(self, folder, ports, public_ports=None, players=PLAYERS, referees=REFEREES):
         configure(folder)
         public_ports = public_ports or ports
         self.folder, self.running, self.killed = folder, {}, 0
+        self.matches = players * (players - 1) // 2
         manager = f"http://127.0.0.1:{public_ports[0]}/mcp"
-        start = ["--players", str(PLAYERS), "--referees", str(REFEREES), "--lead-sec", "0"]
+        start = ["--players", str(players), "--referees", str(referees), "--lead-sec", "0"]
         self.commands = {"manager": ["league_manager", *start, "--port", str(ports[0])]}
-        for n in range(1, 1 + REFEREES + PLAYERS):
-            kind, id = ("referee", f"REF{n:02}") if n <= REFEREES else ("player", f"P{n - REFEREES:02}")
+        for n in range(1, 1 + referees + players):
+            kind, id = ("referee", f"REF{n:02}") if n <= referees else ("player", f"P{n - referees:02}")
             endpoint = f"http://127.0.0.1:{public_ports[n]}/mcp"
             options = ["--manager", manager, "--port", str(ports[n]), "--contact-endpoint", endpoint]
             self.commands[id] = [kind, f"--{kind}-id", id, *options]
@@ -51,9 +52,10 @@ class League:
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
             )
 
-    def start_all(self):
+    def start_all(self, but=None):
         for name in self.commands:
-            self.start(name)
+            if name != but:
+                self.start(name)
 
     def kill(self, name):
         self.running[name].kill()
@@ -68,7 +70,7 @@ class League:
             if "manager" not in alive:
                 return
             name = chance.choice(alive + ["manager"])
-            if len(self.events("Recorded")) == MATCHES:
+            if len(self.events("Recorded")) == self.matches:
                 name = "manager"  # an agent that was told the end and starts again would find no manager
             self.kill(name)
             time.sleep(chance.choice([0, 0.05, 0.3]))
@@ -105,7 +107,7 @@ class League:
         its referee has written down; no player remembers another result; no output and no log shows a token."""
         recorded = self.events("Recorded")
         counts = collections.Counter(line["match_id"] for line in recorded)
-        if len(counts) != MATCHES or set(counts.values()) != {1}:
+        if len(counts) != self.matches or set(counts.values()) != {1}:
             yield f"recorded: {dict(counts)}"
 
         for line in recorded:

@@ -352,6 +352,13 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
         return Err(rejection(reason));
     }
 
+    let key = meta.registration_key.as_deref().unwrap_or_default();
+    if !key.is_empty() && !(16..=128).contains(&key.chars().count()) {
+        return Err(rejection(
+            "Invalid registration_key: must be 16 to 128 characters",
+        ));
+    }
+
     let capacity = meta.max_concurrent_matches.unwrap_or(0);
     if kind == AgentKind::Referee && !(1..=10).contains(&capacity) {
         return Err(rejection("Invalid max_concurrent_matches: must be 1 to 10"));

@@ -83,11 +83,15 @@ fn proc_value(path: &str, word: &str) -> Option<u64> {
 }
 
 /// Replaces the process by a new one with the same command, on the same port, without `--fresh`: it
-/// goes on with what is on its disk. Returns only if that fails.
+/// goes on with what is on its disk. The shell gives it as many descriptors as the system allows.
+/// Returns only if that fails.
 pub fn restart_process(port: u16) -> io::Error {
-    let mut arguments = env::args_os();
-    let mut command = Command::new(arguments.next().unwrap_or_default());
-    command.args(arguments.filter(|argument| argument != "--fresh"));
+    let mut command = Command::new("/bin/sh");
+    command.args([
+        "-c",
+        r#"ulimit -n "$(ulimit -H -n)" 2>/dev/null; exec "$0" "$@""#,
+    ]);
+    command.args(env::args_os().filter(|argument| argument != "--fresh"));
     if env::args_os().all(|argument| argument != "--restarted") {
         command.args(["--port", &port.to_string(), "--restarted"]);
     }

@@ -264,7 +264,7 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
     let peer = Peer::new(|request| good_player("P07", "odd", request));
     let token = world.data("agents/P01.json")["token"].clone();
     let of = format!(r#""league_id": "{LEAGUE}""#);
-    let meta = r#""display_name": "Seven", "game_types": ["even_odd"], "contact_endpoint": "PEER", "registration_key": "key-of-p07""#;
+    let meta = r#""display_name": "Seven", "game_types": ["even_odd"], "contact_endpoint": "PEER", "registration_key": "the-registration-key-of-p07""#;
     let filled = |text: &str| {
         let text = text.replace("META", meta).replace("PEER", &peer.url);
         text.replace("OF", &of).replace("TOKEN", &token.to_string())
