@@ -11,12 +11,16 @@ const IS_REPORT = !("now" in DATA); // only a live page has a time
 const ME = (new URLSearchParams(location.search).get("me") ?? "").toUpperCase();
 const MAX_DETAILED = 16; // maximum number of players with details in the cross table
 const WALL_WIDTH = 1700; // minimum width of a window that shows the wall by default
+const MAX_ROUNDS = 100; // maximum number of rounds in a complete schedule
+const MAX_RESULTS = 10; // maximum number of results on the wall
 const COLOURS = 8;
 const DASHES = ["", "9 4", "2 3", "12 3 2 3"]; // so that colour is not the only difference
 
 let league; // the newest document
 let byId; // its agents, by their ids
 let pointsBeforeRound; // the points of its players before the newest round
+const changedAt = new Map(); // the times at which a player was last seen to have played
+let values; // the points of each match, by player and by pair of players, if pairs meet more than once
 let view = "league"; // league, wall, or the id of a player
 
 // ---------------------------------------------------------------------------------------------------------- texts
@@ -45,9 +49,16 @@ function list(texts) {
   return texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 }
 
-/** Returns a number with at most two digits after the point: 12, 13.5. */
-const points = number => String(Math.round(number * 100) / 100);
+/** Returns a number with at most two digits after the point: 12, 13.5; empty if there is none. */
+const points = number => number === undefined ? "" : String(Math.round(number * 100) / 100);
 const number = id => parseInt(id.replace(/\D/g, ""), 10);
+
+/** Returns a player's name with at most `max` letters, and with its id if another player has the same name. */
+function label(id, max = 19) {
+  const displayName = byId.get(id)?.display_name ?? id;
+  const isShared = players().filter(agent => agent.display_name === displayName).length > 1;
+  return isShared ? `${displayName.slice(0, max - 6)} (${id})` : displayName.slice(0, max);
+}
 
 // ------------------------------------------------------------------------------------------------- writing elements
 
@@ -175,7 +186,7 @@ const equalPlayers = id => league.equals.find(group => group.includes(id)) ?? [i
 /** Returns the rank as a text: equal players share the best of their ranks. */
 function rankOf(row) {
   const group = equalPlayers(row.player_id);
-  if (group.length === 1 || row.played === 0) return String(row.rank);
+  if (group.length === 1 || league.matches_completed === 0) return String(row.rank);
   return `${Math.min(...league.standings.filter(other => group.includes(other.player_id)).map(other => other.rank))}=`;
 }
 
@@ -209,15 +220,12 @@ function putBoard(element, match) {
 }
 
 /** Returns a sentence about a match. */
-function sentence(match, round) {
+function sentence(match) {
   const [a, b] = rivals(match);
   const [one, two] = match.winner === b ? [b, a] : [a, b];
   const who = id => choice(match, id) ? `${name(id)} (${choice(match, id)})` : name(id);
   const ending = match.drawn_number ? `: the number was ${match.drawn_number}` : reason(match) ? `: ${reason(match)}` : "";
-  if (!match.ending) {
-    const referee = matchStatus(match, round) === "in play" ? `, judged by ${match.referee_id}` : "";
-    return `${name(a)} and ${name(b)}${referee}`;
-  }
+  if (!match.ending) return `${name(a)} and ${name(b)}`;
   if (match.ending === "DRAW") return `${who(one)} and ${who(two)} drew${ending}`;
   if (match.ending === "WIN") return `${who(one)} beat ${who(two)}${ending}`;
   if (match.winner) return `${who(one)} won, ${who(two)} lost technically${ending}`;
@@ -235,10 +243,10 @@ const traceLabel = match => `${match.match_id}: what was said`;
 /** Returns true if the game draws numbers: only then there are expected points. */
 const drawsNumbers = () => Object.keys(league.worth).length > 0;
 
-/** Returns the expected points of a player in a match. */
+/** Returns the expected points of a player in a match; none if no number was drawn. */
 function expectedPoints(match, id) {
   const both = rivals(match), pair = both.map(id => choice(match, id)).join(" ");
-  return match.drawn_number && pair in league.worth ? points(league.worth[pair][both.indexOf(id)]) : "";
+  return match.drawn_number ? league.worth[pair]?.[both.indexOf(id)] : undefined;
 }
 function meaning() {
   if (!drawsNumbers()) return "";
@@ -247,7 +255,7 @@ function meaning() {
     .flatMap(([, both]) => both.map(points)))].join(" or ");
   return `Expected points are what a player's choices were worth before the numbers were drawn, against these rivals: `
     + `${of(false)} where the two choices differed, ${of(true)} where they were the same. `
-    + `Who differs gives the rival as much as it takes; technical losses are counted apart.`;
+    + `A different choice is worth as much to the rival; technical losses are counted apart.`;
 }
 
 // ------------------------------------------------------------------------------------------------------ the head
@@ -271,7 +279,7 @@ function drawNow() {
     const registered = players().length, awaited = league.league.players_awaited;
     return setText($("now"), awaited ? `${registered} of ${count(awaited, "player")} here` : `${count(registered, "player")} here`);
   }
-  if (isOver()) return setText($("now"), `The league is over: ${count(rounds, "round")}, ${count(league.total_matches, "match")}`);
+  if (isOver()) return setText($("now"), `The league is over: ${count(roundsOver(), "round")}, ${count(league.matches_completed, "match")}`);
   const left = secondsLeft();
   const matches = league.rounds[round - 1]?.matches ?? [];
   const done = matches.filter(match => match.ending).length;
@@ -286,13 +294,28 @@ function drawNow() {
 /** Writes the line below it, which is never empty, so that nothing moves. */
 function drawNotice() {
   let text = "all is well", classes = "";
-  if (isOver()) text = "all matches are played";
+  const isComplete = league.matches_completed === league.total_matches;
+  if (failures > 1 && isOver()) text = "the manager has ended with its league; its report.html shows the same";
+  else if (failures > 1) [text, classes] = ["the manager does not answer; this is how it was last", "lost"];
+  else if (isOver()) text = isComplete ? "all matches are played" : "it was ended before all matches were played";
   else if (league.paused) [text, classes] = ["paused by the operator", "paused"];
   else if (league.status === "waiting") [text, classes] = [league.reason ?? "enough are here to start", "waiting"];
-  else if (league.next_at) text = "the players know their rivals";
-  else if (league.reason) [text, classes] = [league.reason, "waiting"];
+  else if (league.next_at) text = "next round: these are the pairs";
+  else if (league.reason) [text, classes] = [waitingReason(), "waiting"];
   setText($("notice"), text);
   setClass($("notice"), classes);
+}
+/** Returns the reason why the league waits: the names of players instead of ids of referees, and local times of day. */
+function waitingReason() {
+  const times = league.reason.match(/\d{4}-\d\d-\d\dT[\d:.]+Z/g) ?? [];
+  const timeOfDay = time => new Date(time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  if (!/^waiting for REF\d+ to report/.test(league.reason)) {
+    return times.reduce((text, time) => text.replace(time, timeOfDay(time)), league.reason);
+  }
+  const open = league.rounds[league.current_round - 1].matches.filter(match => !match.ending);
+  const pairs = open.map(match => rivals(match).map(name).join(" – "));
+  const shown = pairs.length > 4 ? [...pairs.slice(0, 3), `${pairs.length - 3} more`] : pairs;
+  return `still in play: ${list(shown)}, until ${timeOfDay(times.sort().at(-1))} at most`;
 }
 
 // ------------------------------------------------------------------------------------------------------ the lobby
@@ -310,13 +333,17 @@ function drawLobby() {
   setText($("awaited"), playerCount
     ? `The league starts by itself when ${count(playerCount, "player")} and ${count(refereeCount, "referee")} are here.`
     : "The league starts when its operator says so.");
-  const registered = [...players(), ...league.agents.filter(agent => agent.kind === "referee")];
-  setText($("h-rollcall"), registered.length ? `Who is here: ${count(players().length, "player")}, ${count(registered.length - players().length, "referee")}` : "Nobody is here yet");
+  const referees = league.agents.filter(agent => agent.kind === "referee");
+  const registered = [...players(), ...referees.filter(agent => agent.reachable === false)];
+  setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "Nobody is here yet");
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
-    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer` : agent.id);
+    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${agent.trouble}` : agent.id);
     setClass(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
   });
+  const box = $("present");
+  box.style.fontSize = ""; // on the wall as large as the style sheet says, or as fits
+  for (let size = 5; size > 1 && box.scrollHeight > box.clientHeight; size -= 0.25) box.style.fontSize = `${size}vh`;
 }
 function command(address) {
   return `curl -O ${address}/player.py\npython3 player.py --manager ${address} --display-name NAME`;
@@ -354,7 +381,7 @@ function drawTable() {
   show($("table"), league.status !== "waiting" && rows.length > 0);
   fillTable($("standings"), "The table, best first", [
     { head: "#", classes: "n", value: rankOf },
-    { head: "", classes: "id", title: "places by points since the round before", value: row => placeChange(row)[0], marks: row => placeChange(row)[1] },
+    { head: "▲▼", classes: "id", title: "places by points since the round before", value: row => placeChange(row)[0], marks: row => placeChange(row)[1] },
     { head: "Player", classes: "name", write: (cell, row) => nameLink(cell, row.player_id) },
     { head: "Id", classes: "id broad", value: row => row.player_id },
     { head: "Points", classes: "n", value: row => row.points },
@@ -366,7 +393,7 @@ function drawTable() {
     { head: "W-D-L", classes: "n narrow", value: row => `${row.wins}-${row.draws}-${row.losses}` },
     { head: "T", classes: "n broad", title: "technical losses, which are among the losses", value: row => technical(row.player_id) },
   ], rows, row => row.player_id);
-  const equal = league.equals.some(group => rows.some(row => row.played > 0 && group.includes(row.player_id)));
+  const equal = league.equals.some(group => league.matches_completed > 0 && rows.some(row => group.includes(row.player_id)));
   setText($("equals"), equal ? "= marks players that are equal in everything: their order is decided by id." : "");
   document.querySelectorAll(".meaning").forEach(paragraph => setText(paragraph, meaning()));
 }
@@ -402,19 +429,18 @@ function linesOf(rounds) {
 
 function drawChart() {
   const rounds = roundsOver(), order = league.standings.map(row => row.player_id);
-  const isShown = rounds > 0 && league.status !== "waiting";
-  show($("lines"), isShown);
-  if (!isShown) return;
+  show($("lines"), league.status !== "waiting");
+  if (league.status === "waiting") return;
   const [lines, sums] = linesOf(rounds);
   const named = order.slice(0, COLOURS);
   if (order.includes(ME) && !named.includes(ME)) named.push(ME);
   const scale = scaleOf(lines, rounds);
-  fillChart([...axes(scale), ...polylines(lines, order, named, scale), ...lineEnds(lines, named, scale)]);
+  fillChart($("chart"), [...axes(scale), ...polylines(lines, order, named, scale), ...lineEnds(lines, named, scale)]);
   const ordered = [...order].sort((a, b) => sums[b] - sums[a]);
   const leaders = ordered.filter(id => sums[id] === sums[ordered[0]]);
   const lead = leaders.length > 3 ? `${leaders.length} players are level` : `${list(leaders.map(id => name(id)))} ${leaders.length > 1 ? "are level" : isOver() ? "was first" : "leads"}`;
-  const rest = order.length > named.length ? ` The other ${order.length - named.length} are grey.` : "";
-  setText($("chart-words"), `After ${count(rounds, "round")} ${lead} with ${count(sums[leaders[0]], "point")}.${rest}`);
+  const rest = order.length > named.length ? ` Grey: the other ${order.length - named.length}.` : "";
+  setText($("chart-words"), rounds === 0 ? "The lines begin after the first round." : `After ${count(rounds, "round")} ${lead} with ${count(sums[leaders[0]], "point")}.${rest}`);
   if ($("chart-table").open) {
     const columns = Array.from({ length: rounds }, (_, n) => ({ head: n + 1, classes: "n", value: id => points(lines[id][n + 1]) }));
     const who = [{ head: "Player", classes: "name", write: nameLink }, { head: "Id", classes: "id", value: id => id }];
@@ -423,7 +449,7 @@ function drawChart() {
 }
 
 // The edges of the lines in the chart, which is 640 wide and 420 high; the names are on the right.
-const LEFT = 44, RIGHT = 420, TOP = 14, BOTTOM = 390;
+const LEFT = 56, RIGHT = 420, TOP = 14, BOTTOM = 390;
 
 /** Returns the functions from a round and a number of points to their place in the chart. */
 function scaleOf(lines, rounds) {
@@ -435,13 +461,17 @@ function scaleOf(lines, rounds) {
     y: value => BOTTOM - (BOTTOM - TOP) * (value - low) / (top - low),
   };
 }
-/** Returns the axes. The parts of the chart are [tag, attributes, text]. */
+/** Returns a round number, 1, 2, 5, 10, 20 and so on, of which at most `most` steps are in a distance. */
+function roundStep(distance, most) {
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(distance / most)));
+  return [1, 2, 5, 10].map(factor => factor * power).find(step => distance / step <= most);
+}
 function axes({ top, low, wide, x, y }) {
-  const step = Math.max(1, Math.ceil((top - low) / 6)), beat = Math.max(1, Math.ceil(wide / 10));
+  const step = roundStep(top - low, 6), beat = roundStep(wide, 8);
   const parts = [];
   for (let value = Math.ceil(low / step) * step; value <= top; value += step) {
     parts.push(["line", { class: value === 0 ? "zero" : "axis", x1: LEFT, x2: RIGHT, y1: y(value), y2: y(value) }]);
-    parts.push(["text", { x: 38, y: y(value) + 5, "text-anchor": "end" }, value > 0 ? `+${value}` : String(value)]);
+    parts.push(["text", { x: LEFT - 6, y: y(value) + 5, "text-anchor": "end" }, value > 0 ? `+${value}` : String(value)]);
   }
   for (let round = beat; round <= wide; round += beat) {
     parts.push(["text", { x: x(round), y: BOTTOM + 22, "text-anchor": "middle" }, String(round)]);
@@ -451,7 +481,8 @@ function axes({ top, low, wide, x, y }) {
 function polylines(lines, order, named, { x, y }) {
   return [...order].reverse().map(id => {
     const shift = named.includes(id) ? (number(id) % 8 - 3.5) * 0.9 : 0; // so that equal lines do not hide each other
-    const at = lines[id].map((value, round) => `${x(round).toFixed(1)},${(y(value) + shift).toFixed(1)}`);
+    const every = Math.ceil(lines[id].length / 400), last = lines[id].length - 1; // more points cannot be seen
+    const at = lines[id].map((value, round) => round % every === 0 || round === last ? `${x(round).toFixed(1)},${(y(value) + shift).toFixed(1)}` : "").filter(Boolean);
     const classes = [styleOf(id, named)[0], id === ME ? "mine" : "", byId.get(id)?.removed ? "gone" : ""];
     return ["polyline", { class: classes.join(" ").trim(), "stroke-dasharray": byId.get(id)?.removed ? "" : styleOf(id, named)[1], points: at.join(" ") }];
   });
@@ -473,7 +504,7 @@ function lineEnds(lines, named, { x, y }) {
   return labels.flatMap(({ id, at, to }) => [
     ["line", { class: "leader", x1: x(last) + 3, y1: at, x2: RIGHT + 18, y2: to }],
     ["line", { class: styleOf(id, named)[0], "stroke-width": 4, "stroke-dasharray": styleOf(id, named)[1], x1: RIGHT + 18, y1: to, x2: RIGHT + 36, y2: to }],
-    ["text", { class: "end", x: RIGHT + 40, y: to + 6 }, (byId.get(id)?.display_name ?? id).slice(0, 19)],
+    ["text", { class: "end", x: RIGHT + 40, y: to + 6 }, label(id)],
   ]);
 }
 /** Returns the class and the dashes of a player. It keeps its colour; named players of the same colour differ in dashes. */
@@ -483,8 +514,8 @@ function styleOf(id, named) {
   const before = named.slice(0, named.indexOf(id)).filter(other => colour(other) === colour(id));
   return [`c${colour(id)}`, DASHES[before.length % DASHES.length]];
 }
-function fillChart(parts) {
-  const svg = $("chart");
+/** Gives an SVG element its parts: [tag, attributes, text]. */
+function fillChart(svg, parts) {
   parts.forEach(([tag, attributes, text], n) => {
     let element = svg.children[n];
     if (element?.tagName !== tag) {
@@ -496,6 +527,105 @@ function fillChart(parts) {
     if (text !== undefined) setText(element, text);
   });
   while (svg.children.length > parts.length) svg.lastElementChild.remove();
+}
+
+// --------------------------------------------------------------------------------- pictures of the means and of luck
+
+/** Returns true if pairs meet more than once, as in a practice: then means say more than single results. */
+const isRepeated = () => league.total_matches > players().length * (players().length - 1) / 2;
+
+/** Returns the players whose means are shown: all, or the first two if they never meet, since they are compared then. */
+function comparedPlayers() {
+  const ids = players().map(agent => agent.id), [one, other] = ids;
+  const haveMatch = allMatches().some(match => rivals(match).includes(one) && rivals(match).includes(other));
+  return haveMatch ? ids : [one, other];
+}
+
+/** Returns the points of each match by player, `P01`, and by pair, `P01 P02`: expected points if the game draws numbers. */
+function valuesOfMatches() {
+  const found = new Map();
+  for (const match of played()) {
+    for (const id of rivals(match)) {
+      const value = drawsNumbers() ? expectedPoints(match, id) : match.score[id];
+      for (const key of value === undefined ? [] : [id, `${id} ${rival(match, id)}`]) {
+        if (!found.has(key)) found.set(key, []);
+        found.get(key).push(value);
+      }
+    }
+  }
+  return found;
+}
+
+/** Returns the mean of some numbers, and its standard error. */
+function sample(numbers = []) {
+  const n = numbers.length, mean = numbers.reduce((sum, value) => sum + value, 0) / Math.max(1, n);
+  const squares = numbers.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { count: n, mean, error: n > 1 ? Math.sqrt(squares / (n - 1) / n) : 0 };
+}
+
+/** Returns the points per match with which players are compared: those of a coin, or else of the average player. */
+function reference() {
+  if (drawsNumbers()) return { points: sample(Object.values(league.worth).map(both => both[0])).mean, name: "a coin" };
+  return { points: sample(players().flatMap(agent => values.get(agent.id) ?? [])).mean, name: "the average player" };
+}
+
+/**
+ * Draws a row for each player: its name, a bar between two values, a dot, perhaps a ring, and a text. A vertical line goes
+ * through all rows at `line.at`.
+ */
+function drawRows(svg, rows, line) {
+  const all = [...rows.flatMap(row => [row.from, row.to]), ...line ? [line.at] : []];
+  const low = Math.min(...all), wide = Math.max(...all) - low || 1;
+  const x = value => (200 + 350 * (value - low) / wide).toFixed(1);
+  const top = line ? 42 : 18, end = top + rows.length * 26;
+  setAttribute(svg, "viewBox", `0 0 640 ${end}`);
+  const parts = line ? [["line", { class: "zero", x1: x(line.at), x2: x(line.at), y1: 24, y2: end }],
+    ["text", { class: "", x: x(line.at), y: 16, "text-anchor": "middle" }, line.text]] : [];
+  rows.forEach((row, n) => {
+    const y = top + n * 26;
+    parts.push(
+      ["text", { class: row.id === ME ? "end own" : "end", x: 186, y: y + 6, "text-anchor": "end" }, label(row.id)],
+      ["line", { class: `bar ${row.side}`, x1: x(row.from), x2: x(row.to), y1: y, y2: y }],
+      ["circle", { class: `dot ${row.side}`, cx: x(row.dot), cy: y, r: 7 }],
+      ["circle", { class: "ring", cx: x(row.ring ?? row.dot), cy: y, r: row.ring === undefined ? 0 : 6 }],
+      ["text", { class: "end", x: 636, y: y + 6, "text-anchor": "end" }, row.text],
+    );
+  });
+  fillChart(svg, parts);
+}
+
+/** Draws the mean of each player of a practice with its error, the best first. */
+function drawMeans() {
+  const isShown = isRepeated() && played().length > 0 && league.status !== "waiting";
+  show($("means"), isShown);
+  if (!isShown) return;
+  const { points: middle, name: who } = reference();
+  const rows = comparedPlayers().map(id => {
+    const { mean, error } = sample(values.get(id));
+    const side = Math.abs(mean - middle) <= 2 * error ? "like" : mean > middle ? "more" : "less";
+    return { id, from: mean - 2 * error, to: mean + 2 * error, dot: mean, text: mean.toFixed(2), side };
+  });
+  drawRows($("means-chart"), rows.sort((a, b) => b.dot - a.dot), { at: middle, text: `${who}: ${middle.toFixed(2)}` });
+  setText($("h-means"), drawsNumbers() ? "Expected points per match" : "Points per match");
+  const named = side => list(rows.filter(row => row.side === side).map(row => name(row.id)));
+  const sides = [["more", "More than"], ["like", "Like"], ["less", "Less than"]].filter(([side]) => named(side));
+  setText($("means-words"), `${sides.map(([side, words]) => `${words} ${who}: ${named(side)}.`).join(" ")} `
+    + "A bar is two standard errors long to each side: where it crosses the line, luck alone can do this.");
+}
+
+/** Draws what the choices of each player were worth, and what the draws made of it. */
+function drawLuck(svg, rows) {
+  drawRows(svg, rows.map(({ player_id: id, points: dot }) => {
+    const luck = luckOf(id), ring = dot - luck;
+    return { id, from: Math.min(ring, dot), to: Math.max(ring, dot), ring, dot, text: signed(luck), side: luck < 0 ? "less" : "more" };
+  }));
+}
+const signed = number => `${number > 0 ? "+" : ""}${points(number)}`;
+const hasLuck = () => isOver() && drawsNumbers();
+/** Returns the points that a player got beyond its expected points, in the matches in which a number was drawn. */
+function luckOf(id) {
+  const drawn = played().filter(match => match.drawn_number && rivals(match).includes(id));
+  return drawn.reduce((sum, match) => sum + match.score[id] - expectedPoints(match, id), 0);
 }
 
 // ------------------------------------------------------------------------------------------------- technical losses
@@ -547,46 +677,68 @@ function drawFailures() {
 
 function drawCross() {
   show($("meetings"), league.status !== "waiting" && league.standings.length > 0);
+  setText($("h-cross"), isRepeated() ? "Who does well against whom" : "Who met whom");
+  setText($("cross-open").firstElementChild, isRepeated() ? "The heat map" : "The cross table");
+  if (isRepeated() && !$("cross-open").dataset.opened) {
+    $("cross-open").dataset.opened = "yes";
+    $("cross-open").open = league.standings.length <= MAX_DETAILED;
+  }
   if (!$("cross-open").open || league.status === "waiting") return; // with a hundred players it has ten thousand cells
   const order = league.standings.map(row => row.player_id), many = order.length > MAX_DETAILED;
-  setText($("key"), "A row shows a player's results, in the order of the table: W won, D drew, L lost, T lost technically, "
+  const rows = isRepeated() ? comparedPlayers() : order;
+  const others = rows.length < order.length ? order.filter(id => !rows.includes(id)) : order;
+  const writeCell = isRepeated() ? heatCells() : crossCells(many);
+  setText($("key"), isRepeated() ? heatKey() : "A row shows a player's results, in the order of the table: W won, D drew, L lost, T lost technically, "
     + `W* won by that.${many ? "" : ` With it ${drawsNumbers() ? "the number drawn and " : ""}both choices, its own first.`}`);
+  const table = $("cross");
+  setClass(table, isRepeated() ? "heat" : many ? "many" : "");
+  const head = (id, n) => isRepeated() && !many ? sanitize(label(id)) : n + 1;
+  const columns = others.map((id, n) => ({ head: head(id, n), title: sanitize(name(id)), write: (cell, row) => writeCell(cell, row, id) }));
+  const who = { head: "Player", classes: "name", write: (cell, id) => nameLink(cell, id) };
+  const place = { head: "#", classes: "place", value: id => order.indexOf(id) + 1 };
+  fillTable(table, "Results: a row and a column for each player", [place, who, ...columns], order.filter(id => rows.includes(id)), id => id);
+}
+/** Returns a function that writes a cell of the cross table: the results of the row's player against the column's. */
+function crossCells(many) {
   const met = new Map();
   for (const match of allMatches()) {
-    for (const id of rivals(match)) {
-      const key = `${id} ${rival(match, id)}`;
-      met.set(key, [...(met.get(key) ?? []), match]);
-    }
+    for (const id of rivals(match)) met.set(`${id} ${rival(match, id)}`, match);
   }
-  const table = $("cross");
-  setClass(table, many ? "many" : "");
-  const columns = order.map((id, n) => ({ head: n + 1, title: sanitize(name(id)), write: (cell, row) => crossCell(cell, row, id, met, many) }));
-  const who = { head: "Player", classes: "name", write: (cell, id) => nameLink(cell, id) };
-  const place = { head: "", classes: "place", value: id => order.indexOf(id) + 1 };
-  fillTable(table, "Results: a row and a column for each player", [place, who, ...columns], order, id => id);
+  return (cell, id, other) => crossCell(cell, id, other, met.get(`${id} ${other}`), many);
 }
-function crossCell(cell, id, other, met, many) {
-  if (id === other) {
-    cell.replaceChildren();
-    delete cell.dataset.content;
-    return setClass(cell, "self");
-  }
-  const done = (met.get(`${id} ${other}`) ?? []).filter(match => match.ending);
-  const content = `${id} ${other} ${done.map(match => `${match.match_id}${match.ending}${match.winner}`)}`;
-  setClass(cell, done.length ? resultLetter(done.at(-1), id)[1] : "");
-  if (cell.dataset.content === content) return;
+function crossCell(cell, id, other, match, many) {
+  const isDone = Boolean(match?.ending), [letter, classes] = isDone ? resultLetter(match, id) : ["", ""];
+  setClass(cell, id === other ? "self" : classes);
+  const content = isDone ? `${id} ${match.match_id} ${letter}` : "";
+  if ((cell.dataset.content ?? "") === content) return;
   cell.dataset.content = content;
-  cell.title = sanitize(done.map(match => `${match.match_id}: ${sentence(match)}`).join("\n"));
-  cell.replaceChildren(...done.flatMap(match => {
-    const span = make("span");
-    link(span, resultLetter(match, id)[0], traceOf(match), traceLabel(match));
-    span.querySelector("a")?.setAttribute("tabindex", -1); // the keyboard opens matches in the schedule
-    if (many) return [span];
-    const details = make("small");
-    const chosen = isByTurns(match) ? "" : [id, other].map(who => choice(match, who) || "–").join(":");
-    setText(details, [match.drawn_number, chosen].filter(Boolean).join(" · "));
-    return [span, details];
-  }));
+  cell.title = isDone ? sanitize(`${match.match_id}: ${sentence(match)}`) : "";
+  if (!isDone) return cell.replaceChildren();
+  const span = make("span"), details = make("small");
+  link(span, letter, traceOf(match), `${letter}: ${traceLabel(match)}`);
+  span.querySelector("a")?.setAttribute("tabindex", -1); // the keyboard opens matches in the schedule
+  const chosen = isByTurns(match) ? "" : [id, other].map(who => choice(match, who) || "–").join(":");
+  setText(details, [match.drawn_number, chosen].filter(Boolean).join(" · "));
+  cell.replaceChildren(span, ...many ? [] : [details]);
+}
+
+/** Returns a function that writes a cell of the heat map: the mean of the row's player against the column's. */
+function heatCells() {
+  const { points: middle } = reference();
+  const best = drawsNumbers() ? Math.max(...Object.values(league.worth).flat()) : league.league.scoring.win_points;
+  return (cell, id, other) => {
+    const { count: matches, mean, error } = sample(values.get(`${id} ${other}`));
+    const share = matches ? Math.min(1, Math.abs(mean - middle) / (best - middle)) : 0;
+    setText(cell, matches ? mean.toFixed(2) : "");
+    setClass(cell, id === other ? "self" : mean > middle ? "above" : "below");
+    cell.style.setProperty("--share", `${Math.round(100 * share)}%`);
+    cell.title = matches ? sanitize(`${name(id)} against ${name(other)}: ${mean.toFixed(2)} ± ${error.toFixed(2)} in ${count(matches, "match")}`) : "";
+  };
+}
+function heatKey() {
+  const { points: middle, name: who } = reference();
+  return `A cell shows what the player of its row got in a match against the player of its column, on average${drawsNumbers() ? " and before the draw" : ""}: `
+    + `green is more than ${who} gets (${middle.toFixed(2)}), orange is less.`;
 }
 
 // ------------------------------------------------------------------------------------------------------ the schedule
@@ -594,15 +746,22 @@ function crossCell(cell, id, other, met, many) {
 function drawSchedule() {
   show($("plan"), league.status !== "waiting");
   if (league.status === "waiting") return;
-  setText($("how"), IS_REPORT
+  const rounds = league.rounds.length > MAX_ROUNDS ? lastRounds() : league.rounds;
+  const left = rounds.length < league.rounds.length ? `Ten of ${league.rounds.length} rounds: results.csv has all. ` : "";
+  setText($("how"), left + (IS_REPORT
     ? "What was said in a match: league trace R1M1, on the manager's machine."
-    : "A match that is over opens: what was said in it, message by message.");
-  fill($("rounds"), league.rounds, newRound, (details, round) => {
+    : "A match that is over opens: what was said in it, message by message."));
+  fill($("rounds"), rounds, newRound, (details, round) => {
     const done = round.matches.filter(match => match.ending).length;
     setText(details.firstElementChild, `Round ${round.round_id}: ${done} of ${count(round.matches.length, "match")} over`);
     openInTurn(details, round.round_id);
     if (details.open) writeRound(details, round);
   });
+}
+/** Returns the ten rounds up to the open one. */
+function lastRounds() {
+  const end = Math.max(10, isOver() ? roundsOver() : league.current_round);
+  return league.rounds.slice(end - 10, end);
 }
 function newRound() {
   const details = make("details", make("summary"), make("p"), make("table"));
@@ -628,7 +787,7 @@ function writeRound(details, { round_id: round, matches }) {
   setText(details.children[1], idle.length ? `Rests: ${list(idle)}` : "");
   fillTable(details.children[2], `Matches of round ${round}`, [
     { head: "Match", classes: "id", write: (cell, match) => link(cell, match.match_id, traceOf(match), traceLabel(match)) },
-    { head: "What", classes: "why", value: match => sentence(match, round) },
+    { head: "What", classes: "why", value: sentence },
     ...Object.keys(league.positions).length ? [{ head: "Board", classes: "board", write: putBoard }] : [],
     { head: "Status", classes: "id", value: match => matchStatus(match, round), marks: match => matchStatus(match, round) === "in play" ? "playing" : "" },
   ], matches);
@@ -659,8 +818,9 @@ function drawRules() {
   const ties = tiebreakers.map(tie => TIES[tie] ?? tie);
   setText($("rules"), `${league.league.game}: ${count(win, "point")} for a win, ${draw} for a draw, ${loss} for a loss, ${technical} for a technical loss. `
     + `Players with equal points are ordered by ${list([...ties, "id"])}.`);
-  const days = [...new Set(played().map(match => new Date(match.recorded_at)).sort((a, b) => a - b).map(day => day.toLocaleDateString(undefined, { dateStyle: "long" })))];
-  setText($("played-on"), days.length ? `Played on ${list(days.length > 2 ? [days[0], days.at(-1)] : days)}.` : "");
+  const times = played().map(match => match.recorded_at).sort();
+  const days = [times[0], times.at(-1)].filter(Boolean).map(time => new Date(time).toLocaleDateString(undefined, { dateStyle: "long" }));
+  setText($("played-on"), days.length ? `Played on ${list([...new Set(days)])}.` : "");
   show($("get-report"), !IS_REPORT);
   show($("keep"), league.status !== "waiting");
 }
@@ -671,7 +831,7 @@ function drawPlayer(id) {
   const row = league.standings.find(row => row.player_id === id), agent = byId.get(id);
   setText($("player-name"), agent ? `${name(id)} (${id})` : `${id} is no player of this league`);
   const facts = !row || !agent ? [] : [
-    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ...drawsNumbers() ? [["Expected", expected(id)]] : [],
+    ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ...drawsNumbers() ? [["Expected", expected(id)], ["Luck", signed(luckOf(id))]] : [],
     ["Won, drew, lost", `${row.wins}, ${row.draws}, ${row.losses}`], ["Lost technically", technical(id)],
     ...drawsNumbers() ? [["Chose even, odd", agent.choices ? `${agent.choices.even}, ${agent.choices.odd}` : "–"]] : [],
     ["Answers in", agent.answers_in_ms === undefined ? "–" : `${agent.answers_in_ms} ms`],
@@ -692,7 +852,7 @@ function drawPlayer(id) {
     { head: "Rival chose", classes: "id broad", value: ({ match }) => choice(match, rival(match, id)) },
     ...drawsNumbers() ? [{ head: "Number", classes: "n broad", value: ({ match }) => match.drawn_number ?? "" }] : [],
     { head: "Points", classes: "n", value: ({ match }) => match.score?.[id] ?? "" },
-    ...drawsNumbers() ? [{ head: "Expected", classes: "n broad", value: ({ match }) => expectedPoints(match, id) }] : [],
+    ...drawsNumbers() ? [{ head: "Expected", classes: "n broad", value: ({ match }) => points(expectedPoints(match, id)) }] : [],
     { head: "Why", classes: "why broad", value: ({ match }) => explanation(match, id) },
   ], rows);
 }
@@ -702,8 +862,8 @@ function drawPlayer(id) {
 function drawWall() {
   drawWallTable();
   drawPodium();
+  drawLatest(); // sets the sizes of both lists
   drawPairs();
-  drawLatest();
 }
 
 /**
@@ -723,7 +883,6 @@ function fitLetters(box, lines, tall, wide, max) {
 
 function drawWallTable() {
   const rows = league.standings, box = $("wall-table");
-  const isLobby = league.status === "waiting";
   const max = Math.max(24, innerHeight / 16);
   const { size, columns } = fitLetters(box, Math.max(1, rows.length), 1.42, 18, max);
   box.style.fontSize = `${Math.floor(size * 10) / 10}px`;
@@ -735,14 +894,15 @@ function drawWallTable() {
     fill(table.tBodies[0], chunk, () => wallRow(), (tr, row) => {
       const [arrow, way] = placeChange(row);
       tr.style.height = `${rowHeight}px`;
-      setClass(tr, row.player_id === ME ? "me" : "");
-      setText(tr.cells[0], isLobby ? "" : rankOf(row));
+      const hasChanged = Date.now() - changedAt.get(row.player_id) < 2000;
+      setClass(tr, `${row.player_id === ME ? "me" : ""}${hasChanged ? " changed" : ""}`.trim());
+      setText(tr.cells[0], rankOf(row));
       setText(tr.cells[1], arrow);
       setClass(tr.cells[1], `move ${way}`);
-      link(tr.cells[2].firstElementChild, byId.get(row.player_id)?.display_name ?? row.player_id, `#${row.player_id}`);
+      link(tr.cells[2].firstElementChild, label(row.player_id, 64), `#${row.player_id}`);
       setText(tr.cells[3], `${row.wins}-${row.draws}-${row.losses}`);
-      show(tr.cells[3], hasRoom && !isLobby);
-      setText(tr.cells[4], isLobby ? "" : row.points);
+      show(tr.cells[3], hasRoom);
+      setText(tr.cells[4], row.points);
     });
   });
 }
@@ -791,11 +951,21 @@ function drawPairs() {
   });
 }
 
+/** Writes the results of the newest round with a result, which stay until the next round has one. */
 function drawLatest() {
-  const recorded = played().filter(match => match.recorded_at).reverse(); // the newest of one second first
-  const newest = recorded.sort((a, b) => a.recorded_at < b.recorded_at ? 1 : a.recorded_at > b.recorded_at ? -1 : 0).slice(0, 5);
-  show($("latest"), league.status !== "waiting");
-  fill($("latest-list"), newest, () => make("li"), (item, match) => setText(item, `${match.match_id}  ${sentence(match)}`));
+  const round = league.rounds.findLast(round => round.matches.some(match => match.ending));
+  show($("latest"), Boolean(round) && !hasLuck());
+  show($("wall-luck"), hasLuck());
+  if (hasLuck()) return drawLuck($("wall-luck-chart"), league.standings.filter((row, n) => n < 12 || row.player_id === ME));
+  if (!round) return;
+  const newest = round.matches.filter(match => match.ending).sort((a, b) => a.recorded_at < b.recorded_at ? 1 : -1).slice(0, MAX_RESULTS);
+  setText($("h-latest"), `Results of round ${round.round_id}`);
+  $("latest").style.flexGrow = Math.min(round.matches.length, MAX_RESULTS) + 1; // as much room as all its lines need
+  $("pairs").style.flexGrow = round.matches.length + 1;
+  const { size, columns } = fitLetters($("latest-list"), Math.min(round.matches.length, MAX_RESULTS), 1.36, 22, Math.max(20, innerHeight / 24));
+  $("latest-list").style.fontSize = `${Math.floor(size * 10) / 10}px`;
+  $("latest-list").style.columnCount = columns;
+  fill($("latest-list"), newest, () => make("li"), (item, match) => setText(item, sentence(match).replace(": the number was ", ", ")));
 }
 
 // ------------------------------------------------------------------------------------------------- views
@@ -804,39 +974,41 @@ function drawLatest() {
 function chooseView() {
   const requested = location.hash.slice(1);
   if (requested === "wall" || requested === "league" || /^P\d+$/.test(requested)) view = requested;
-  else if (!requested) view = !IS_REPORT && innerWidth >= WALL_WIDTH ? "wall" : "league";
+  else if (!requested) view = !IS_REPORT && innerWidth >= WALL_WIDTH && !isRepeated() ? "wall" : "league";
 }
 
 function draw() {
   const isPlayer = /^P\d+$/.test(view);
-  setClass(document.body, view === "wall" ? "wall" : "");
-  show($("wall-view"), view === "wall");
-  show($("league-view"), view === "league");
+  const isLobby = league.status === "waiting", isWall = view === "wall";
+  setClass(document.body, isWall ? isLobby ? "lobby" : "wall" : "");
+  show($("wall-view"), isWall && !isLobby);
+  show($("league-view"), view === "league" || isWall && isLobby);
   show($("player-view"), isPlayer);
   drawHead();
-  if (view === "wall" && league.status !== "waiting") return drawWall();
+  if (isWall && !isLobby) return drawWall();
   if (isPlayer) {
     drawTable();
     return drawPlayer(view);
   }
-  if (view === "wall") { // the lobby has no wall of its own
-    show($("wall-view"), false);
-    show($("league-view"), true);
-    setClass(document.body, "");
-  }
   drawChampion();
-  drawLobby();
   drawTable();
   drawChart();
+  drawMeans();
+  show($("gaps"), hasLuck());
+  if (hasLuck()) drawLuck($("luck-chart"), league.standings);
   drawFailures();
   drawCross();
   drawSchedule();
   drawAgents();
   drawRules();
+  drawLobby(); // the last, since it measures the room that is left
 }
 
 /** Updates the league. A newer document is complete, except that it has only the rounds that have changed. */
 function update(newest) {
+  for (const { player_id: id, played: matches } of league ? newest.standings : []) {
+    if (league.standings.some(row => row.player_id === id && row.played < matches)) changedAt.set(id, Date.now());
+  }
   const rounds = new Map(league?.version ? league.rounds.map(round => [round.round_id, round]) : []);
   newest.rounds.forEach(round => rounds.set(round.round_id, round));
   const current = [...rounds.values()].filter(round => round.round_id <= newest.total_rounds); // a new league may have fewer
@@ -844,6 +1016,7 @@ function update(newest) {
   if (league.now) clockDifference = Date.parse(league.now) - Date.now();
   byId = new Map(league.agents.map(agent => [agent.id, agent]));
   pointsBeforeRound = pointsBefore();
+  values = isRepeated() ? valuesOfMatches() : new Map();
 }
 
 // ------------------------------------------------------------------------------------------------- the messages of a match
@@ -902,16 +1075,17 @@ async function poll() {
     const since = league.status === "waiting" ? 0 : league.version; // a lobby has no rounds yet
     const answer = await fetch(`league.json?since=${since}`, { cache: "no-store", signal: limit });
     const newest = await answer.json();
-    failures = 0;
-    show($("lost"), false);
+    if (failures > 0) {
+      failures = 0;
+      drawNotice();
+    }
     if (newest.version !== league.version) {
       update(newest);
       draw();
     }
   } catch {
     failures += 1;
-    setText($("lost"), isOver() ? "The manager has ended with its league; its report.html shows the same." : "The manager does not answer. This is how it was last.");
-    show($("lost"), failures > 1);
+    drawNotice();
   }
   setTimeout(poll, document.hidden ? 5000 : failures > 3 ? 3000 : 1000);
 }

@@ -2,34 +2,54 @@
 //! Without a browser the test prints that it is left out.
 
 use super::support::{seen::*, *};
+use crate::render;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-/// Returns the HTML of a page after its script has run, without the script; none if there is no
-/// browser. Fails if there is a message on its console.
-fn browse(world: &World, url: &str) -> Option<String> {
+/// Opens a page in a browser of another time zone with these options, and returns its output; none if
+/// there is no browser. Fails if there is a message on its console.
+fn open_page(world: &World, options: &str, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
-    let options = "--headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
-        --virtual-time-budget=3000 --dump-dom";
+    let options = format!(
+        "--headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
+         --virtual-time-budget=3000 {options}"
+    );
     for name in BROWSERS {
         let mut command = Command::new(name);
         command.args(options.split(' ')).args([&profile, url]);
-        if let Ok(output) = command.output()
+        if let Ok(output) = command.env("TZ", "Asia/Tokyo").output()
             && output.status.success()
         {
             let messages = String::from_utf8_lossy(&output.stderr);
             assert!(!messages.contains(":CONSOLE"), "{url}: {messages}");
-            let page = String::from_utf8(output.stdout).unwrap();
-            return page.split("<script").next().map(String::from);
+            return String::from_utf8(output.stdout).ok();
         }
     }
     let names = BROWSERS.join(", ");
     let text = format!("LEFT OUT: the page in a browser; there is none here ({names})\n");
     let _ = io::stderr().write_all(text.as_bytes()); // the output of passing tests is hidden
     None
+}
+
+/// Returns the HTML of a page after its script has run, without the script; none if there is no
+/// browser.
+fn browse(world: &World, url: &str) -> Option<String> {
+    let page = open_page(world, "--dump-dom", url)?;
+    page.split("<script").next().map(String::from)
+}
+
+/// Returns the number of sheets of paper for a page.
+fn count_sheets(world: &World, url: &str) -> usize {
+    let file = world.folder.join("page.pdf");
+    let option = format!("--no-pdf-header-footer --print-to-pdf={}", file.display());
+    open_page(world, &option, url).unwrap();
+    let pdf = fs::read(file).unwrap();
+    let pdf = String::from_utf8_lossy(&pdf);
+    pdf.matches("/Type /Page").count() - pdf.matches("/Type /Pages").count()
 }
 
 /// Serves a page, and a newer document for the requests of the open page.
@@ -176,4 +196,223 @@ fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
         &[],
         &["until restored", "in play", "href=\"#R1M1\"", "shutdown"],
     );
+}
+
+/// Returns the URL of a report, and its data.
+fn report(world: &World, folder: &str) -> (String, Value) {
+    let path = world
+        .folder
+        .join(folder)
+        .join("leagues/league_2025_even_odd");
+    let url = format!("file://{}", path.join("report.html").display());
+    let data = fs::read_to_string(path.join("league.json")).unwrap();
+    (url, json_of(&data))
+}
+
+/// Returns the texts in a picture of the page.
+fn labels(page: &str, id: &str) -> Vec<String> {
+    let picture = between(page, &format!("<svg id=\"{id}\""), "</svg>");
+    let texts = picture.split("<text").skip(1);
+    texts
+        .map(|part| text(&format!("<{}", part.split("</text>").next().unwrap())))
+        .collect()
+}
+
+/// Returns the expected points of a player in its matches against a rival, or against all.
+fn expected_points(data: &Value, id: &str, rival: Option<&str>) -> Vec<f64> {
+    let rounds = list_of(&data["rounds"]).iter();
+    let mut values = Vec::new();
+    for played in rounds.flat_map(|round| list_of(&round["matches"])) {
+        let choices = played["choices"].as_object().unwrap();
+        let is_wanted = rival.is_none_or(|rival| choices.contains_key(rival));
+        if choices.contains_key(id) && is_wanted {
+            let mut chosen = choices.values();
+            values.push(if chosen.next() == chosen.next() {
+                1.0
+            } else {
+                1.5
+            });
+        }
+    }
+    values
+}
+
+/// Returns the mean of some numbers, with two digits.
+fn mean(values: &[f64]) -> String {
+    format!("{:.2}", values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[test]
+fn report_of_a_practice_shows_means_with_errors_and_a_heat_map() {
+    let world = World::new("");
+    world.local("--players 3 --cycles 40 --quiet");
+    let (url, data) = report(&world, "data/practice");
+    let Some(page) = browse(&world, &url) else {
+        return;
+    };
+
+    // The picture has the mean of each player, the best first, and the line of a coin.
+    let ids = list_of(&data["standings"]).iter();
+    let ids: Vec<&str> = ids.map(|row| text_of(&row["player_id"])).collect();
+    let mut means: Vec<String> = ids
+        .iter()
+        .map(|id| mean(&expected_points(&data, id, None)))
+        .collect();
+    means.sort_by(|one, other| other.cmp(one));
+    let shown = labels(&page, "means-chart");
+    assert_eq!(shown[0], "a coin: 1.25");
+    let numbers: Vec<&String> = shown[1..].iter().skip(1).step_by(2).collect();
+    assert_eq!(numbers, means.iter().collect::<Vec<_>>());
+
+    // The heat map has the mean of each pair.
+    let rows = table(&page, "cross");
+    for (row, id) in rows[1..].iter().zip(&ids) {
+        let rivals = ids.iter().filter(|rival| *rival != id);
+        let cells: Vec<String> = rivals
+            .map(|rival| mean(&expected_points(&data, id, Some(rival))))
+            .collect();
+        assert_eq!(row[2..], cells, "{id}");
+    }
+
+    // A long schedule has its last rounds, and the numbers below the chart have room.
+    check_words(
+        &page,
+        &["Ten of 120 rounds", "Round 111:", "Round 120:"],
+        &["Round 110:"],
+    );
+    let chart = labels(&page, "chart");
+    let axis = ["20", "40", "60", "80", "100", "120"].map(String::from);
+    assert!(chart.windows(6).any(|labels| labels == axis), "{chart:?}");
+}
+
+/// Returns the document of a running league that differs in these fields.
+fn running(data: &Value, changes: Value) -> Value {
+    let mut document = data.clone();
+    document["now"] = json!("2026-11-23T02:30:00Z");
+    document["status"] = json!("running");
+    for (key, value) in changes.as_object().unwrap() {
+        document[key] = value.clone();
+    }
+    document
+}
+
+#[test]
+fn report_of_a_class_shows_luck_on_at_most_six_sheets() {
+    let world = World::new("");
+    world.local("--players 13 --quiet");
+    let (url, data) = report(&world, "data");
+    let Some(page) = browse(&world, &url) else {
+        return;
+    };
+    let rows = list_of(&data["standings"]);
+    let mut luck = Vec::new();
+    for row in rows {
+        let id = text_of(&row["player_id"]);
+        let worth: f64 = expected_points(&data, id, None).iter().sum();
+        let luck_of_player = row["points"].as_f64().unwrap() - worth;
+        luck.push(
+            format!("{luck_of_player:+}")
+                .replace("+0", "0")
+                .replace("-0", "0"),
+        );
+    }
+    let shown = labels(&page, "luck-chart");
+    let numbers: Vec<String> = shown.into_iter().skip(1).step_by(2).collect();
+    assert_eq!(numbers, luck);
+    let sheet = browse(&world, &format!("{url}#{}", text_of(&rows[0]["player_id"]))).unwrap();
+    check_words(
+        &sheet,
+        &[&format!("<dt>Luck</dt><dd>{}</dd>", luck[0])],
+        &[],
+    );
+    assert!(count_sheets(&world, &url) <= 6, "two columns on paper");
+}
+
+#[test]
+fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
+    let world = World::new("");
+    world.local("--players 5 --quiet");
+    let (url, data) = report(&world, "data");
+    if browse(&world, &url).is_none() {
+        return;
+    }
+
+    // Players that have not played are equal to those that have lost.
+    let rows = list_of(&data["standings"]);
+    let mut begun = rows.to_vec();
+    for row in &mut begun[2..] {
+        row["points"] = json!(0);
+        row["played"] = json!(0);
+    }
+    let equal: Vec<&Value> = begun[2..].iter().map(|row| &row["player_id"]).collect();
+    let begun = running(&data, json!({"standings": begun, "equals": [equal]}));
+    let show = |document: &Value, newest: &str, view: &str| {
+        let page = render::page(&document.to_string());
+        let url = serve(page, newest.to_string());
+        browse(&world, &format!("{url}{view}")).unwrap()
+    };
+    let page = show(&begun, &begun.to_string(), "#league");
+    let ranks = table(&page, "standings")
+        .into_iter()
+        .map(|row| row[0].clone());
+    let ranks: Vec<String> = ranks.skip(1).collect();
+    assert_eq!(ranks[..3], ["1", "2", "3="]);
+    assert!(ranks[3..].iter().all(|rank| rank == "3="), "{ranks:?}");
+
+    // A row that has changed is marked.
+    let mut newest = begun.clone();
+    newest["version"] = json!(begun["version"].as_u64().unwrap() + 1);
+    newest["standings"][4]["played"] = json!(1);
+    let wall = show(&begun, &newest.to_string(), "#wall");
+    assert_eq!(wall.matches("class=\"changed\"").count(), 1, "{wall}");
+    check_words(&wall, &["Results of round 5", "all is well"], &[]);
+
+    // The manager is lost: nothing moves, and all is not well.
+    let lost = show(&begun, "no document", "#wall");
+    check_words(&lost, &["the manager does not answer"], &["all is well"]);
+
+    // A reason names players, with local times of day.
+    let mut rounds = data["rounds"].clone();
+    let open = rounds[4]["matches"][0].as_object_mut().unwrap();
+    open.remove("ending");
+    let names = ["player_A_id", "player_B_id"].map(|key| {
+        let mut rows = rows.iter();
+        let row = rows.find(|row| row["player_id"] == open[key]).unwrap();
+        format!("\u{2068}{}\u{2069}", text_of(&row["display_name"]))
+    });
+    let reason =
+        "waiting for REF01 to report R5M1 of A (P01) and B (P02) (until 2026-11-23T02:30:51Z)";
+    let waits = running(&data, json!({"rounds": rounds, "reason": reason}));
+    let page = show(&waits, &waits.to_string(), "#wall");
+    let notice = text(between(&page, "<p id=\"notice\"", "</p>"));
+    check_words(&notice, &[&names.join(" – "), "11:30:51"], &["REF01", "Z"]);
+
+    // In the lobby the reason stands beside the name.
+    let mut agents = data["agents"].clone();
+    agents[4]["reachable"] = json!(false);
+    agents[4]["trouble"] = json!("answered HTTP 500");
+    let lobby = running(&data, json!({"status": "waiting", "agents": agents}));
+    let page = show(&lobby, &lobby.to_string(), "#wall");
+    let trouble = "does not answer: it answered HTTP 500";
+    check_words(
+        &page,
+        &["<body class=\"lobby\">", trouble, "5 players, 2 referees"],
+        &[],
+    );
+
+    // Two players that are compared never meet.
+    let mut rounds = data["rounds"].clone();
+    for round in rounds.as_array_mut().unwrap() {
+        let matches = round["matches"].as_array_mut().unwrap();
+        matches.retain(|played| played["player_A_id"] != "P01" || played["player_B_id"] != "P02");
+        matches.retain(|played| played["player_A_id"] != "P02" || played["player_B_id"] != "P01");
+    }
+    let compared = running(&data, json!({"rounds": rounds, "total_matches": 1000}));
+    let page = show(&compared, &compared.to_string(), "#league");
+    assert_eq!(
+        labels(&page, "means-chart").len(),
+        5,
+        "a line, and two players"
+    );
+    assert_eq!(table(&page, "cross").len(), 3, "a head, and two rows");
 }
