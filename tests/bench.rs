@@ -71,7 +71,8 @@ fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, 
     let processes = children(pid);
     let before = cpu(pid) + processes.iter().map(|pid| cpu(*pid)).sum::<f64>();
     let is_player = |pid: &&u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "player\n")
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "league\n") // `league play`
     };
     let player = *processes.iter().find(is_player).unwrap();
     let mut player_mib = 0.0;
@@ -81,6 +82,8 @@ fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, 
         processes.iter().all(is_gone).then_some(())
     });
     let used = cpu(pid) - before; // the children have ended: their time is ours now
+    let (code, text) = world.word("verify");
+    assert_eq!(code, Some(0), "{text}");
     let logs = world.logs();
     // When each line of that kind was written, in order.
     let times = |event: &str, name: &str| {

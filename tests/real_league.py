@@ -126,6 +126,11 @@ class League:
                 if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
                     yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
 
+        verify = [PROJECT / "target" / "debug" / "league", "verify"]
+        verified = subprocess.run(verify, cwd=self.folder, capture_output=True, text=True)
+        if verified.returncode:
+            yield f"league verify: {verified.stdout}{verified.stderr}"
+
         for path in [*self.folder.glob("*.txt"), *self.folder.glob("logs/**/*.jsonl")]:
             if TOKEN.search(path.read_text()):
                 yield f"a token in {path.name}"

@@ -9,6 +9,7 @@ use crate::derived::DerivedFields;
 use crate::document::Document;
 use crate::export::Exporter;
 use crate::groups::{self, Entrant};
+use crate::verify::Checked;
 use crate::web::WebPages;
 use crate::{class, comparison, operator, screen, statistics};
 use league::manager::league::League;
@@ -20,7 +21,7 @@ use league::net::log::Level;
 use league::net::sync::{lock, spawn};
 use league::program::args::{Args, Exit};
 use league::program::storage::{self, Access};
-use league::program::terminal::{Terminal, print_line};
+use league::program::terminal::{Terminal, print_error, print_line};
 use league::program::{SHUTDOWN_TIMEOUT, data_folder, log_folder};
 use league::protocol::LeaguePhase;
 use std::fs::File;
@@ -254,6 +255,13 @@ impl Hooks for ToolHooks {
     fn league_closed(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.web_pages.linger();
+        if self.setup.kind.is_local() {
+            let config = manager.program.config.clone();
+            let checked = Checked::new(config, &manager.program.args);
+            if let Err(exit) = checked.and_then(|checked| checked.check()) {
+                print_error(&exit.message);
+            }
+        }
 
         if manager.program.args.has("--stay") {
             let text = "the league is over; still serving (--stay) until the command \

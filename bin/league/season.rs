@@ -17,7 +17,7 @@ use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{Access, league_folder, replace};
 use league::program::terminal::{plural, print_error, print_line, sanitize};
 use league::program::{data_folder, load_config};
-use league::protocol::Standing;
+use league::protocol::{AgentKind, Standing};
 use league::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,11 +132,15 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     let mut left_out = 0;
     for folder in folders {
         let place = folder.display();
-        match finished_league(folder, &league_id) {
-            Ok(view) => {
+        let count = promoted_count.unwrap_or(0);
+        let group = finished_league(folder, &league_id).and_then(|view| {
+            let best = best_entrants(folder, &view, count, by_expected)?;
+            Ok((view, best))
+        });
+        match group {
+            Ok((view, best)) => {
                 print(&sanitize(&format!("  {place}{}", title(&view))));
-                let count = promoted_count.unwrap_or(0);
-                next.extend(best_entrants(folder, &view, count, by_expected)?);
+                next.extend(best);
                 add(&mut players, &view);
             }
             Err(problem) => {
@@ -212,13 +216,13 @@ fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the best players of a group with the commands that started them. Players of the same worth
-/// keep the order of the league's table.
+/// keep the order of the league's table. A player that has not the name of its entrant is passed over.
 fn best_entrants(
     folder: &Path,
     view: &LeagueView,
     count: usize,
     by_expected: bool,
-) -> Result<Vec<Entrant>, Exit> {
+) -> Result<Vec<Entrant>, String> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -231,14 +235,31 @@ fn best_entrants(
     }
 
     let file = league_folder(folder, &view.league_id).join(groups::FILE);
-    let entrants = groups::read(&file)?;
+    let entrants = groups::read(&file).map_err(|exit| exit.message)?;
 
     let mut best = Vec::new();
-    for row in rows.into_iter().take(count) {
+    for row in &rows {
+        if best.len() == count {
+            break;
+        }
+
+        // Two players may have one name: then only the id tells which of them was started by it.
         let name = &row.display_name;
-        let entrant = entrants.iter().find(|entrant| entrant.name == *name);
-        let problem = format!("{} does not say how {name} is started", file.display());
-        best.push(entrant.cloned().ok_or(Exit::failed(problem))?);
+        let is_named = |entrant: &Entrant| entrant.name == *name;
+        let own = entrants.iter().position(is_named);
+        let own = own.filter(|n| {
+            let id = AgentKind::Player.format_id(*n as u32 + 1);
+            let mut others = rows.iter().filter(|other| other.player_id != row.player_id);
+            row.player_id == id || others.all(|other| other.display_name != *name)
+        });
+        match own {
+            Some(n) => best.push(entrants[n].clone()),
+            None => {
+                let (id, file) = (&row.player_id, file.display());
+                let problem = format!("{id} calls itself {name}, which is not its name in {file}");
+                print_error(&sanitize(&format!("{problem}: it is passed over")));
+            }
+        }
     }
 
     Ok(best)

@@ -124,13 +124,29 @@ fn is_own_message(line: &Value, league_id: &str, match_id: &str) -> bool {
         && league.is_none_or(|league| league == league_id)
 }
 
-/// Returns the conversations in the newest run: those after the last start of the league.
+/// Returns the conversations in the newest run: those after the last start of the league. A player
+/// accepts an invitation of anybody to a match that is not its own, so its answer only counts if no log
+/// of a referee or of the manager is here.
 fn newest_conversations(signs: &mut [Value]) -> BTreeSet<&str> {
     signs.sort_by(|one, other| text(one, "timestamp").cmp(text(other, "timestamp")));
     let mut runs = signs.split(is_league_start);
     let newest = runs.rfind(|run| !run.is_empty()).unwrap_or_default();
-    let conversations = newest.iter().map(|line| text(line, "conversation_id"));
-    conversations.collect()
+
+    let mut conversations = BTreeSet::new();
+    let mut accepted = BTreeSet::new();
+    for line in newest {
+        let conversation = text(line, "conversation_id");
+        if text(line, "message_type") == GameJoinAck::NAME {
+            accepted.insert(conversation);
+        } else {
+            conversations.insert(conversation);
+        }
+    }
+    if conversations.is_empty() {
+        accepted
+    } else {
+        conversations
+    }
 }
 
 /// Returns those lines of logs that contain one of the texts and are wanted; at most `max` of each

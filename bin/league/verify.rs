@@ -26,15 +26,9 @@ pub const USAGE: Usage = Usage {
 
 /// Checks the league that the command line names, and prints what was found.
 pub fn run(args: &Args) -> Result<(), Exit> {
-    let config = program::load_config(args)?;
-    let data = program::data_folder(args);
-    let checked = Checked::new(config, &data, &program::log_folder(args))?;
+    let checked = Checked::new(program::load_config(args)?, args)?;
     print_line(&checked.summary());
-    if checked.differences.is_empty() {
-        return Ok(());
-    }
-
-    Err(Exit::failed(checked.differences.join("\n")))
+    checked.check()
 }
 
 /// The files of a league, and in which points they differ.
@@ -44,12 +38,13 @@ pub struct Checked {
     histories: usize,
     logs: usize,
     /// One sentence for each difference.
-    pub differences: Vec<String>,
+    differences: Vec<String>,
 }
 
 impl Checked {
-    /// Checks the files of the league of a configuration.
-    pub fn new(config: Config, data: &Path, logs: &Path) -> Result<Checked, Exit> {
+    /// Reads the files of a league in the folders of a command line.
+    pub fn new(config: Config, args: &Args) -> Result<Checked, Exit> {
+        let data = &program::data_folder(args);
         let mut checked = Checked {
             league: League::new(config),
             outboxes: 0,
@@ -61,12 +56,20 @@ impl Checked {
         checked.read_journal(data)?;
         checked.check_outboxes(data);
         checked.check_histories(data);
-        checked.check_logs(logs);
+        checked.check_logs(&program::log_folder(args));
         Ok(checked)
     }
 
+    /// Fails with the differences, if there are any.
+    pub fn check(&self) -> Result<(), Exit> {
+        if self.differences.is_empty() {
+            return Ok(());
+        }
+        Err(Exit::failed(self.differences.join("\n")))
+    }
+
     /// Describes in one line what agrees, or how much does not.
-    pub fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let league = &self.league.config.league.league_id;
         let results = plural(self.league.played.len() as u32, "result");
         let (outboxes, histories, logs) = (self.outboxes, self.histories, self.logs);
@@ -77,7 +80,8 @@ impl Checked {
         };
 
         format!(
-            "{league}: {results} in the journal, {outboxes} outboxes, {histories} histories, {logs} logs: {found}"
+            "{league}: {results} in the journal; outboxes: {outboxes}, histories: {histories}, \
+             logs: {logs}; {found}"
         )
     }
 

@@ -18,3 +18,4 @@ mod strategies;
 mod support;
 mod tic_tac_toe;
 mod trace;
+mod verify;

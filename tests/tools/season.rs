@@ -264,6 +264,20 @@ fn a_stage_names_every_group_that_it_leaves_out() {
         let (came, [printed, said]) = run(options);
         assert_eq!((came, &*printed), (Some(code), promoted), "{said}");
     }
+
+    // A player that calls itself otherwise than its entrant stops nobody.
+    put(
+        "001",
+        "entrants.txt",
+        "P02\ttwo\nAda\tthree\nP04\tfour\nP01\tone\n",
+    );
+    let (code, [printed, said]) = run("--promote 2");
+    assert_eq!(
+        (code, &*printed),
+        (Some(0), "P01\tone\nP04\tfour\n"),
+        "{said}"
+    );
+    check_says(&said, "P03 calls itself P03, which is not its name in ");
 }
 
 /// The document of a league, under the name of the shipped one.

@@ -263,6 +263,13 @@ fn referee_gives_the_order_and_forged_lines_are_not_drawn() {
         ("in a player's name", vec![as_player]),
         ("in its own name", vec![as_itself]),
         (
+            "accepted by a player of another match",
+            vec![line(
+                "10:00:40 P03 message_sent GAME_JOIN_ACK REF01",
+                theirs.clone(),
+            )],
+        ),
+        (
             "in a conversation of its own",
             vec![line(own_conversation, theirs)],
         ),
