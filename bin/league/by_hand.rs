@@ -12,6 +12,7 @@ use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::sync::Shared;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
+use league::program::terminal::sanitize;
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,8 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(25);
 const MARGIN: Duration = Duration::from_secs(2);
 /// Maximum number of past matches that are shown.
 const MAX_HISTORY: usize = 50;
+/// Maximum length of a note, in characters.
+const MAX_NOTE: usize = 500;
 
 /// The states that `next_turn` reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -166,17 +169,17 @@ impl ByHand {
         table.chosen.remove(match_id)
     }
 
-    /// Adds a note for the next answer of `next_turn`.
+    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which must
+    /// not look like something else.
     pub fn note(&self, text: &str) {
-        self.table.lock().notes.push(text.into());
+        let text = truncate(&sanitize(text), MAX_NOTE);
+        self.table.lock().notes.push(text);
     }
 
     /// Ends the waiting of the clients: the league is over.
     pub fn end(&self, text: &str) {
-        self.table.update(|table| {
-            table.notes.push(text.into());
-            table.is_over = true;
-        });
+        self.note(text);
+        self.table.update(|table| table.is_over = true);
     }
 
     /// Waits until the player is asked. The match with the nearest deadline comes first.

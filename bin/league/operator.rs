@@ -22,7 +22,7 @@ use league::protocol::{
 };
 use league::values::Endpoint;
 use std::fs;
-use std::io::{self, Read, Write, stdin};
+use std::io::{self, BufRead, Read, Write, stdin};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -316,7 +316,8 @@ pub fn listen(program: &Program) {
     args.set("--operator-token-file", &token.to_string_lossy());
 
     spawn("keyboard", move || {
-        for line in stdin().lines().map_while(Result::ok) {
+        for line in stdin().lock().split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
             if let Err(exit) = run_line(&args, line.trim()) {
                 print_line(&exit.message);
             }

@@ -10,7 +10,7 @@ use league::manager::league::League;
 use league::program::config::Config;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -443,6 +443,11 @@ impl Agent {
     pub fn restart(&mut self, world: &World, arguments: &str) {
         self.kill();
         *self = world.manager(&format!("{arguments} --port {}", self.port()));
+    }
+
+    /// Writes bytes to its standard input.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
     /// Closes its standard input.

@@ -95,12 +95,12 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         assert_eq!([soon, late], ["even", "odd"]);
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
-    by_hand.note("a note");
+    by_hand.note("a\nnote");
     by_hand.end("the end");
     for _ in 0..2 {
         let over = by_hand.next_turn(); // told until the next choice
         let told = (over.status, over.notes.join(", "));
-        assert_eq!(told, (TurnState::Over, "a note, the end".into()));
+        assert_eq!(told, (TurnState::Over, "a\u{fffd}note, the end".into()));
     }
 }
 

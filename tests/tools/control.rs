@@ -2,7 +2,7 @@
 //! each order. What each order does and says is the story `tests/scripts/control.txt`.
 
 use super::support::*;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -253,4 +253,23 @@ fn a_plain_manager_obeys_the_operator_and_tells_its_status() {
     world.check_played(2);
     referee.ends_well();
     drop(peers);
+}
+
+#[test]
+fn typed_line_that_is_not_utf_8_does_not_end_the_teachers_commands() {
+    let world = World::new("");
+    let mut class = until("a port is free", || {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let arguments = format!("class --port {port} --host 127.0.0.1 --referees 1");
+        let class = Agent::new(&mut world.command("league", &arguments));
+        wait_until("it says something", || {
+            !class.said().is_empty() || TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        (!class.said().contains(" is in use")).then_some(class)
+    });
+    class.line("typed here:");
+    class.write(b"remove Zo\xeb\nstatus\n");
+    class.line("0 players");
 }
