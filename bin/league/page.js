@@ -166,9 +166,11 @@ function roundsOver() {
 
 /** The manager's clock minus ours, in milliseconds. */
 let clockDifference = 0;
+/** Returns true if matches are announced and will begin. */
+const isAnnounced = () => Boolean(league.next_at) && !league.paused && isRunning() && failures < 2;
 /** Returns the seconds until the matches of the announced round begin; 0 if no round is announced. */
 function secondsLeft() {
-  if (!league.next_at || league.paused || !isRunning()) return 0;
+  if (!isAnnounced()) return 0;
   return Math.max(0, Math.ceil((Date.parse(league.next_at) - (Date.now() + clockDifference)) / 1000));
 }
 
@@ -283,7 +285,7 @@ function drawNow() {
   const left = secondsLeft();
   const matches = league.rounds[round - 1]?.matches ?? [];
   const done = matches.filter(match => match.ending).length;
-  if (league.next_at && left === 0 && !league.paused) return setText($("now"), `Round ${round} of ${rounds} begins now`);
+  if (isAnnounced() && left === 0) return setText($("now"), `Round ${round} of ${rounds} begins now`);
   if (left > 0) {
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
     return setText($("now"), `Round ${round} of ${rounds} begins in ${clock}`);
@@ -402,13 +404,17 @@ function drawTable() {
 function champions() {
   return league.champion ? equalPlayers(league.champion.player_id) : [];
 }
+/** Writes who is in the lead, or the champion: the same box, so that nothing moves at the end. */
 function drawChampion() {
-  const best = champions();
-  show($("champion"), best.length > 0);
+  const [first, ...others] = league.standings;
+  const level = others.filter(row => row.points === first.points).map(row => row.player_id);
+  const best = isOver() ? champions() : first ? [first.player_id, ...level] : [];
+  show($("champion"), best.length > 0 && league.status !== "waiting");
   if (!best.length) return;
-  setText($("h-champion"), best.length > 1 ? "Champions" : "Champion");
-  setText($("winner"), `${list(best.map(id => `${name(id)} (${id})`))}, ${count(league.champion.points, "point")}`);
-  const shared = best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
+  setText($("h-champion"), !isOver() ? "In the lead" : best.length > 1 ? "Champions" : "Champion");
+  const names = best.length > 3 ? `${best.length} players` : list(best.map(id => `${name(id)} (${id})`));
+  setText($("winner"), `${names}, ${count(first.points, "point")}`);
+  const shared = isOver() && best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
   setText($("luck"), shared + (league.luck ?? ""));
 }
 
@@ -596,12 +602,12 @@ function drawRows(svg, rows, line) {
 
 /** Draws the mean of each player of a practice with its error, the best first. */
 function drawMeans() {
-  const isShown = isRepeated() && played().length > 0 && league.status !== "waiting";
+  const isShown = isRepeated() && league.status !== "waiting";
   show($("means"), isShown);
   if (!isShown) return;
   const { points: middle, name: who } = reference();
   const rows = comparedPlayers().map(id => {
-    const { mean, error } = sample(values.get(id));
+    const { mean, error } = sample(values.get(id) ?? [middle]);
     const side = Math.abs(mean - middle) <= 2 * error ? "like" : mean > middle ? "more" : "less";
     return { id, from: mean - 2 * error, to: mean + 2 * error, dot: mean, text: mean.toFixed(2), side };
   });
@@ -994,8 +1000,8 @@ function draw() {
   drawTable();
   drawChart();
   drawMeans();
-  show($("gaps"), hasLuck());
-  if (hasLuck()) drawLuck($("luck-chart"), league.standings);
+  show($("gaps"), drawsNumbers() && league.status !== "waiting");
+  if (drawsNumbers()) drawLuck($("luck-chart"), league.standings);
   drawFailures();
   drawCross();
   drawSchedule();

@@ -352,6 +352,11 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
         browse(&world, &format!("{url}{view}")).unwrap()
     };
     let page = show(&begun, &begun.to_string(), "#league");
+    check_words(
+        &page,
+        &["In the lead"],
+        &["<h2 id=\"h-champion\">Champion</h2>"],
+    );
     let ranks = table(&page, "standings")
         .into_iter()
         .map(|row| row[0].clone());
@@ -368,8 +373,10 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     check_words(&wall, &["Results of round 5", "all is well"], &[]);
 
     // The manager is lost: nothing moves, and all is not well.
-    let lost = show(&begun, "no document", "#wall");
-    check_words(&lost, &["the manager does not answer"], &["all is well"]);
+    let announced = running(&begun, json!({"next_at": "2026-11-23T02:30:00Z"}));
+    let lost = show(&announced, "no document", "#wall");
+    let wrong = ["all is well", "begins now"];
+    check_words(&lost, &["the manager does not answer"], &wrong);
 
     // A reason names players, with local times of day.
     let mut rounds = data["rounds"].clone();
