@@ -24,12 +24,12 @@
 //! src/program/    the start of every program: args, config, credentials, session (registration),
 //!                 storage, terminal
 //! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),
-//!                 call_error, log, restart, sync (threads and locks)
+//!                 call_error, log, sync (threads and locks), hardening (limits of the HTTP library)
 //! src/games/      the definition of a game, and the games
 //! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
 //!                 their description is in protocol.md and fields.md
 //! src/json.rs     decoding of JSON, with the path of each error; json/schema.rs derives schemas
-//! src/values/     timestamps, endpoints, tokens and other texts
+//! src/values/     texts, timestamps, endpoints
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
 //! code of a player does not depend on the manager. Files that decide (`league`, `registration`,

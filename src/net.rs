@@ -5,9 +5,9 @@
 pub mod agent;
 pub mod call_error;
 pub mod client;
+pub mod hardening;
 pub mod http;
 pub mod log;
 pub mod mcp;
-pub mod restart;
 pub mod rpc;
 pub mod sync;

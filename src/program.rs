@@ -13,9 +13,9 @@ pub mod terminal;
 
 use crate::net::agent::Agent;
 use crate::net::client::Client;
+use crate::net::hardening;
 use crate::net::http::{self, HttpServer};
 use crate::net::log::{Level, Log};
-use crate::net::restart;
 use crate::net::rpc::RpcServer;
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Exit};
@@ -138,7 +138,7 @@ impl Program {
         spawn("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            restart::watch(report, |reason| {
+            hardening::watch(report, |reason| {
                 if agent.prepare_restart() {
                     restart_process(&log, port, reason);
                 }
@@ -207,7 +207,7 @@ fn restart_process(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = restart::restart_process(port);
+    let error = hardening::restart_process(port);
     print_error(&format!("the process cannot be restarted: {error}"));
 }
 

@@ -1,9 +1,103 @@
-//! The values of which messages and files are made: timestamps, endpoints, names, tokens.
+//! The values of which messages and files are made: timestamps, endpoints, and texts. This file has
+//! the texts: which names are legal, how tokens are made, compared and redacted, and how much of a
+//! peer's text is shown.
 
 mod endpoint;
-mod text;
 mod timestamp;
 
 pub use endpoint::Endpoint;
-pub use text::*;
 pub use timestamp::Timestamp;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Maximum number of characters of a peer's text that are shown or passed on.
+pub const MAX_SHOWN_CHARS: usize = 200;
+
+/// Checks the name under which people know an agent. An error says what is legal.
+pub fn check_display_name(text: &str) -> Result<(), &'static str> {
+    let is_legal = (1..=50).contains(&text.chars().count());
+    is_legal.then_some(()).ok_or("1 to 50 characters")
+}
+
+/// Checks the version of an agent. An error says what is legal.
+pub fn check_version(text: &str) -> Result<(), &'static str> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_legal = parts.len() == 3 && parts.into_iter().all(is_number);
+    is_legal
+        .then_some(())
+        .ok_or("MAJOR.MINOR.PATCH, like 1.0.0")
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Checks an identifier, which may be a part of a path. An error says what is legal.
+pub fn check_identifier(text: &str) -> Result<(), &'static str> {
+    let mut chars = text.chars();
+    let is_legal = !text.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    is_legal.then_some(()).ok_or("letters, digits, _ and -")
+}
+
+/// Checks the URL of an agent. An error says what is legal.
+pub fn check_url(text: &str) -> Result<(), &'static str> {
+    Endpoint::parse(text).map(|_| ())
+}
+
+/// Makes the token of an agent from its id and a random secret: `tok-p01-0123…`.
+pub fn token(id: &str, secret: &str) -> String {
+    format!("tok-{}-{secret}", id.to_ascii_lowercase())
+}
+
+/// Compares two secrets in a time that does not depend on how many characters are equal.
+pub fn constant_time_eq(one: &str, other: &str) -> bool {
+    let mut differences = 0;
+    for (a, b) in one.bytes().zip(other.bytes()) {
+        differences |= a ^ b;
+    }
+    one.len() == other.len() && differences == 0
+}
+
+/// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`.
+pub fn redact_tokens(text: &str) -> Cow<'_, str> {
+    if !text.contains("tok-") {
+        return text.into();
+    }
+    let mut parts = text.split("tok-");
+    let mut redacted = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (id, rest) = part.split_once('-').unwrap_or((part, ""));
+        let secret_length = rest.find(is_separator).unwrap_or(rest.len());
+        redacted += "tok-";
+        if secret_length < 8 || id.contains(is_separator) {
+            redacted += part;
+        } else {
+            redacted += &format!("{id}-***{}", &rest[secret_length..]);
+        }
+    }
+    redacted.into()
+}
+
+fn is_separator(c: char) -> bool {
+    !c.is_ascii_alphanumeric()
+}
+
+/// Returns the first `max` characters of a text, and an ellipsis if there are more.
+pub fn truncate(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into(),
+    }
+}
+
+/// Prepares a peer's text for being shown: without tokens, and truncated.
+pub fn redact_and_truncate(text: &str) -> String {
+    truncate(&redact_tokens(text), MAX_SHOWN_CHARS)
+}
+
+/// Formats a duration in seconds with at most two decimals: `30`, `0.5`.
+pub fn format_seconds(time: Duration) -> String {
+    let seconds = (time.as_secs_f64() * 100.0).round() / 100.0;
+    seconds.to_string()
+}

@@ -1,36 +1,20 @@
 //! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn, and
-//! one of them always waits for the next. It works around four limits of that library:
-//! - Kept-alive connections starve each other in its thread pool, so every response closes its
-//!   connection (`Response::to_bytes`).
-//! - It has no read timeout, so connections inherit one from the listener (`set_read_timeout`).
-//! - It allocates as many bytes as a client claims to send, so unread bodies are read past first
-//!   (`HttpServer::answer`).
-//! - Its accept thread can die, and its headers have no limit: `restart.rs` watches for both.
-//!
-//! Read next: `rpc.rs`, which gives a request its meaning.
+//! one of them always waits for the next. Every response closes its connection, since kept-alive
+//! connections starve each other in the library's thread pool. What works around the library's other
+//! limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its meaning.
 
-use super::sync::{Shared, lock, spawn};
+use super::hardening::{RequestQueue, refuse_large_claim, skip_body};
+use super::sync::{Shared, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::panic::catch_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
-use tiny_http::Server;
 
 /// The usual status.
 pub const OK: &str = "200 OK";
-/// Maximum time between two pieces of a request.
-const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval between two attempts to start the library's server.
-const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of worker threads that are kept although they have no request.
 const MAX_WAITING: usize = 2;
-/// Requests that claim a longer body are dropped without an answer, in bytes.
-const MAX_CLAIM: usize = 256 << 20;
-/// Held while the rest of an oversized body is read, so that only one takes memory at a time.
-static OVERSIZED_BODY: Mutex<()> = Mutex::new(());
 
 /// A request as it came.
 pub struct HttpRequest<'a> {
@@ -111,11 +95,10 @@ pub type Handler = dyn Fn(&HttpRequest) -> Response + Send + Sync;
 
 /// A server that answers in threads of its own.
 pub struct HttpServer {
-    listener: TcpListener,
+    /// The requests that have come, from which all workers take the next one.
+    queue: RequestQueue,
     handler: Box<Handler>,
     max_body: usize,
-    /// The library's server, from which all workers take requests.
-    library: Mutex<Option<Arc<Server>>>,
     /// Number of workers that wait for a request.
     waiting: AtomicUsize,
     /// Number of requests that are being answered.
@@ -140,12 +123,10 @@ pub fn serve(
     max_body: usize,
     handler: Box<Handler>,
 ) -> io::Result<Arc<HttpServer>> {
-    set_read_timeout(&listener)?;
     let server = Arc::new(HttpServer {
-        listener,
+        queue: RequestQueue::new(listener)?,
         handler,
         max_body,
-        library: Mutex::default(),
         waiting: AtomicUsize::new(0),
         in_flight: Shared::default(),
     });
@@ -153,14 +134,6 @@ pub fn serve(
         return Err(io::Error::other("no thread is left"));
     }
     Ok(server)
-}
-
-/// Sets the read timeout of the connections: on Linux they inherit that of the listener.
-fn set_read_timeout(listener: &TcpListener) -> io::Result<()> {
-    #[cfg(unix)]
-    std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
-        .set_read_timeout(Some(READ_TIMEOUT))?;
-    Ok(())
 }
 
 impl HttpServer {
@@ -179,7 +152,7 @@ impl HttpServer {
     /// another worker waits for the next one.
     fn work(self: &Arc<Self>) {
         loop {
-            let request = self.next_request();
+            let request = self.queue.next();
             let others = self.waiting.fetch_sub(1, SeqCst) - 1;
             if others == 0 {
                 self.start_worker();
@@ -195,63 +168,22 @@ impl HttpServer {
         }
     }
 
-    /// Waits for a request. The library's server ends when no client has connected for
-    /// `READ_TIMEOUT`, or when a descriptor is missing: then the next one is started.
-    fn next_request(&self) -> tiny_http::Request {
-        loop {
-            let Some(library) = self.library() else {
-                thread::sleep(RETRY_INTERVAL);
-                continue;
-            };
-            match library.recv_timeout(READ_TIMEOUT) {
-                Ok(Some(request)) => return request,
-                Ok(None) => {} // another worker may have replaced it
-                Err(_) => self.discard(&library),
-            }
-        }
-    }
-
-    /// Returns the library's server, which is started if there is none.
-    fn library(&self) -> Option<Arc<Server>> {
-        let mut library = lock(&self.library);
-        if library.is_none() {
-            *library = start_library(&self.listener).map(Arc::new);
-        }
-        library.clone()
-    }
-
-    /// Discards a server of the library that has ended, unless another worker has done so.
-    fn discard(&self, ended: &Arc<Server>) {
-        let mut library = lock(&self.library);
-        if let Some(ended) = library.take_if(|current| Arc::ptr_eq(current, ended)) {
-            // Dropping it connects to our own port, which may block if the backlog is full.
-            spawn("close", move || drop(ended));
-        }
-    }
-
     /// Waits until no request is being answered, or the timeout is over.
     pub fn drain(&self, timeout: Duration) {
         drop(self.in_flight.wait_until(timeout, |count| *count == 0));
     }
 
     /// Answers a request.
-    fn answer(&self, mut request: tiny_http::Request) {
-        // Dropping such a request would allocate what it claims.
-        let claimed = request.body_length().unwrap_or_default();
-        if claimed > MAX_CLAIM {
-            return std::mem::forget(request);
-        }
-
+    fn answer(&self, request: tiny_http::Request) {
+        let Some(mut request) = refuse_large_claim(request) else {
+            return;
+        };
         let response = match self.read(&mut request) {
             Ok(request) => (self.handler)(&request),
             Err(status) => Response::new(status, ""),
         };
 
-        // Read past the rest of the body: the library would allocate what is claimed to be left.
-        let _one_at_a_time = (claimed > self.max_body).then(|| lock(&OVERSIZED_BODY));
-        let mut rest = request.as_reader().take(claimed as u64);
-        let _ = io::copy(&mut rest, &mut io::sink());
-
+        let _one_at_a_time = skip_body(&mut request, self.max_body);
         let mut writer = request.into_writer();
         let _ = writer.write_all(&response.to_bytes());
         let _ = writer.flush();
@@ -290,11 +222,4 @@ impl HttpServer {
             body,
         })
     }
-}
-
-/// Starts the library's server; `None` if no descriptor is left, or no thread: then it panics.
-fn start_library(listener: &TcpListener) -> Option<Server> {
-    let listener = listener.try_clone().ok()?;
-    let started = catch_unwind(|| Server::from_listener(listener, None));
-    started.ok()?.ok()
 }

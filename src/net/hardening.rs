@@ -1,0 +1,205 @@
+//! What works around the limits of tiny_http. Skip this file at first reading.
+//!
+//! - It has no read timeout: connections inherit one from the listener (`RequestQueue::new`).
+//! - Its accept thread ends when a descriptor is missing, or panics: it is started again
+//!   (`RequestQueue::next`).
+//! - A request that is dropped allocates as many bytes as its client claims to send: unread bodies
+//!   are read past first (`skip_body`), and enormous ones are never dropped (`refuse_large_claim`).
+//! - Header lines have no limit, and some connections are never closed: the process is restarted
+//!   when it holds too much memory or too many descriptors (`watch`). No other mechanism frees what
+//!   an attacker has taken. The journal, the credentials and the outbox are on the disk, so nothing
+//!   is lost. Only Linux tells a process what it holds.
+
+use super::sync::{lock, spawn};
+use std::io::Read;
+use std::net::TcpListener;
+use std::panic::catch_unwind;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use std::{env, fs, io, mem, panic, thread};
+use tiny_http::{Request, Server};
+
+/// Maximum time between two pieces of a request.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between two attempts to start the library's server.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// Requests that claim a longer body are not answered, in bytes.
+const MAX_CLAIM: usize = 256 << 20;
+/// Maximum memory of a process, in KB, on a machine that has twice as much.
+const MAX_MEMORY: u64 = 1 << 20;
+/// Interval between two checks.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum time between two restarts: it leaves time for work under any attack.
+const MIN_UPTIME: Duration = Duration::from_secs(3);
+/// True when a thread of the HTTP library that is needed has panicked.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Held while the rest of an oversized body is read, so that only one takes memory at a time.
+static OVERSIZED_BODY: Mutex<()> = Mutex::new(());
+
+/// The requests that come to a port.
+pub struct RequestQueue {
+    listener: TcpListener,
+    /// The library's server. It ends when no client has connected for `READ_TIMEOUT`, or when a
+    /// descriptor is missing.
+    server: Mutex<Option<Arc<Server>>>,
+}
+
+impl RequestQueue {
+    /// Sets the read timeout of the connections: on Linux they inherit that of the listener.
+    pub fn new(listener: TcpListener) -> io::Result<RequestQueue> {
+        #[cfg(unix)]
+        std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
+            .set_read_timeout(Some(READ_TIMEOUT))?;
+        Ok(RequestQueue {
+            listener,
+            server: Mutex::default(),
+        })
+    }
+
+    /// Waits for a request. A server that has ended is started again.
+    pub fn next(&self) -> Request {
+        loop {
+            let Some(server) = self.server() else {
+                thread::sleep(RETRY_INTERVAL);
+                continue;
+            };
+            match server.recv_timeout(READ_TIMEOUT) {
+                Ok(Some(request)) => return request,
+                Ok(None) => {} // another worker may have replaced it
+                Err(_) => self.discard(&server),
+            }
+        }
+    }
+
+    /// Returns the library's server, which is started if there is none.
+    fn server(&self) -> Option<Arc<Server>> {
+        let mut server = lock(&self.server);
+        if server.is_none() {
+            *server = start_server(&self.listener).map(Arc::new);
+        }
+        server.clone()
+    }
+
+    /// Discards a server that has ended, unless another worker has done so.
+    fn discard(&self, ended: &Arc<Server>) {
+        let mut server = lock(&self.server);
+        if let Some(ended) = server.take_if(|current| Arc::ptr_eq(current, ended)) {
+            // Dropping it connects to our own port, which may block if the backlog is full.
+            spawn("close", move || drop(ended));
+        }
+    }
+}
+
+/// Starts the library's server; `None` if no descriptor is left, or no thread: then it panics.
+fn start_server(listener: &TcpListener) -> Option<Server> {
+    let listener = listener.try_clone().ok()?;
+    let started = catch_unwind(|| Server::from_listener(listener, None));
+    started.ok()?.ok()
+}
+
+/// Returns the request, unless it claims a body that no machine can hold: dropping it would allocate
+/// that, so its memory is given up.
+pub fn refuse_large_claim(request: Request) -> Option<Request> {
+    if request.body_length().unwrap_or_default() > MAX_CLAIM {
+        mem::forget(request);
+        return None;
+    }
+    Some(request)
+}
+
+/// Reads past the rest of a body: the library would allocate what is claimed to be left. Returns a
+/// lock that must be held until the request is dropped, in case that its client has given up.
+pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'static, ()>> {
+    let claimed = request.body_length().unwrap_or_default();
+    let one_at_a_time = (claimed > max_body).then(|| lock(&OVERSIZED_BODY));
+    let mut rest = request.as_reader().take(claimed as u64);
+    let _ = io::copy(&mut rest, &mut io::sink());
+    one_at_a_time
+}
+
+/// Checks for ever whether the process must be restarted, and then calls `restart` with the reason.
+/// Calls `report` with every panic, in one line.
+pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&str)) {
+    watch_panics(report);
+    loop {
+        thread::sleep(MIN_UPTIME);
+        let reason = wait_for_reason();
+        restart(&reason);
+    }
+}
+
+/// Reports every panic, and marks the server as broken after one in the library's accept thread. All
+/// our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends one
+/// connection.
+fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        report(&panic.to_string().replace('\n', " "));
+        let is_connection = panic
+            .location()
+            .is_some_and(|at| at.file().ends_with("client.rs"));
+        if thread::current().name().is_none() && !is_connection {
+            IS_BROKEN.store(true, SeqCst);
+        }
+    }));
+}
+
+fn wait_for_reason() -> String {
+    loop {
+        if IS_BROKEN.load(SeqCst) {
+            return "the HTTP server failed".into();
+        }
+        if let Some(reason) = exceeded_limit() {
+            return reason;
+        }
+        thread::sleep(CHECK_INTERVAL);
+    }
+}
+
+/// Returns the limit that the process exceeds; `None` also where the system does not tell.
+fn exceeded_limit() -> Option<String> {
+    let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
+        let is_linux = cfg!(target_os = "linux");
+        return is_linux.then(|| "no file descriptor is left".into());
+    };
+    let descriptors = descriptors.count() as u64;
+    if descriptors >= proc_value("/proc/self/limits", "Max open files")? / 5 * 4 {
+        return Some(format!("{descriptors} file descriptors are open"));
+    }
+
+    let memory = proc_value("/proc/self/status", "VmRSS:")?;
+    if memory >= MAX_MEMORY.min(proc_value("/proc/meminfo", "MemTotal:")? / 2) {
+        return Some(format!("{} MiB of memory are in use", memory >> 10));
+    }
+    None
+}
+
+/// Returns the first number behind a word in a file of the system.
+fn proc_value(path: &str, word: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let (_, rest) = text.split_once(word)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Replaces the process by a new one with the same command, on the same port, without `--fresh`: it
+/// goes on with what is on its disk. The shell gives it as many descriptors as the system allows.
+/// Returns only if that fails.
+pub fn restart_process(port: u16) -> io::Error {
+    let mut command = Command::new("/bin/sh");
+    command.args([
+        "-c",
+        r#"ulimit -n "$(ulimit -H -n)" 2>/dev/null; exec "$0" "$@""#,
+    ]);
+    command.args(env::args_os().filter(|argument| argument != "--fresh"));
+    if env::args_os().all(|argument| argument != "--restarted") {
+        command.args(["--port", &port.to_string(), "--restarted"]);
+    }
+    #[cfg(unix)]
+    return std::os::unix::process::CommandExt::exec(&mut command);
+    #[cfg(not(unix))]
+    io::Error::other("this system cannot replace a process; start the program again")
+}
