@@ -32,11 +32,18 @@ function sanitize(text) {
   return String(text ?? "").replace(HARMFUL, "\ufffd");
 }
 
+/** Returns true if another player has the same name. */
+const isShared = id => players().some(agent => agent.id !== id && agent.display_name === byId.get(id)?.display_name);
+
 /** Returns a player's name, between two marks that keep a name written from right to left apart from its line. */
-function name(id) {
+function name(id, hasId = isShared(id)) {
   const displayName = byId.get(id)?.display_name;
-  return displayName === undefined ? id : `\u2068${displayName.replace(/[\u2066-\u2069]/g, "\ufffd")}\u2069`;
+  if (displayName === undefined) return id;
+  return `\u2068${displayName.replace(/[\u2066-\u2069]/g, "\ufffd")}\u2069${hasId ? ` (${id})` : ""}`;
 }
+
+/** Returns a text without the web pages that are quoted in it; the traces have them. */
+const withoutPages = text => (text ?? "").replace(/ "[^"<]{0,9}<(?:[^"\\]|\\.)*("|$)/g, "");
 
 /** Returns `1 match`, `2 matches`. */
 function count(n, noun) {
@@ -56,8 +63,7 @@ const number = id => parseInt(id.replace(/\D/g, ""), 10);
 /** Returns a player's name with at most `max` letters, and with its id if another player has the same name. */
 function label(id, max = 19) {
   const displayName = byId.get(id)?.display_name ?? id;
-  const isShared = players().filter(agent => agent.display_name === displayName).length > 1;
-  return isShared ? `${displayName.slice(0, max - 6)} (${id})` : displayName.slice(0, max);
+  return isShared(id) ? `${displayName.slice(0, max - 6)} (${id})` : displayName.slice(0, max);
 }
 
 // ------------------------------------------------------------------------------------------------- writing elements
@@ -166,9 +172,11 @@ function roundsOver() {
 
 /** The manager's clock minus ours, in milliseconds. */
 let clockDifference = 0;
+/** Returns true if matches are announced and will begin. */
+const isAnnounced = () => Boolean(league.next_at) && !league.paused && isRunning() && failures < 2;
 /** Returns the seconds until the matches of the announced round begin; 0 if no round is announced. */
 function secondsLeft() {
-  if (!league.next_at || league.paused || !isRunning()) return 0;
+  if (!isAnnounced()) return 0;
   return Math.max(0, Math.ceil((Date.parse(league.next_at) - (Date.now() + clockDifference)) / 1000));
 }
 
@@ -200,7 +208,7 @@ function resultLetter(match, id) {
 /** Returns the reason of a result without a number, without the parts that the sentence around it has. */
 function reason(match) {
   const loser = rivals(match).find(id => id !== match.winner);
-  return (match.reason ?? "").replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
+  return withoutPages(match.reason).replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
 }
 
 /** Returns true for a match of a game by turns, which has a position. */
@@ -283,7 +291,7 @@ function drawNow() {
   const left = secondsLeft();
   const matches = league.rounds[round - 1]?.matches ?? [];
   const done = matches.filter(match => match.ending).length;
-  if (league.next_at && left === 0 && !league.paused) return setText($("now"), `Round ${round} of ${rounds} begins now`);
+  if (isAnnounced() && left === 0) return setText($("now"), `Round ${round} of ${rounds} begins now`);
   if (left > 0) {
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
     return setText($("now"), `Round ${round} of ${rounds} begins in ${clock}`);
@@ -313,7 +321,7 @@ function waitingReason() {
     return times.reduce((text, time) => text.replace(time, timeOfDay(time)), league.reason);
   }
   const open = league.rounds[league.current_round - 1].matches.filter(match => !match.ending);
-  const pairs = open.map(match => rivals(match).map(name).join(" – "));
+  const pairs = open.map(match => rivals(match).map(id => name(id)).join(" – "));
   const shown = pairs.length > 4 ? [...pairs.slice(0, 3), `${pairs.length - 3} more`] : pairs;
   return `still in play: ${list(shown)}, until ${timeOfDay(times.sort().at(-1))} at most`;
 }
@@ -338,7 +346,7 @@ function drawLobby() {
   setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "Nobody is here yet");
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
-    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${agent.trouble}` : agent.id);
+    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${withoutPages(agent.trouble)}` : agent.id);
     setClass(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
   });
   const box = $("present");
@@ -402,13 +410,17 @@ function drawTable() {
 function champions() {
   return league.champion ? equalPlayers(league.champion.player_id) : [];
 }
+/** Writes who is in the lead, or the champion: the same box, so that nothing moves at the end. */
 function drawChampion() {
-  const best = champions();
-  show($("champion"), best.length > 0);
+  const [first, ...others] = league.standings;
+  const level = others.filter(row => row.points === first.points).map(row => row.player_id);
+  const best = isOver() ? champions() : first ? [first.player_id, ...level] : [];
+  show($("champion"), best.length > 0 && league.status !== "waiting");
   if (!best.length) return;
-  setText($("h-champion"), best.length > 1 ? "Champions" : "Champion");
-  setText($("winner"), `${list(best.map(id => `${name(id)} (${id})`))}, ${count(league.champion.points, "point")}`);
-  const shared = best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
+  setText($("h-champion"), !isOver() ? "In the lead" : best.length > 1 ? "Champions" : "Champion");
+  const names = best.length > 3 ? `${best.length} players` : list(best.map(id => name(id, true)));
+  setText($("winner"), `${names}, ${count(first.points, "point")}`);
+  const shared = isOver() && best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
   setText($("luck"), shared + (league.luck ?? ""));
 }
 
@@ -596,12 +608,12 @@ function drawRows(svg, rows, line) {
 
 /** Draws the mean of each player of a practice with its error, the best first. */
 function drawMeans() {
-  const isShown = isRepeated() && played().length > 0 && league.status !== "waiting";
+  const isShown = isRepeated() && league.status !== "waiting";
   show($("means"), isShown);
   if (!isShown) return;
   const { points: middle, name: who } = reference();
   const rows = comparedPlayers().map(id => {
-    const { mean, error } = sample(values.get(id));
+    const { mean, error } = sample(values.get(id) ?? [middle]);
     const side = Math.abs(mean - middle) <= 2 * error ? "like" : mean > middle ? "more" : "less";
     return { id, from: mean - 2 * error, to: mean + 2 * error, dot: mean, text: mean.toFixed(2), side };
   });
@@ -651,14 +663,14 @@ function explanation(match, id) {
 }
 /** Returns the reason for one player if both lost. The reason of the match has both, with a semicolon between them. */
 function ownReason(match, id) {
-  const parts = (match.reason ?? "").replace(/ - nobody wins$/, "").split(/; (?=P\d+ )/);
+  const parts = withoutPages(match.reason).replace(/ - nobody wins$/, "").split(/; (?=P\d+ )/);
   return (parts.find(part => part.startsWith(`${id} `)) ?? parts.join("; ")).replace(new RegExp(`^${id} `), "");
 }
 /** Writes a line about losses: the player, their number, the reason, and links to the matches. */
 function writeLoss(item, { id, text, matches }, withName) {
   if (item.children.length !== 2) item.replaceChildren(make("span"), make("span"));
   const often = matches.length === 1 ? "once" : `${matches.length} times`;
-  setText(item.firstElementChild, withName ? `${name(id)} (${id}), ${often}: ${text} ` : `${often}: ${text} `);
+  setText(item.firstElementChild, withName ? `${name(id, true)}, ${often}: ${text} ` : `${often}: ${text} `);
   fill(item.lastElementChild, matches.slice(0, 12), () => make("span"), (span, match) => {
     link(span, match.match_id, traceOf(match), traceLabel(match));
     if (!traceOf(match)) setText(span, `${match.match_id} `);
@@ -667,7 +679,7 @@ function writeLoss(item, { id, text, matches }, withName) {
 function drawFailures() {
   const found = losses(players().map(agent => agent.id));
   fill($("failures"), found.slice(0, 40), () => make("li"), (item, loss) => writeLoss(item, loss, true));
-  const removed = players().filter(agent => agent.removed).map(agent => `${name(agent.id)} (${agent.id})`);
+  const removed = players().filter(agent => agent.removed).map(agent => name(agent.id, true));
   const loses = isOver() ? "Removed by the operator, and lost without playing from then on" : "Removed by the operator, and loses without playing until restored";
   setText($("gone"), removed.length ? `${loses}: ${removed.join(", ")}` : "");
   show($("failed"), found.length > 0 || removed.length > 0);
@@ -797,7 +809,7 @@ function writeRound(details, { round_id: round, matches }) {
 
 function drawAgents() {
   show($("people"), league.agents.length > 0 && league.status !== "waiting");
-  const reach = agent => agent.reachable === null ? "not asked yet" : agent.reachable ? "answers" : `does not answer: it ${agent.trouble ?? ""}`;
+  const reach = agent => agent.reachable === null ? "not asked yet" : agent.reachable ? "answers" : `does not answer: it ${withoutPages(agent.trouble)}`;
   const columns = [
     { head: "Name", classes: "name", write: (cell, agent) => nameLink(cell, agent.id) },
     { head: "Id", classes: "id", value: agent => agent.id },
@@ -829,7 +841,7 @@ function drawRules() {
 
 function drawPlayer(id) {
   const row = league.standings.find(row => row.player_id === id), agent = byId.get(id);
-  setText($("player-name"), agent ? `${name(id)} (${id})` : `${id} is no player of this league`);
+  setText($("player-name"), agent ? name(id, true) : `${id} is no player of this league`);
   const facts = !row || !agent ? [] : [
     ["Rank", `${rankOf(row)} of ${league.standings.length}`], ["Points", row.points], ...drawsNumbers() ? [["Expected", expected(id)], ["Luck", signed(luckOf(id))]] : [],
     ["Won, drew, lost", `${row.wins}, ${row.draws}, ${row.losses}`], ["Lost technically", technical(id)],
@@ -994,8 +1006,8 @@ function draw() {
   drawTable();
   drawChart();
   drawMeans();
-  show($("gaps"), hasLuck());
-  if (hasLuck()) drawLuck($("luck-chart"), league.standings);
+  show($("gaps"), drawsNumbers() && league.status !== "waiting");
+  if (drawsNumbers()) drawLuck($("luck-chart"), league.standings);
   drawFailures();
   drawCross();
   drawSchedule();

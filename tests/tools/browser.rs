@@ -352,6 +352,11 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
         browse(&world, &format!("{url}{view}")).unwrap()
     };
     let page = show(&begun, &begun.to_string(), "#league");
+    check_words(
+        &page,
+        &["In the lead"],
+        &["<h2 id=\"h-champion\">Champion</h2>"],
+    );
     let ranks = table(&page, "standings")
         .into_iter()
         .map(|row| row[0].clone());
@@ -368,21 +373,27 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     check_words(&wall, &["Results of round 5", "all is well"], &[]);
 
     // The manager is lost: nothing moves, and all is not well.
-    let lost = show(&begun, "no document", "#wall");
-    check_words(&lost, &["the manager does not answer"], &["all is well"]);
+    let announced = running(&begun, json!({"next_at": "2026-11-23T02:30:00Z"}));
+    let lost = show(&announced, "no document", "#wall");
+    let wrong = ["all is well", "begins now"];
+    check_words(&lost, &["the manager does not answer"], &wrong);
 
-    // A reason names players, with local times of day.
-    let mut rounds = data["rounds"].clone();
+    // A reason names players, with local times of day; equal names have ids.
+    let (mut rounds, mut agents) = (data["rounds"].clone(), data["agents"].clone());
     let open = rounds[4]["matches"][0].as_object_mut().unwrap();
     open.remove("ending");
     let names = ["player_A_id", "player_B_id"].map(|key| {
-        let mut rows = rows.iter();
-        let row = rows.find(|row| row["player_id"] == open[key]).unwrap();
-        format!("\u{2068}{}\u{2069}", text_of(&row["display_name"]))
+        let mut agents = agents.as_array_mut().unwrap().iter_mut();
+        let agent = agents.find(|agent| agent["id"] == open[key]).unwrap();
+        agent["display_name"] = json!("Ada");
+        format!("\u{2068}Ada\u{2069} ({})", text_of(&agent["id"]))
     });
     let reason =
         "waiting for REF01 to report R5M1 of A (P01) and B (P02) (until 2026-11-23T02:30:51Z)";
-    let waits = running(&data, json!({"rounds": rounds, "reason": reason}));
+    let waits = running(
+        &data,
+        json!({"rounds": rounds, "reason": reason, "agents": agents}),
+    );
     let page = show(&waits, &waits.to_string(), "#wall");
     let notice = text(between(&page, "<p id=\"notice\"", "</p>"));
     check_words(&notice, &[&names.join(" – "), "11:30:51"], &["REF01", "Z"]);
@@ -390,10 +401,10 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     // In the lobby the reason stands beside the name.
     let mut agents = data["agents"].clone();
     agents[4]["reachable"] = json!(false);
-    agents[4]["trouble"] = json!("answered HTTP 500");
+    agents[4]["trouble"] = json!("answered HTTP 500 \"\\n<a href=\\\"x\\\">\" in 3 attempts");
     let lobby = running(&data, json!({"status": "waiting", "agents": agents}));
     let page = show(&lobby, &lobby.to_string(), "#wall");
-    let trouble = "does not answer: it answered HTTP 500";
+    let trouble = "does not answer: it answered HTTP 500 in 3 attempts";
     check_words(
         &page,
         &["<body class=\"lobby\">", trouble, "5 players, 2 referees"],
