@@ -188,15 +188,17 @@ fn answered(url: &str, command: &str) -> String {
 #[test]
 fn requests_are_answered_by_the_rules_of_json_rpc_and_http() {
     let running = Running::new();
-    golden::play("http.txt", |command| {
-        let (who, what) = command.split_once(": ").unwrap();
-        let mut agents = running.agents().to_vec();
-        agents.retain(|(kind, _)| who == "all" || kind.to_string().ends_with(who));
-        assert!(!agents.is_empty(), "{who}");
-        let said = agents.iter().map(|(_, url)| answered(url, what));
-        let mut said: Vec<String> = said.collect();
-        said.dedup(); // all say the same
-        said.join("\n")
+    golden::run_scripts("http", || {
+        |command: &str| {
+            let (who, what) = command.split_once(": ").unwrap();
+            let mut agents = running.agents().to_vec();
+            agents.retain(|(kind, _)| who == "all" || kind.to_string().ends_with(who));
+            assert!(!agents.is_empty(), "{who}");
+            let said = agents.iter().map(|(_, url)| answered(url, what));
+            let mut said: Vec<String> = said.collect();
+            said.dedup(); // all say the same
+            said.join("\n")
+        }
     });
     running.end();
 }
@@ -332,27 +334,30 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
     let question = StartLeague {
         league_id: "x".into(),
     };
-    golden::play("answers.txt", |command| {
-        let row = command.to_string();
-        let peer = Scripted::new(move |_| answering(&row));
-        let elsewhere = command.strip_prefix("at ");
-        let is_slow = matches!(command, "silence" | "trickles");
-        let seconds = if is_slow { 1 } else { 5 };
-        let to = Peer {
-            kind: AgentKind::Manager,
-            id: "P01".into(),
-            endpoint: elsewhere.unwrap_or(&peer.url).into(),
-            max_bytes: MANAGER_LIMIT,
-            timeout: Duration::from_secs(seconds),
-        };
-        let answer = client.request(&to, &question.clone().into(), &about);
-        let Err(error) = answer else {
-            return "ok".into();
-        };
-        let said = format!("{} {}", error.code(), error.explain());
-        match elsewhere {
-            Some(_) => said.split(" (").next().unwrap().into(), // machines say it differently
-            None => said,
+    let (client, about, question) = (&client, &about, &question);
+    golden::run_scripts("answers", || {
+        move |command: &str| {
+            let row = command.to_string();
+            let peer = Scripted::new(move |_| answering(&row));
+            let elsewhere = command.strip_prefix("at ");
+            let is_slow = matches!(command, "silence" | "trickles");
+            let seconds = if is_slow { 1 } else { 5 };
+            let to = Peer {
+                kind: AgentKind::Manager,
+                id: "P01".into(),
+                endpoint: elsewhere.unwrap_or(&peer.url).into(),
+                max_bytes: MANAGER_LIMIT,
+                timeout: Duration::from_secs(seconds),
+            };
+            let answer = client.request(&to, &question.clone().into(), &about);
+            let Err(error) = answer else {
+                return "ok".into();
+            };
+            let said = format!("{} {}", error.code(), error.explain());
+            match elsewhere {
+                Some(_) => said.split(" (").next().unwrap().into(), // machines say it differently
+                None => said,
+            }
         }
     });
 }

@@ -1,4 +1,4 @@
-//! What a player believes, chooses and shows, without a network: `tests/scripts/invitations.txt`,
+//! What a player believes, chooses and shows, without a network: `tests/scripts/invitations`,
 //! and what no story tells.
 
 use super::support::{golden, stand_in::spoken};
@@ -79,21 +79,25 @@ fn said(command: &str) -> String {
 }
 
 #[test]
-fn the_story_of_invitations() {
-    let mut invitations = Invitations::new(true);
-    golden::play("invitations.txt", |command| {
-        match command.split_once(' ').unwrap_or((command, "")) {
-            ("fresh", checked) => invitations = Invitations::new(checked.is_empty()),
-            ("says", message) => return said(message),
-            ("hundred", _) => {
-                let lines = (1..=100).map(|n| format!("invites S{n} strange a"));
-                lines.for_each(|line| assert_eq!(done(&mut invitations, &line), "ok", "{line}"));
-            }
-            ("announced", id) => return invitations.is_announced(id).to_string(),
-            _ => return done(&mut invitations, command).into(),
-        }
-        String::new()
+fn invitations_golden() {
+    golden::run_scripts("invitations", || {
+        let mut invitations = Invitations::new(true);
+        move |command: &str| run_command(&mut invitations, command)
     });
+}
+
+fn run_command(invitations: &mut Invitations, command: &str) -> String {
+    match command.split_once(' ').unwrap_or((command, "")) {
+        ("fresh", checked) => *invitations = Invitations::new(checked.is_empty()),
+        ("says", message) => return said(message),
+        ("hundred", _) => {
+            let lines = (1..=100).map(|n| format!("invites S{n} strange a"));
+            lines.for_each(|line| assert_eq!(done(invitations, &line), "ok", "{line}"));
+        }
+        ("announced", id) => return invitations.is_announced(id).to_string(),
+        _ => return done(invitations, command).into(),
+    }
+    String::new()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One match over a script, without waiting or a socket: `tests/scripts/match.txt`. The script has
+//! One match over a script, without waiting or a socket: `tests/scripts/match`. The script has
 //! a clock of its own, on which silence costs its whole limit and any other answer than a good one
 //! a second. What a player goes through is written down as one line, and how it failed as the
 //! sentence that everybody is told. How bytes become an answer is tabled in `http.rs`.
@@ -188,7 +188,7 @@ impl Script {
 
     fn note(&self, seat: usize, what: &str) {
         let now = self.elapsed().as_secs();
-        self.seen().story[seat].push(format!("{now} {what}"));
+        self.seen().story[seat].push(format!("t={now}s {what}"));
     }
 }
 
@@ -214,13 +214,16 @@ impl MatchIo for Script {
         let limit_sec = timeout.as_secs();
         let question = match message {
             Message::ChooseParityCall(call) => {
-                format!("asked for {limit_sec} until {}", at(call.deadline))
+                format!(
+                    "CHOOSE_PARITY_CALL, {limit_sec} s, deadline t={}s",
+                    at(call.deadline)
+                )
             }
             Message::ChooseMoveCall(call) => {
                 let position = call.position.replace('\n', "/");
-                format!("move {} of {position}", call.move_number)
+                format!("CHOOSE_MOVE_CALL {}, position {position}", call.move_number)
             }
-            _ => format!("invited for {limit_sec}"),
+            _ => format!("GAME_INVITATION, {limit_sec} s"),
         };
         self.note(seat, &question);
         let act = self.seen().scripts[seat].pop_front();
@@ -238,8 +241,8 @@ impl MatchIo for Script {
     fn notify_both(&self, message: Message) {
         let is_kept = self.seen().kept.len() == 1 && self.keeps;
         assert!(is_kept, "told before it is kept");
-        self.note(0, "over");
-        self.note(1, "over");
+        self.note(0, "GAME_OVER");
+        self.note(1, "GAME_OVER");
         self.seen().overs.push(message);
     }
 
@@ -261,13 +264,14 @@ impl MatchIo for Script {
             Some(retry) => {
                 let again = retry
                     .next_retry_at
-                    .map(|time| format!("again at {}", at(time)));
-                let left = retry.time_remaining.map(|left| format!("{left} left"));
+                    .map(|time| format!("next at t={}s", at(time)));
+                let left = retry.time_remaining.map(|left| format!("{left} s left"));
                 let next = again.or(left).unwrap();
-                format!("{}/{} {next}", retry.retry_count, retry.max_retries)
+                let (attempt, max_attempts) = (retry.retry_count, retry.max_retries);
+                format!("attempt {attempt} of {max_attempts}, {next}")
             }
         };
-        self.note(seat, &format!("{} {next}", error.error_code));
+        self.note(seat, &format!("GAME_ERROR {}, {next}", error.error_code));
         self.seen().errors[seat].push(error);
     }
 
@@ -305,7 +309,7 @@ impl MatchIo for Script {
 }
 
 /// Status, winner, points and reason in one line.
-fn told(outcome: Option<&GameResult>) -> String {
+fn describe(outcome: Option<&GameResult>) -> String {
     let Some(outcome) = outcome else {
         return "no outcome".into();
     };
@@ -313,7 +317,10 @@ fn told(outcome: Option<&GameResult>) -> String {
     let score = match_result(outcome, &usual()).score;
     let points = format!("{}-{}", score["P01"], score["P02"]);
     let reason = outcome.reason.as_deref().unwrap();
-    format!("{} {winner} {points}: {reason}", outcome.status)
+    format!(
+        "{}, winner {winner}, score {points}: {reason}",
+        outcome.status
+    )
 }
 
 /// What came of a match: the story of each player that has a script, what P02 was told first of
@@ -327,30 +334,41 @@ fn story(command: &str) -> String {
         return sent.map(|it| format!("{it}\n")).concat();
     }
     let seen = script.seen();
-    let mut said = seen.story[1].join(", ");
-    if command.contains(" vs ") {
-        said = format!("P01: {}\nP02: {said}", seen.story[0].join(", "));
+    let mut output = String::new();
+    for (seat, lines) in seen.story.iter().enumerate() {
+        for line in lines {
+            match seat {
+                _ if command.contains(" vs ") => output += &format!("P0{} {line}\n", seat + 1),
+                1 => output += &format!("{line}\n"),
+                _ => {} // P01 plays well
+            }
+        }
     }
     if let Some(error) = seen.errors[1].first() {
-        said += &format!("\ntold {}", json!(error.context));
+        output += &format!("context {}\n", json!(error.context));
     }
-    format!("{said}\n{}", told(outcome.as_ref()))
+    output + &describe(outcome.as_ref())
 }
 
 #[test]
-fn the_story_of_matches() {
-    golden::play("match.txt", story);
+fn match_golden() {
+    golden::run_scripts("match", || story);
 }
 
 #[test]
 fn a_player_that_was_restarted_is_invited_once_more_under_the_same_deadline() {
     let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
     let once = story(&format!("well, {unknown}"));
-    let expected = "0 invited for 5, 0 asked for 30 until 30, 1 invited for 29, 1 asked for 29 until 30, 1 over\nWIN P02";
+    let expected = "t=0s GAME_INVITATION, 5 s
+t=0s CHOOSE_PARITY_CALL, 30 s, deadline t=30s
+t=1s GAME_INVITATION, 29 s
+t=1s CHOOSE_PARITY_CALL, 29 s, deadline t=30s
+t=1s GAME_OVER
+WIN, winner P02";
     assert!(once.starts_with(expected), "{once}");
     let always = story(&format!(
         "well, {unknown}, well, {unknown}, {unknown}, {unknown}"
     ));
-    assert_eq!(always.matches("invited").count(), 2, "{always}");
-    assert!(always.contains("TECHNICAL_LOSS P01"), "{always}");
+    assert_eq!(always.matches("GAME_INVITATION").count(), 2, "{always}");
+    assert!(always.contains("TECHNICAL_LOSS, winner P01"), "{always}");
 }

@@ -1,5 +1,5 @@
 //! Results that must survive in files of JSON lines: a referee's outbox and a player's history, cut
-//! at any byte by a kill; what an outbox sends when, as the story `tests/scripts/outbox.txt`; and
+//! at any byte by a kill; what an outbox sends when, as the story `tests/scripts/outbox`; and
 //! when a match is played anew. The manager's journal is in `journal.rs`.
 
 use super::support::paper::usual;
@@ -58,36 +58,42 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
 }
 
 #[test]
-fn the_story_of_an_outbox() {
-    let world = World::new("");
-    let open = || {
-        let mut outbox = Outbox::default();
-        outbox.open(&world.folder).map(|()| outbox).unwrap()
-    };
-    let mut outbox = open();
-    golden::play("outbox.txt", |command| {
-        let words: Vec<&str> = command.split(' ').collect();
-        match words[..] {
-            ["keep", id, conversation] => outbox.save(kept(id, conversation)).unwrap(),
-            ["has", id, conversation] => {
-                return (outbox.get(id) == Some(&kept(id, conversation))).to_string();
-            }
-            ["send", id] => return outbox.enqueue(id).to_string(),
-            ["next"] => {
-                return match outbox.pop() {
-                    Some(kept) => format!("{} {}", kept.report.match_id, kept.conversation_id),
-                    None => "nothing".into(),
-                };
-            }
-            ["forget", id] => outbox.remove(id),
-            ["clear"] => outbox.clear(),
-            _ => {
-                outbox = Outbox::default(); // the old program is gone
-                outbox = open();
-            }
-        }
-        String::new()
+fn outbox_golden() {
+    golden::run_scripts("outbox", || {
+        let world = World::new("");
+        let mut outbox = open(&world);
+        move |command: &str| run_command(&world, &mut outbox, command)
     });
+}
+
+fn open(world: &World) -> Outbox {
+    let mut outbox = Outbox::default();
+    outbox.open(&world.folder).unwrap();
+    outbox
+}
+
+fn run_command(world: &World, outbox: &mut Outbox, command: &str) -> String {
+    let words: Vec<&str> = command.split(' ').collect();
+    match words[..] {
+        ["keep", id, conversation] => outbox.save(kept(id, conversation)).unwrap(),
+        ["has", id, conversation] => {
+            return (outbox.get(id) == Some(&kept(id, conversation))).to_string();
+        }
+        ["send", id] => return outbox.enqueue(id).to_string(),
+        ["next"] => {
+            return match outbox.pop() {
+                Some(kept) => format!("{} {}", kept.report.match_id, kept.conversation_id),
+                None => "nothing".into(),
+            };
+        }
+        ["forget", id] => outbox.remove(id),
+        ["clear"] => outbox.clear(),
+        _ => {
+            *outbox = Outbox::default(); // the old program has ended
+            *outbox = open(world);
+        }
+    }
+    String::new()
 }
 
 /// R1M1, with these match tokens and P01 at that port, for the referee at that endpoint.

@@ -311,16 +311,18 @@ fn made_of(word: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_story_of_the_wire() {
+fn wire_golden() {
     const TOKEN: &str = "tok-p01-0123456789abcdef0123456789abcdef";
-    golden::play("wire.txt", |command| {
-        let (word, text) = command.split_once(' ').unwrap();
-        let quoted = serde_json::from_str(text).ok().filter(|_| word != "log");
-        let text = quoted.unwrap_or(text.to_string());
-        let text = text
-            .replace("TOKEN", TOKEN)
-            .replace("LONG", &"x".repeat(9_000));
-        made_of(word, &text)
+    golden::run_scripts("wire", || {
+        |command: &str| {
+            let (word, text) = command.split_once(' ').unwrap();
+            let quoted = serde_json::from_str(text).ok().filter(|_| word != "log");
+            let text = quoted.unwrap_or(text.to_string());
+            let text = text
+                .replace("TOKEN", TOKEN)
+                .replace("LONG", &"x".repeat(9_000));
+            made_of(word, &text)
+        }
     });
     assert_eq!(
         Endpoint::parse("https://localhost/mcp").is_ok(),
@@ -376,14 +378,17 @@ fn a_real_league_sends_nothing_else() {
     let mut matches: Vec<_> = conversations.values().collect();
     matches.retain(|lines| lines.keys().any(|line| line.starts_with("GAME_INVITATION")));
     assert_eq!(matches.len(), 6);
-    golden::play("league.txt", |question| match question {
-        "types" => types.iter().map(|name| format!("{name}\n")).collect(),
-        _ => {
-            matches.dedup(); // all are the same
-            let lines = matches.iter().flat_map(|lines| lines.iter());
-            lines
-                .map(|(line, times)| format!("{line} x{times}\n"))
-                .collect()
+    matches.dedup(); // all are the same
+    let (types, matches) = (&types, &matches);
+    golden::run_scripts("league", || {
+        move |question: &str| match question {
+            "types" => types.iter().map(|name| format!("{name}\n")).collect(),
+            _ => {
+                let lines = matches.iter().flat_map(|lines| lines.iter());
+                lines
+                    .map(|(line, times)| format!("{line} x{times}\n"))
+                    .collect()
+            }
         }
     });
     let shown = [league.output(), league.said(), format!("{logs:?}")];

@@ -1,5 +1,5 @@
 //! The rooms that only calculate: the schedule as laws that hold for every number of players;
-//! standings and retries as rows of `tests/scripts/rules.txt`.
+//! standings and retries as rows of `tests/scripts/rules`.
 
 use league::games::Scoring;
 use league::manager::schedule::round_robin;
@@ -110,9 +110,9 @@ fn retried(row: &str) -> String {
 }
 
 #[test]
-fn the_story_of_rules() {
-    golden::play("rules.txt", |command| {
-        match command.split_once(' ').unwrap() {
+fn rules_golden() {
+    golden::run_scripts("rules", || {
+        |command: &str| match command.split_once(' ').unwrap() {
             ("table", row) => table(row),
             (_, row) => retried(row),
         }

@@ -11,9 +11,9 @@ use league::protocol::{AgentKind, AgentMeta};
 use serde_json::{Value, json};
 
 #[test]
-fn the_stories_of_a_league() {
-    for name in ["registration.txt", "results.txt", "control.txt"] {
-        script::play(name);
+fn league_golden() {
+    for folder in ["registration", "results", "control"] {
+        script::play(folder);
     }
 }
 

@@ -1,39 +1,72 @@
-//! Golden scripts: the files in `tests/scripts`, each a list of commands with what came of them.
+//! Golden scripts: a folder in `tests/scripts` for each subject, and in it a file for each behaviour.
+//! The folder's README explains the commands.
 //!
-//! A line `> command` is done; the indented lines below it are what was said. Whatever else stands
-//! there tells the story to the reader. A test does all commands anew and compares every word. Who
-//! wants other words runs it once with LEAGUE_TEST_REWRITE=1, which writes what came of the
-//! commands into the file, and reads the difference.
+//! A file begins with a sentence that says what must hold. A line `> command` is run; the indented
+//! lines below it are its output. Other lines are comments. A test runs all commands and compares
+//! every word. With LEAGUE_TEST_REWRITE=1 it writes the output into the file instead: then read the
+//! difference.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use serde_json::Value;
-use std::{fs, path::Path};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
-/// Does every command of a script; fails where something else comes of it than what stands there.
-pub fn play(name: &str, mut does: impl FnMut(&str) -> String) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let path = folder.join(name);
-    let text = fs::read_to_string(&path).unwrap();
-    let mut came = String::new();
-    for line in text.lines().filter(|line| !line.starts_with("  ")) {
-        came += line;
-        came += "\n";
-        if let Some(command) = line.strip_prefix("> ") {
-            let said = does(command);
-            said.lines().for_each(|it| came += &format!("  {it}\n"));
+/// Runs every script of a folder, each with a new runner, and fails if an output differs.
+pub fn run_scripts<Runner: FnMut(&str) -> String>(
+    folder: &str,
+    mut new_runner: impl FnMut() -> Runner,
+) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("tests/scripts").join(folder);
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some());
+    paths.sort();
+    assert!(!paths.is_empty());
+
+    let mut differences = String::new();
+    for path in &paths {
+        let expected = fs::read_to_string(path).unwrap();
+        let actual = run_script(&expected, new_runner());
+        if env::var_os("LEAGUE_TEST_REWRITE").is_some() {
+            fs::write(path, &actual).unwrap();
+        } else if let Some(difference) = first_difference(&expected, &actual) {
+            let file = path.strip_prefix(root).unwrap().display();
+            differences += &format!("\n{file}, {difference}\n");
         }
     }
-    if std::env::var_os("LEAGUE_TEST_REWRITE").is_some() {
-        return fs::write(&path, &came).unwrap();
-    }
-    let mut lines = (1..).zip(text.lines().chain([""]).zip(came.lines().chain([""])));
-    if let Some((n, (expected, came))) = lines.find(|(_, (expected, came))| expected != came) {
-        let cure = "LEAGUE_TEST_REWRITE=1 takes what came";
-        panic!("tests/scripts/{name}, line {n}\nexpected: {expected}\ncame:     {came}\n{cure}");
-    }
+    let hint = "LEAGUE_TEST_REWRITE=1 writes the actual output into the files";
+    assert!(differences.is_empty(), "{differences}{hint}");
 }
 
-/// A message with edits, `;` between them: `field=JSON`, `field>other name`, `-field`.
+/// Runs the commands of a script, and returns the script with their output.
+fn run_script(text: &str, mut run: impl FnMut(&str) -> String) -> String {
+    let mut actual = String::new();
+    for line in text.lines().filter(|line| !line.starts_with("  ")) {
+        actual += &format!("{line}\n");
+        if let Some(command) = line.strip_prefix("> ") {
+            for output in run(command).lines() {
+                actual += &format!("  {output}\n");
+            }
+        }
+    }
+    actual
+}
+
+/// Returns the first line in which two texts differ.
+fn first_difference(expected: &str, actual: &str) -> Option<String> {
+    let pairs = expected.lines().chain([""]).zip(actual.lines().chain([""]));
+    for (number, (expected, actual)) in (1..).zip(pairs) {
+        if expected != actual {
+            return Some(format!(
+                "line {number}\nexpected: {expected}\nactual:   {actual}"
+            ));
+        }
+    }
+    None
+}
+
+/// Returns a message with edits, separated by `;`: `field=JSON`, `field>other name`, `-field`.
 pub fn edited(mut message: Value, edits: &str) -> Value {
     let fields = message.as_object_mut().unwrap();
     for edit in edits.split(';').filter(|edit| !edit.is_empty()) {
@@ -41,7 +74,7 @@ pub fn edited(mut message: Value, edits: &str) -> Value {
             let value = serde_json::from_str(json);
             fields.insert(
                 field.into(),
-                value.unwrap_or_else(|no| panic!("{json}: {no}")),
+                value.unwrap_or_else(|error| panic!("{json}: {error}")),
             );
         } else if let Some((field, name)) = edit.split_once('>') {
             let value = fields.remove(field).unwrap();

@@ -19,10 +19,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Plays a story.
-pub fn play(name: &str) {
-    let mut story = Story::new(paper::rules());
-    golden::play(name, |command| folded(&story.does(command)));
+/// Runs the scripts of a folder, each with a league of its own.
+pub fn play(folder: &str) {
+    golden::run_scripts(folder, || {
+        let mut story = Story::new(paper::rules());
+        move |command: &str| folded(&story.does(command))
+    });
 }
 
 /// The text with `x*51` where 51 times x stands, as `value_of` reads it.

@@ -1,5 +1,5 @@
 //! Running a class: what the operator may do to a league, with `kill -9` of the manager between
-//! each order. What each order does and says is the story `tests/scripts/control.txt`.
+//! each order. What each order does and says is the story `tests/scripts/control`.
 
 use super::support::*;
 use std::net::{TcpListener, TcpStream};

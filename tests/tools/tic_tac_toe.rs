@@ -1,6 +1,6 @@
 //! Tic-tac-toe from end to end: the finished strategies against each other, a player's answers to its
-//! referee, and leagues of real processes, some of which are killed. `scripts/match.txt` has illegal,
-//! late and wrong moves, `scripts/results.txt` the manager's checks, and `games.rs` the winners.
+//! referee, and leagues of real processes, some of which are killed. `scripts/match` has illegal,
+//! late and wrong moves, `scripts/results` the manager's checks, and `games.rs` the winners.
 
 use super::support::stand_in::{self, converse, spoken};
 use super::support::*;
